@@ -179,7 +179,7 @@ def _control() -> tuple[str, str]:
 
 
 def _runs(where: RepositoryPlace, github: GitHubForge) -> Callable[[str], bool]:
-    """Whether a run that a claim names is over; a fleet's are its control repository's, which has a token of its own."""
+    """Whether a run that a claim names is over; a fleet's are its control repository's, with its own token."""
     from ralph_mission.adapters.forges.github.api import Api, ReadCache
     from ralph_mission.adapters.forges.github.forge import is_run_over
 

@@ -3,7 +3,7 @@
 
 # Another repository than the workflow's own is looked after as if it were: only whose run this is stays.
 if [ -n "${RALPH_REPOSITORY:-}" ]; then
-  export RALPH_CONTROL_REPOSITORY="$GITHUB_REPOSITORY" GITHUB_REPOSITORY="$RALPH_REPOSITORY"
+  export RALPH_CONTROL_REPOSITORY="${GITHUB_REPOSITORY:-}" GITHUB_REPOSITORY="$RALPH_REPOSITORY"
 fi
 unset RALPH_REPOSITORY
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from ralph_mission.cli.setup.files import ActionReference, labels_of, render_workflow
+from ralph_mission.cli.setup.fleet import render_fleet_workflows
 from tests.action.runner import ROOT, bare_environment
 
 BIN = Path(sys.executable).parent
@@ -74,6 +75,21 @@ def test_a_runner_can_read_every_workflow_that_init_writes(tmp_path: Path, label
     lint(tmp_path, "act", "--validate", "--strict", "--workflows", tmp_path / "loop.yml")
 
 
+def test_the_workflows_of_a_fleet_are_clean(tmp_path: Path) -> None:
+    for name, text in render_fleet_workflows(ActionReference("mara/ralph", "a" * 40)).items():
+        place = tmp_path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        lint(tmp_path, "act", "--validate", "--strict", "--workflows", place)
+    written = sorted(place.parent.glob("*.yml"))
+    lint(tmp_path, "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *written)
+    lint(tmp_path, "zizmor", "--offline", "--quiet", "--persona=pedantic", "--no-config", *written)
+    waived = [line for one in written for line in one.read_text().splitlines() if "zizmor:" in line]
+    assert all(re.search(r"# zizmor: ignore\[[a-z-]+\] -- \w+ \w+ .+", line) for line in waived)
+    checkouts = [line for one in written for line in re.findall(r"uses: (actions/checkout\S+ # \S+)", one.read_text())]
+    assert checkouts == re.findall(r"uses: (actions/checkout\S+ # \S+)", (ROOT / "action.yml").read_text())
+
+
 def test_a_workflow_that_a_runner_cannot_read_is_noticed(tmp_path: Path) -> None:
     text = render_workflow("cycle", ActionReference("mara/ralph", "a" * 40), ("self-hosted",)).replace(
         "timeout-minutes:", "time-out-minutes:"
@@ -122,7 +138,7 @@ def test_every_secret_is_an_input_that_no_step_sees_but_the_one_that_needs_it() 
     assert seen["private-key"] == acting and seen["app-id"] == ["Install", *acting]
     assert {name: seen[name] for name in SECRETS} == {name: ["Run the cycle"] for name in SECRETS} | agents | networks
     known = {
-        *"mode config staged force issue pull-request agent extras github-token app-id private-key".split(),
+        *"mode repository config staged force issue pull-request agent extras github-token app-id private-key".split(),
         *SECRETS,
     }
     assert set(action["inputs"]) == known

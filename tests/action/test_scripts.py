@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,11 @@ import yaml
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.hosting import clones
+from ralph_mission.mission.fleet.model import FleetStart
+from ralph_mission.mission.fleet.terms import count_verdicts, render_terms
+from ralph_mission.mission.model.mission import Urgency
 from tests.action.runner import ROOT, bare_environment, wait_for
+from tests.fakes.fleet import FakeFleet
 
 SCRIPTS = ROOT / "scripts" / "action"
 ASKED = '#!/bin/sh\nprintf "%s\\n" "$@" >"$HOME/asked"\necho "{}"\n'
@@ -121,6 +127,9 @@ GOOD = {"RALPH_MODE": "cycle", "RALPH_ISSUE": "", "RALPH_PULL_REQUEST": "", "RAL
         ({"RALPH_EXTRAS": "../llm"}, "extras: llm web"),
         ({"RALPH_EXTRAS": "llm\n--index-url"}, "extras: llm web"),
         ({"RALPH_MODE": "wake"}, "write mode: cycle"),
+        ({"RALPH_REPOSITORY": "acme/.."}, "write repository: owner/name"),
+        ({"RALPH_REPOSITORY": "acme/api/../web"}, "write repository: owner/name"),
+        ({"RALPH_MODE": "work", "RALPH_REPOSITORY": "acme/api"}, "repository means nothing"),
         ({"RALPH_MODE": "work; id"}, "write mode: cycle"),
     ],
 )
@@ -163,6 +172,40 @@ def test_a_persons_word_starts_a_cycle_unless_the_kill_switch_is_set(tmp_path: P
     given |= {"GITHUB_TOKEN": "t", "GITHUB_REPOSITORY": "harbour/slackwater"}
     subprocess.run(["bash", str(SCRIPTS / "gate.sh")], env=given, stderr=subprocess.PIPE, check=True)
     assert (tmp_path / "output").read_text().splitlines()[1] == due
+
+
+def test_a_repository_of_a_fleet_in_which_somebody_spoke_is_due(tmp_path: Path) -> None:
+    start = FleetStart("acme/api", 0, Urgency.LOW, spoke=True)
+    given = step(tmp_path) | {"RALPH_FLEET": render_terms(start, count_verdicts([])), "PATH": "/usr/bin:/bin"}
+    subprocess.run(["bash", str(SCRIPTS / "gate.sh")], env=given, check=True)
+    assert (tmp_path / "output").read_text().splitlines()[1] == "true"
+
+
+def test_another_repository_stands_for_the_workflows_own_but_for_whose_run_it_is(tmp_path: Path) -> None:
+    told = 'printf "%s\\n" "$GITHUB_REPOSITORY" "$RALPH_CONTROL_REPOSITORY" "${RALPH_REPOSITORY-}"'
+    given = step(tmp_path) | {"GITHUB_REPOSITORY": "acme/control", "RALPH_REPOSITORY": "acme/api"}
+    line = ["bash", "-c", f'source "{SCRIPTS}/lib.sh"; {told}']
+    assert subprocess.check_output(line, env=given, text=True).splitlines() == ["acme/api", "acme/control", ""]
+
+
+def test_the_gate_of_a_fleet_needs_pyyaml_alone_and_writes_the_matrices(tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    (packages / "yaml").symlink_to(Path(yaml.__file__).parent)
+    # As a Python with one package: without -I, which comes first, it looks there and nowhere else.
+    (tmp_path / "python3").write_text(f'#!/bin/sh\nshift\nPYTHONPATH={packages} exec "{sys.executable}" -S "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+    (tmp_path / "fleet.yml").write_text("repositories: [acme/api, acme/gone]\nrunner: [a, b]\n")
+    with FakeFleet() as fake:
+        fake.add("acme/api")
+        given = step(tmp_path) | fake.environ
+        given["PATH"] = f"{tmp_path}{os.pathsep}{given['PATH']}"
+        subprocess.run(["bash", str(SCRIPTS / "fleet.sh")], env=given, cwd=tmp_path, check=True, stderr=subprocess.PIPE)
+    outputs = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
+    (shard,) = json.loads(outputs["shards"])
+    assert [job["repository"] for job in json.loads(shard)] == ["acme/api"]
+    assert (outputs["started"], outputs["runner"]) == ("1", '["a", "b"]')
+    assert "acme/gone: it does not exist" in (tmp_path / "page").read_text()
 
 
 def test_every_step_that_reads_settings_is_given_the_input() -> None:

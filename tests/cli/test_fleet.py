@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
+from ralph_mission.config.fleet import load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import parse_state
 from ralph_mission.mission.memory.front_matter import join
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from tests.fakes.fleet import FakeFleet, Refused, thread
+from tests.helpers import cli_here, make_repo
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -179,3 +181,30 @@ def test_the_token_that_reads_all_may_not_write_the_state(fake, gate, monkeypatc
     fake.tokens["control"] = "acme/api"
     with pytest.raises(UserError, match="cannot be written"):
         gate()
+
+
+def test_a_repository_that_a_person_spoke_in_is_told_to_its_job(fake, gate):
+    fake.add("acme/a", memory=memory(NOW + HOUR), moved_at=NOW - HOUR, pulls=[thread(1, "Fix", NOW)])
+    (job,) = gate()["jobs"]
+    assert '"spoke":true' in job["fleet"]  # which `scripts/action/gate.sh` looks for
+
+
+def test_init_writes_what_the_doctor_then_finds_right(fake, tmp_path, monkeypatch, capsys):
+    repo = make_repo(tmp_path / "control", {"README.md": "A fleet.\n"})
+    written = cli_here("fleet", "init", "--action", f"ralph/mission@{'a' * 40}", repo=repo)
+    assert written.code == 0 and "RALPH_APP_PRIVATE_KEY" in written.out
+    assert load_fleet((repo / "fleet.yml").read_text()).installation
+    fake.add("acme/api")
+    fake.add("acme/old", archived=True)
+    for name, value in fake.environ.items():
+        monkeypatch.setenv(name, value)
+    told = json.loads(cli_here("fleet", "doctor", "--json", repo=repo).out)
+    found = {check["name"]: (check["status"], check["found"]) for check in told["checks"]}
+    assert told["healthy"] and found["acme/old"] == ("note", "it is archived")
+    assert found["GitHub"][1].startswith("2 repositories, 1 to start now") and fake.state == []
+
+
+def test_init_without_a_commit_of_the_action_writes_nothing(tmp_path):
+    repo = make_repo(tmp_path / "control", {"README.md": "A fleet.\n"})
+    assert cli_here("fleet", "init", repo=repo).code == 2
+    assert not (repo / "fleet.yml").exists()

@@ -312,14 +312,18 @@ COLOURS = {"ok": "green", "note": "yellow", "wrong": "red"}
 @json_option
 def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
     """Check what Ralph needs here. Exit code 0 if nothing is wrong, otherwise 1."""
-    checks = checkup(repo, config)
+    return report_checks(checkup(repo, config), "ralph doctor", repo, as_json)
+
+
+def report_checks(checks: tuple[DoctorLine, ...], again: str, repo: Path, as_json: bool) -> int:
+    """Print what was found; the exit code, 1 when something is wrong. `again` is the command that looks once more."""
     healthy = all(check.status != "wrong" for check in checks)
     if as_json:
         print_json({"healthy": healthy, "checks": [{**asdict(check), "mend": check.hint} for check in checks]})
     else:
         for check in checks:
             click.echo(type_commands(_line(check), repo))
-        click.echo(type_commands("nothing is wrong" if healthy else "fix what is WRONG, then: ralph doctor", repo))
+        click.echo(type_commands("nothing is wrong" if healthy else f"fix what is WRONG, then: {again}", repo))
     return 0 if healthy else 1
 
 

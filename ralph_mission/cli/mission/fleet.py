@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from ralph_mission.cli.options import SharedGroup, at_repository, json_option, now_option
+from ralph_mission.cli.options import SharedGroup, at_repository, json_option, now_option, print_json, repo_option
+from ralph_mission.cli.spelling import type_commands
 
 
 @click.group(cls=SharedGroup)
@@ -23,3 +25,37 @@ def due(now: str | None, repo: Path, config: Path | None, as_json: bool) -> int:
     from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
 
     return answer_fleet(FleetQuestion(str(repo), str(config) if config else None, now, as_json))
+
+
+@fleet.command()
+@repo_option
+@click.option("--action", metavar="OWNER/NAME@COMMIT", help="The action that the workflows use.")
+@click.option("--runner", metavar="LABELS", help="Labels of the runner for cycles; default: self-hosted.")
+@click.option("--force", is_flag=True, help="Overwrite workflows that differ.")
+@json_option
+def init(repo: Path, action: str | None, runner: str | None, force: bool, as_json: bool) -> None:
+    """Write fleet.yml and the workflows into this control repository."""
+    from ralph_mission.cli.setup.fleet import STEPS, write_fleet
+    from ralph_mission.cli.setup.init import LINES
+
+    planned = write_fleet(repo, action, runner, force)
+    if as_json:
+        print_json({"files": [{"path": str(file.place), "state": state} for file, state in planned], "steps": STEPS})
+        return
+    for file, state in planned:
+        click.echo(LINES[state].format(file.place))
+    for step in STEPS:
+        click.echo(f"to do: {step}")
+    click.echo(type_commands("next: ralph fleet doctor", repo))
+
+
+@fleet.command()
+@at_repository
+@json_option
+def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
+    """Check what a fleet needs: fleet.yml, the workflows, and with a token every repository. Exit code 1 if wrong."""
+    from ralph_mission.cli.doctor.checks import report_checks
+    from ralph_mission.cli.setup.fleet import check_fleet
+
+    checks = check_fleet(repo, str(config) if config else None, datetime.now(UTC))
+    return report_checks(tuple(checks), "ralph fleet doctor", repo, as_json)

@@ -1,0 +1,137 @@
+"""What `ralph fleet init` writes into a control repository, and what `ralph fleet doctor` looks at there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import place
+from ralph_mission.adapters.report.progress import count_noun
+from ralph_mission.cli.doctor.line import DoctorLine, attempt, wrong
+from ralph_mission.cli.fleet import ask_fleet, read_fleet
+from ralph_mission.cli.setup.files import (
+    HOSTED,
+    LABELS,
+    NAMED,
+    UNKNOWN,
+    ActionReference,
+    Planned,
+    SetupFile,
+    action_of,
+    labels_of,
+    read_text,
+    refuse_differing,
+    render_template,
+    runs_on,
+)
+from ralph_mission.config.fleet import FLEET, FleetConfig
+from ralph_mission.errors import UserError
+from ralph_mission.mission.fleet.plan import REQUESTS
+
+WORKFLOWS = (".github/workflows/ralph-fleet.yml", ".github/workflows/ralph-fleet-cycle.yml")
+CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
+TOKEN_ACTION = "actions/create-github-app-token@1b10c78c7865c340bc4f6099eb2f838309f1e8c3 # v3.1.1"
+SHOWN = 20  # lines of repositories
+STEPS = (
+    "a GitHub App with contents, issues and pull requests: write; actions, checks, commit statuses and code scanning "
+    "alerts: read (Settings, Developer settings, GitHub Apps); install it in the repositories and in this one",
+    "its client id as the variable RALPH_APP_CLIENT_ID, its private key as the secret RALPH_APP_PRIVATE_KEY "
+    "(Settings, Secrets and variables, Actions)",
+    "commit these files to the default branch and push",
+)
+"""What only a person can do."""
+
+
+def write_fleet(repo: Path, action: str | None, runner: str | None, force: bool) -> list[Planned]:
+    """Write fleet.yml and the two workflows; a fleet.yml that is there stays. Raises UserError (usage)."""
+    top = Git.open(repo).work_tree
+    if top is None:
+        raise UserError(f"{repo} is bare", "run it in a clone of the control repository", usage=True)
+    labels = labels_of(runner) if runner else LABELS
+    reference = action_of(action, read_text(top / WORKFLOWS[0]) or "")
+    if reference is None:
+        raise UserError(UNKNOWN, NAMED.replace("ralph init", "ralph fleet init"), usage=True)
+    settings = SetupFile(top / FLEET, render_template(FLEET, RUNNER=f"[{', '.join(labels)}]"), keep=True)
+    files = [settings, *(SetupFile(top / name, text) for name, text in render_fleet_workflows(reference).items())]
+    planned = [(file, file.state(top, force)) for file in files]
+    refuse_differing(planned)
+    for file, state in planned:
+        if state in ("new", "replaced"):
+            file.write()
+    return planned
+
+
+def render_fleet_workflows(action: ActionReference) -> Mapping[str, str]:
+    """Place -> text of the control workflow and the one that it calls."""
+    words = {"GATE": runs_on(HOSTED), "CHECKOUT": CHECKOUT, "TOKEN_ACTION": TOKEN_ACTION, "ACTION": str(action)}
+    return {name: render_template(Path(name).name, **words) for name in WORKFLOWS}
+
+
+def check_fleet(repo: Path, config: str | None, now: datetime) -> Iterator[DoctorLine]:
+    """Every check, in order; GitHub is asked where a token and a repository are named. Nothing is written."""
+    try:
+        settings = read_fleet(repo, config)
+    except UserError as problem:
+        yield wrong("fleet.yml", problem)
+        return
+    yield DoctorLine("fleet.yml", "ok", _summary(settings))
+    if settings.folders and not _asks_github(settings):
+        return
+    yield from _workflows(repo)
+    if os.environ.get("GITHUB_TOKEN") and os.environ.get("GITHUB_REPOSITORY"):
+        yield from attempt("GitHub", _on_github(settings, now), "")
+    else:
+        hint = "set GITHUB_REPOSITORY to the control repository and GITHUB_TOKEN to a token that reads the fleet"
+        yield DoctorLine("GitHub", "note", "was not asked", hint)
+
+
+def _asks_github(settings: FleetConfig) -> bool:
+    return bool(settings.names or settings.owners or settings.topics or settings.installation)
+
+
+def _summary(settings: FleetConfig) -> str:
+    named = [
+        count_noun(len(listed), noun)
+        for listed, noun in ((settings.names, "name"), (settings.folders, "folder"))
+        if listed
+    ]
+    listed = [f"org:{one}" for one in settings.owners] + [f"topic:{one}" for one in settings.topics]
+    every = [*named, *listed, *(["the app's installation"] if settings.installation else [])]
+    budget = settings.limits.fleet
+    bounds = [
+        f"{value:g} {unit}"
+        for value, unit in ((budget.usd, "USD"), (budget.pulls, "pull requests"), (budget.minutes, "minutes"))
+        if value is not None
+    ]
+    return f"{', '.join(every)}; a day may cost {', '.join(bounds) or 'what it takes: no budget is set'}"
+
+
+def _workflows(repo: Path) -> Iterator[DoctorLine]:
+    missing = [name for name in WORKFLOWS if not (repo / name).is_file()]
+    if missing:
+        yield DoctorLine("workflows", "wrong", f"{', '.join(missing)} is missing", "run: ralph fleet init")
+    else:
+        yield DoctorLine("workflows", "ok", "both are there")
+
+
+def _on_github(settings: FleetConfig, now: datetime) -> Iterator[DoctorLine]:
+    scan, plan = ask_fleet(settings, now)
+    control = place(os.environ).repository
+    found = f"{_repositories(len(scan.headers))}, {len(plan.starts)} to start now"
+    yield DoctorLine("GitHub", "ok" if scan.headers else "wrong", f"{found}; {scan.requests} requests for it")
+    if rate := scan.rate:
+        jobs = int(rate.limit * (1 - settings.limits.reserve)) // REQUESTS
+        yield DoctorLine("rate limit", "ok", f"{rate.limit} requests an hour: {jobs} cycles an hour with the reserve")
+    branch = "the branch ralph-fleet holds the state" if scan.control.head else "no state yet: the first start makes it"
+    yield DoctorLine("control repository", "ok", f"{control}: {branch}")
+    for one in plan.failing[:SHOWN]:
+        yield DoctorLine(one.name, "note", one.reason, "or leave it out: exclude in fleet.yml")
+    if len(plan.failing) > SHOWN:
+        yield DoctorLine("more", "note", f"{_repositories(len(plan.failing) - SHOWN)} more cannot be looked after")
+
+
+def _repositories(number: int) -> str:
+    return "1 repository" if number == 1 else f"{number} repositories"
