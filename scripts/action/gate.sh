@@ -6,21 +6,13 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/lib.sh"
 
 # A person's word is acted on whenever it comes, unless the kill switch is set, which `ralph due` tells; the cycle itself
-# sees whether anything else is due.
-case "${GITHUB_EVENT_NAME:-}" in
-  pull_request_review | issue_comment | issues)
+# sees whether anything else is due. In a fleet the gate of all repositories has seen that somebody spoke in this one.
+case "${GITHUB_EVENT_NAME:-} ${RALPH_FLEET:-}" in
+  pull_request_review\ * | issue_comment\ * | issues\ * | *'"spoke":true'*)
     if [ "${RALPH_PAUSED:-}" != 1 ]; then
       output due true
       exit 0
     fi
-    ;;
-esac
-
-# In a fleet the gate of all repositories has seen that somebody spoke in this one.
-case "${RALPH_FLEET:-}" in
-  *'"spoke":true'*)
-    output due true
-    exit 0
     ;;
 esac
 
