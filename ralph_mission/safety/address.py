@@ -1,6 +1,6 @@
-"""Where a URL leads, told strictly, and which addresses are the public Internet's. Pure: nothing is asked here.
+"""Strict parsing of URLs, and which addresses belong to the public Internet. Pure: no lookups.
 
-A URL that two parsers could read differently is refused, not fixed: what was judged is what is asked.
+A URL that two parsers could read differently is refused, not repaired: what was judged is what is requested.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ LONGEST = 4_000  # characters of a URL
 _AMBIGUOUS = compile_regex(r"[\x00-\x20\x7f-\xa0\\\ud800-\udfff]")
 _NAME = compile_regex(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*")
 _NUMERIC = compile_regex(r"(?:[0-9]+|0x[0-9a-f]*)$")
-_WRITTEN = "%/:=&?~#+!$,;'@()*[]|"  # what stays as it is in a path and a query
+_WRITTEN = "%/:=&?~#+!$,;'@()*[]|"  # characters kept in a path and a query
 _UNICAST = IPv6Network("2000::/3")
-# Teredo and 6to4: an address within an address; and what documents use (RFC 9637), which some Pythons take for public
+# Teredo and 6to4, which embed addresses, and documentation (RFC 9637), which some Pythons take for public
 _UNUSED = (IPv6Network("2001::/32"), IPv6Network("2002::/16"), IPv6Network("3fff::/20"))
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # RFC 6052, the way to IPv4 where there is IPv6 alone
-_SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))  # some Pythons take parts of them for public
+_SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))  # some Pythons take parts of these for public
 
 
 class AddressRefused(UserError):
-    """A place that must not be asked, whoever names it."""
+    """A URL that must not be requested, whoever names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """A URL taken apart. `host` in lower case, without brackets or a last dot; `target` is path and query."""
+    """A parsed URL. `host`: lower case, without brackets or a trailing dot. `target`: path and query."""
 
     scheme: str
     host: str
@@ -40,12 +40,12 @@ class WebAddress:
 
     @property
     def authority(self) -> str:
-        """Host and port as the header `Host`, people and `allow` write them: without what may be a key."""
+        """Host and port as in the header `Host` and in `allow`, without path and query, which may hold a key."""
         return self._bracketed if self.port == PORTS[self.scheme] else f"{self._bracketed}:{self.port}"
 
     @property
     def door(self) -> str:
-        """Host and port, the usual one too: what `allow` takes for this one port of the host."""
+        """Host and port, even the default one: what `allow` accepts for one port of a host."""
         return f"{self._bracketed}:{self.port}"
 
     @property
@@ -55,7 +55,7 @@ class WebAddress:
 
     @property
     def url(self) -> str:
-        """The whole, as it is asked."""
+        """The whole URL, as requested."""
         return self.origin + self.target
 
     @property
@@ -68,7 +68,7 @@ class WebAddress:
 
 
 def parse_address(url: str) -> WebAddress:
-    """Where `url` leads. Raises AddressRefused for all but plain http and https URLs without a user in them."""
+    """Parse a URL. Raises AddressRefused for everything but plain http and https URLs without credentials."""
     if len(url) > LONGEST or _AMBIGUOUS.search(url):
         raise _refusal("it is too long, or has spaces, control characters or backslashes in it")
     try:
@@ -85,7 +85,7 @@ def parse_address(url: str) -> WebAddress:
 
 
 def is_public(address: str) -> bool:
-    """Whether anybody on the Internet could be there; False of what is no address."""
+    """Whether an IP address is public; False if it is not an address."""
     try:
         there = ip_address(address)
     except ValueError:
@@ -119,7 +119,7 @@ def _host(written: str, bracketed: bool) -> str:
     name = name.lower().removesuffix(".")
     if not _NAME.fullmatch(name):
         raise _refusal("its host is no name")
-    # As browsers have it (WHATWG URL, "ends in a number"): such a name is an address, and may be in one form alone.
+    # As in browsers (WHATWG URL, "ends in a number"): such a name is an address, and only one form is accepted.
     return _address(name) if _NUMERIC.match(name.rpartition(".")[2]) else name
 
 

@@ -1,10 +1,10 @@
-"""Whether a change of a manifest or a lock file moves patch-level versions and does nothing else.
+"""Whether a change of a manifest or a lock file does nothing but raise patch-level versions.
 
-A patch leaves alone what a release breaks with. Below 1.0 that is the leftmost number that is not zero (as npm's `^`
-has it): 0.3.1 → 0.3.2 is patch, 0.3 → 0.4 and 0.0.3 → 0.0.4 are major.
+Below 1.0 the leftmost non-zero number is the major one (as for npm's `^`): 0.3.1 → 0.3.2 is a patch, 0.3 → 0.4 and
+0.0.3 → 0.0.4 are major.
 
-In a manifest only exact versions of packages that are asked for may differ, by a patch upwards. A version counts where
-packages are asked for and nowhere else: not in a script, an address, an option or a comment.
+In a manifest only exact versions of required packages may differ, by a patch upwards, and only where packages are
+required: not in a script, a URL, an option or a comment.
 A lock file is judged on its text alone, without knowing the format: a line may differ only in versions, by such a
 patch, and in what a package manager derives from that (digests, sizes, times, names of archives). No line may be of a
 kind that was not there before, so no package, source, script or server can come in; and a digest moves with the version
@@ -28,12 +28,12 @@ from ralph_mission.values import compile_regex
 # --- versions --------------------------------------------------------------------------
 
 NUMBER = r"\d{1,18}"
-"""One of a version's numbers; what is longer is none."""
+"""A number in a version; anything longer is not one."""
 Numbers = tuple[int, ...]
 
 
 class Step(IntEnum):
-    """How far a version is from another: smaller steps promise more."""
+    """The size of a version step."""
 
     PATCH = 1
     MINOR = 2
@@ -46,17 +46,17 @@ class Step(IntEnum):
 
 
 def numbers(spelled: str) -> Numbers:
-    """The numbers of a version as it is written."""
+    """The numbers of a version string."""
     return tuple(map(int, re.findall(NUMBER, spelled)))
 
 
 def series(version: Sequence[int]) -> Numbers:
-    """The numbers that every patch of a version has in common with it."""
+    """The numbers that all patches of a version share."""
     return tuple(version[:2] if any(version[:2]) else version[:3])
 
 
 def size(old: Sequence[int], new: Sequence[int]) -> Step:
-    """How large the step is between the numbers of two versions that differ."""
+    """The step between two different versions."""
     if series(old) == series(new):
         return Step.PATCH
     return Step.MINOR if old[0] == new[0] != 0 else Step.MAJOR
@@ -71,7 +71,7 @@ def is_patch(old: str, new: str) -> bool:
 # --- manifests -------------------------------------------------------------------------
 
 LONGEST = 4_000
-"""Characters of a line of TOML that is still read: a dotted key costs the square of its length."""
+"""Characters of the longest line of TOML that is parsed: a dotted key takes quadratic time."""
 SECTIONS = ("dependencies", "devDependencies", "optionalDependencies")
 """Of a package.json."""
 _END = r"(?![\w.*+!-])"
@@ -97,13 +97,13 @@ _PYTHON = {
     "tool poetry group * dependencies *": _BARE,
     "tool poetry group * dependencies * version": _BARE,
 }
-"""Where packages are asked for, and how an exact version is written there."""
+"""Where packages are required, and how an exact version is written there."""
 Raised = tuple[str, str]
 Where = tuple[str, ...]
 
 
 def raised_versions(path: str, old: Sequence[str], new: Sequence[str]) -> list[Raised] | None:
-    """(old, new) of each exact version that differs between the lines of two texts; None when anything else does."""
+    """(old, new) of each exact version that differs between two texts; None if anything else differs."""
     try:
         if path.endswith(".json"):
             found = list(_raised_places(json.loads("".join(old)), json.loads("".join(new)), _NODE))
@@ -119,7 +119,7 @@ def raised_versions(path: str, old: Sequence[str], new: Sequence[str]) -> list[R
 
 
 def _raised_requirements(old: Sequence[str], new: Sequence[str]) -> Iterator[Raised | None]:
-    """Of requirements, line by line; what goes on from the line above is no requirement."""
+    """The versions in requirements files, line by line; continuation lines are not requirements."""
     if len(old) != len(new):
         yield None
     for above, before, after in zip(["", *old], old, new, strict=False):
@@ -136,11 +136,11 @@ def _raised_places(old: Any, new: Any, places: Mapping[str, re.Pattern[str]]) ->
 def _is_at(place: str, where: Where) -> bool:
     parts = place.split()
     same = len(parts) == len(where) and all(part in ("*", key) for part, key in zip(parts, where, strict=True))
-    return same and not (parts[:2] == ["tool", "poetry"] and "python" in where)  # which is no package
+    return same and not (parts[:2] == ["tool", "poetry"] and "python" in where)  # python is not a package
 
 
 def _differences(old: Any, new: Any, where: Where) -> Iterator[tuple[Where, Any, Any]]:
-    """The leaves of two documents that differ; where their shapes do, the whole."""
+    """The leaves in which two documents differ; if their shapes do, the whole."""
     if isinstance(old, dict) and isinstance(new, dict) and list(old) == list(new):
         for key in old:
             yield from _differences(old[key], new[key], (*where, key))
@@ -179,7 +179,7 @@ _ARCHIVE = compile_regex(r"\.whl\b|\.tar\.gz\b|\.zip\b")
 
 
 def only_patches(change: FileChange) -> bool:
-    """Whether `change` is nothing but patch-level bumps in a file that is known to hold versions."""
+    """Whether `change` consists of patch-level bumps in a known manifest or lock file."""
     ordinary = change.old_mode == change.new_mode == REGULAR and change.old is not None and change.new is not None
     if not holds_versions(change) or not ordinary or is_binary(change.old) or is_binary(change.new):
         return False
@@ -191,17 +191,17 @@ def only_patches(change: FileChange) -> bool:
 
 
 def holds_versions(change: FileChange) -> bool:
-    """Whether a file is one of those that hold versions, by its name."""
+    """Whether a file is a manifest or lock file, by its name."""
     return is_lock(change.path) or _is_named(change.path, MANIFESTS)
 
 
 def counted_patch(patch: Patch, fitting: Callable[[FileChange], bool] = only_patches) -> Patch:
-    """What of a patch a person has to weigh: all but lock files that follow from patch-level bumps."""
+    """The part of a patch that counts for limits: all but lock files derived from patch-level bumps."""
     return replace(patch, changes=tuple(c for c in patch.changes if not (is_lock(c.path) and fitting(c))))
 
 
 def is_lock(path: str) -> bool:
-    """Whether a package manager writes this file."""
+    """Whether a file is a lock file, by its name."""
     return _is_named(path, LOCKS)
 
 
@@ -210,7 +210,7 @@ def _is_named(path: str, names: Sequence[str]) -> bool:
 
 
 def _are_pinned(spans: Iterable[tuple[list[str], list[str]]], pins: list[Raised] | None) -> bool:
-    """Whether `pins` are patches, and all that differs in the text: line by line the same but for those versions."""
+    """Whether `pins` are patches and the only difference: lines are equal except for those versions."""
     if not pins or not all(is_patch(*pin) for pin in pins):
         return False
     told: list[Raised] = []
@@ -223,7 +223,7 @@ def _are_pinned(spans: Iterable[tuple[list[str], list[str]]], pins: list[Raised]
 
 
 def _are_derived(spans: Iterable[tuple[list[str], list[str]]], old: list[str], new: list[str]) -> bool:
-    """Lines of the same kinds as those they replace; archives may be more or fewer than of the version before."""
+    """Whether lines are of the same kinds as those they replace; the number of archives may differ."""
     known, kept = _archives(old), _archives(new)
     for gone, come in spans:
         before, after = _kinds(gone), _kinds(come)
@@ -246,12 +246,12 @@ def _kinds(lines: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _has_risen(known: Mapping[str, Sequence[str]], kind: str, lines: Iterable[str]) -> bool:
-    """Whether lines are of a kind that is known, with no version that is smaller than all of its."""
+    """Whether lines are of a known kind, with no version smaller than all known ones."""
     return kind in known and all(any(_rises(old, new) for old in known[kind]) for new in lines)
 
 
 def _rises(old: str, new: str) -> bool:
-    """Of two lines of one kind: no version is smaller than the one in its place."""
+    """Whether no version in a line is smaller than its counterpart in another line of the kind."""
     return all(before <= after for before, after in zip(_versions(old), _versions(new), strict=False))
 
 
@@ -265,7 +265,7 @@ def follows(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def _entries(lines: Iterable[str]) -> dict[str, Locked]:
-    """By name, the digests of each version. Entries without any digest are judged by their lines alone."""
+    """The digests of each version, by name. Entries without digests are judged by their lines alone."""
     found: dict[str, Locked] = {}
     for entry in _blocks(lines):
         digests = frozenset(m[0] for line in entry for m in _PARTS.finditer(line) if m.lastgroup == "digest")
@@ -284,7 +284,7 @@ def _has_moved(old: Locked, new: Locked) -> bool:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Entries stand between blank lines, and in JSON from one object's beginning to the next."""
+    """Entries are separated by blank lines, in JSON by the beginnings of objects."""
     block: list[str] = []
     for line in lines:
         if block and (not line.strip() or _OPENING.search(line)):
@@ -297,7 +297,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _versions(line: str) -> list[Numbers]:
-    """Each version in a line as what compares."""
+    """The versions in a line, comparable."""
     return [numbers(said) for said in _spellings(line)]
 
 
@@ -314,7 +314,7 @@ DERIVED = frozenset({"version", "time", "digest", "wheel", "size"})
 
 
 def _bare(line: str, parts: frozenset[str]) -> str:
-    """A line without what may differ, marked by what no text holds; a server's name stands for itself."""
+    """A line with the parts that may differ replaced by placeholders; server names stay."""
     return _PARTS.sub(lambda found: _mask(found, parts), line.rstrip("\r\n").rstrip(","))
 
 

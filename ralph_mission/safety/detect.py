@@ -1,12 +1,11 @@
-"""What a forge, a bot, a CI or a runner acts on in a text, and the detectors that policy asks about it.
+"""Detects text that a forge, a bot, a CI or a runner would act on.
 
-Every pattern is wider than the original where the original is not documented: a harmless text
-that is reworded costs nothing, a live one may close an issue. So words end at an underscore too:
-it is mark-up as often as a part of a word (`_@name_`, `__fixes #3__`), and the forge reads what is
-rendered. Letters and digits are ASCII's, as they are where these patterns come from.
+Every pattern is wider than the original where that is not documented: rewording a harmless text costs nothing, a live
+one may close an issue. Words therefore also end at an underscore, which is mark-up as often as part of a word
+(`_@name_`, `__fixes #3__`), and the forge reads rendered text. Letters and digits are ASCII, as in the originals.
 
-Markdown is read as GitHub renders it, where code is only shown; titles and commit messages
-have no mark-up (`markdown=False`), so there every occurrence counts.
+Markdown is read as GitHub renders it, where code is inert; titles and commit messages have no mark-up
+(`markdown=False`), so there every occurrence counts.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ ANY_CASE = re.IGNORECASE
 LINES = re.MULTILINE
 
 NAME = r"[\w.-]{1,100}"
-"""Of an owner or a repository, neither of which is longer; without an end, a row of them takes quadratic time."""
+"""Characters of an owner or repository; without a bound, matching a long row takes quadratic time."""
 REFERENCE = (
     rf"(?:(?P<place>{NAME}\\?/{NAME})?\\?#|GH\\?-"
     rf"|(?:https?|hxxps?)?:?(?://)?[\w.-]{{1,253}}/(?P<home>{NAME}/{NAME})/(?:issues|pull|discussions)/)"
-    r"(?P<number>\d+|\{[0-9a-f]+\})(?![A-Za-z0-9])"  # the second form: a number that is filled in after judging
+    r"(?P<number>\d+|\{[0-9a-f]+\})(?![A-Za-z0-9])"  # the second form: a number filled in after judging
 )
 CLOSING = compile_regex(
-    r"(?<![A-Za-z0-9])(?P<word>close[sd]?|(?:fi|\ufb01)x(?:e[sd])?|resolve[sd]?)"  # Ruby takes the ligature for f and i
+    r"(?<![A-Za-z0-9])(?P<word>close[sd]?|(?:fi|\ufb01)x(?:e[sd])?|resolve[sd]?)"  # Ruby reads the ligature as f and i
     rf"(?P<gap>\s*+\\?:?[\s\\*_~(<\"']*+(?:\[[^\]\n]{{0,200}}\]\(\s*+<?)?[\s\\*_~(\[<\"']*+){REFERENCE}",
     ANY_CASE,
 )
 """docs.github.com, "Linking a pull request to an issue": nine keywords, any case, with or without a colon."""
 
 MENTION = compile_regex(r"(?<![A-Za-z0-9])@(?=(?:\\?[*_~])*+[A-Za-z0-9_&!])")
-"""GitHub `@user` and `@org/team`, Discord `@everyone` and `<@&id>`, behind mark-up too; a@b.org is none."""
+"""GitHub `@user` and `@org/team`, Discord `@everyone` and `<@&id>`, also after mark-up; not a@b.org."""
 NAMED = compile_regex(rf"{MENTION.pattern}.")
-"""With the first letter of the name."""
+"""Including the first letter of the name."""
 BOTS = compile_regex(
     r"@(?=(?:dependabot|renovate|mergify|bors|homu|claude|codex|copilot|coderabbit|cursor|gemini|greptile|sweep|devin|"
     r"everyone\b|here\b|openhands|jules|github-actions|kodiak|allcontributors|netlify|vercel))",
     ANY_CASE,
 )
-"""Accounts that read the raw text and so act on code spans too."""
+"""Accounts that read the raw text, so code spans do not protect from them."""
 
 AGAIN = "(?:un|re|auto-?|remove-)"
 ORDERS = (
@@ -55,15 +54,15 @@ ORDERS = (
     r"ralph|reject|release|revert|rollback|ship(?:it)?|squash|target_branch)"
     rf"|{AGAIN}(?:base|build|hold|kind|label|lifecycle|lock|milestone|open|priority|run|review|test|title|triage))"
 )
-"""What Prow, GitLab and other bots are told to do, but for words that name a page as often: /test, /ready, /label."""
+"""Commands of Prow, GitLab and other bots that may also be paths: /test, /ready, /label."""
 COMMAND = compile_regex(
     rf"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?={ORDERS}(?![\w/-]|\.\w|:/|\?\w+=)|[a-z][\w-]*+(?![/:]|[.?]\w))",
     ANY_CASE | LINES,
 )
-"""Prow, GitLab and our own `/ralph approve`: a slash and a word that begin a line, in code too.
+"""Prow, GitLab and our own `/ralph approve`: a slash and a word at the beginning of a line, in code too.
 
-Paths and addresses are none: /usr/bin, /index.md, /path?x=1, /test: all of it. Where the word is an order a colon or a
-question behind it makes none of it: most bots read up to the end of the word.
+Paths and URLs do not count: /usr/bin, /index.md, /path?x=1, /test: all of it. A known command counts even before a
+colon or a question mark: most bots read up to the end of the word.
 """
 BORS = compile_regex(
     r"^(?P<lead>[^\w\n]*+(?:bors|homu|mergify|jenkins|ok|retest))"
@@ -87,7 +86,7 @@ TRAILER = compile_regex(
     r"authored|requested)-by|on-behalf-of|change-id|cc|reviewed-on)[ \t]*:",
     ANY_CASE | LINES,
 )
-"""git-interpret-trailers(1): a token and a colon that begin a line; its value may come to stand below it later."""
+"""git-interpret-trailers(1): a token and a colon at the beginning of a line; its value may be on the next line."""
 
 WORKFLOW = compile_regex(r"^(?P<lead>[^\S\n]*+)::(?=[a-z][\w-]*(?:::|\s[^\n]*::))|(?<=##)\[(?=[a-z])", ANY_CASE | LINES)
 """actions/runner, ActionCommand.cs: `::name …::` that begins a line, `##[name` anywhere in one."""
@@ -95,14 +94,14 @@ EXPRESSION = compile_regex(r"\$\{\{")
 
 COMMENT = compile_regex(r"<!-->|<!--->|<!--.*?(?:--!?>|\Z)", re.DOTALL)
 SIGNATURE = compile_regex(r"ralph:v(?=\d)", ANY_CASE)
-"""What begins our marker's content."""
+"""The beginning of our marker."""
 SEAL = compile_regex(r"^(?=[^\S\n]*(?:proposal is now|the change (?:is|would be)) `)", ANY_CASE | LINES)
-"""The line that an approval must be newer than, and the one that binds us to a change: each grants something."""
+"""The line that approvals must be newer than, and the one that binds us to a change: both grant something."""
 AUTOLINK = compile_regex(r"<(https?://[^\s<>]*)>", ANY_CASE)
 HTML_TAG = compile_regex(r"</?[A-Za-z][^<>]*>")
 EMPHASIS = compile_regex(r"[*_~]+")
 MARKUP = compile_regex(r"(?:<|&lt;)(?!https?://)/?[A-Za-z][^<>]*>|\\(?=[!-/:-@\[-`{-~])|[*_~]+", ANY_CASE)
-"""What a reader of the rendered text does not see, so that a word goes on behind it."""
+"""Mark-up that does not interrupt a word in the rendered text."""
 ESCAPED = compile_regex(r"\\([!-/:-@\[-`{-~])")
 ENTITY = compile_regex(r"&(?:amp;|#38;|#x0*26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
 TAG = compile_regex(r"<(?=[A-Za-z/!?])")
@@ -112,9 +111,9 @@ HOST = compile_regex(
     ANY_CASE,
 )
 BARE_HOST = compile_regex(r"(?<![A-Za-z0-9./@-])www\.(?=[^\s.])[^\s!-,/:-@\[-^`{-~]+", ANY_CASE)
-"""GFM, "Extended www autolink": also right behind mark-up, and of a host with any letter or symbol in it."""
+"""GFM, "Extended www autolink": also right after mark-up, and for hosts with any letter or symbol."""
 LINK = compile_regex(r"\](?=[(:])")
-"""What makes a link of the brackets before it, or of a line a definition that nobody sees."""
+"""What turns preceding brackets into a link, or a line into an invisible definition."""
 
 LIVE_MENTION = compile_regex(MENTION.pattern + r"[\w&!/-]+")
 BOT_NAME = compile_regex(BOTS.pattern + r"[\w-]+", re.IGNORECASE)
@@ -122,9 +121,9 @@ BOT_NAME = compile_regex(BOTS.pattern + r"[\w-]+", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class TextViews:
-    """One text as its different readers see it. Each view is computed once, when it is first asked for.
+    """A text as its different readers see it. Each view is computed once, on first use.
 
-    `markdown`: whether code is only shown, so that what a forge acts on is the prose alone.
+    `markdown`: whether code is inert, so that a forge acts on prose only.
     """
 
     text: str
@@ -132,17 +131,17 @@ class TextViews:
 
     @cached_property
     def live(self) -> str:
-        """The text without code, where there is such a thing as code; positions stay."""
+        """The text without code, if it is markdown; positions are kept."""
         return prose(self.text) if self.markdown else self.text
 
     @cached_property
     def raw(self) -> tuple[str, ...]:
-        """What a reader of the source may see: it decodes nothing and knows no code."""
+        """What a reader of the source sees, without decoding."""
         return _different(self.text, _plain(self.text))
 
     @cached_property
     def rendered(self) -> tuple[str, ...]:
-        """What a reader of the rendered text may see: raw, decoded, and with mark-up taken away."""
+        """What a reader of the rendered text sees: raw, decoded, and without mark-up."""
         plain = _plain(self.live)
         meant = _plain(decode_entities(plain))
         if not self.markdown:
@@ -156,7 +155,7 @@ class TextViews:
 
 
 views_of = lru_cache(maxsize=128)(TextViews)
-"""The views of a text: detectors are asked about the same texts again and again."""
+"""The views of a text, cached because several detectors ask about the same text."""
 
 
 def closing_keywords(text: str, markdown: bool = True) -> tuple[str, ...]:
@@ -165,13 +164,13 @@ def closing_keywords(text: str, markdown: bool = True) -> tuple[str, ...]:
 
 
 def mentions(text: str, markdown: bool = True) -> tuple[str, ...]:
-    """Every `@name` that would notify someone or wake a bot."""
+    """Every `@name` that would notify someone or trigger a bot."""
     views = views_of(text, markdown)
     return _different(*_matches(LIVE_MENTION, views.rendered), *_matches(BOT_NAME, views.raw))
 
 
 def workflow_commands(text: str, markdown: bool = False) -> tuple[str, ...]:
-    """Every `::command::` and `##[command]` that a runner would obey if the text came by on its output."""
+    """Every `::command::` and `##[command]` that a runner would execute if the text were printed."""
     return _matches(WORKFLOW, views_of(views_of(text, markdown).live, False).raw)
 
 
@@ -193,13 +192,13 @@ def as_shown(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """Without comments and tags; an address between angle brackets shows itself."""
+    """The text without comments and tags; a URL in angle brackets stays."""
     addressed = AUTOLINK.sub(r"\1", COMMENT.sub("", text))
     return HTML_TAG.sub("", addressed)
 
 
 def decode_entities(text: str) -> str:
-    """Without entities, however often they were encoded."""
+    """The text with entities decoded, repeatedly."""
     for _ in range(8):
         if (plain := html.unescape(text)) == text:
             break
@@ -208,6 +207,6 @@ def decode_entities(text: str) -> str:
 
 
 def shows_nothing(shown: str) -> bool:
-    """Whether a decoded entity is, or holds, something that no reader sees."""
+    """Whether a decoded entity is, or contains, something invisible."""
     spaceless = "".join(letter for letter in shown if letter not in "\t\n\r")
     return bool(INVISIBLE.search(shown)) or any(unicodedata.category(letter)[0] == "C" for letter in spaceless)

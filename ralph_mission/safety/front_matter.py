@@ -1,11 +1,11 @@
-"""YAML as plain data, and texts with such YAML between two lines `---` above a text that is kept byte for byte.
+"""Strict YAML as plain data, and front matter: such YAML between two lines `---`, above a text that is kept byte for
+byte.
 
-What a person would write in a settings file, and nothing cleverer: no anchors, aliases, tags, duplicate keys or second
-documents, bounded size and depth, so the cost of reading is bounded by the length of the text. Text in, values with
-line numbers out.
+Only what a person writes in a settings file: no anchors, aliases, tags, duplicate keys or second documents; size and
+depth are bounded, so parsing takes linear time. Text in, values with line numbers out.
 
-Front matter is taken apart by python-frontmatter, with a handler of our own: its usual one strips the text, and takes
-a text whose front matter cannot be read for one without any.
+Front matter is split by python-frontmatter with our own handler: the usual one strips the text, and treats a text with
+unreadable front matter as one without any.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlError(ValueError):
-    """Not plain YAML, or no front matter that can be read. `line` is 1-based, 0 when it concerns the whole text."""
+    """Not plain YAML, or unreadable front matter. `line` is 1-based, 0 for the whole text."""
 
     def __init__(self, what: str, line: int = 0) -> None:
         super().__init__(what)
@@ -36,14 +36,14 @@ class YamlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The value of a YAML text, and the 1-based line that each of its paths stands on."""
+    """The value of a YAML text, and the 1-based line of each of its paths."""
 
     value: object
     lines: dict[Path, int]
 
 
 def parse(text: str) -> Document:
-    """The one document of `text`; an empty text is None. Raises YamlError."""
+    """Parse the only document of `text`; None if it is empty. Raises YamlError."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise YamlError(f"longer than {MAX_BYTES // 1024} KiB")
     try:
@@ -116,12 +116,12 @@ def _one_line(text: str) -> str:
 FENCE = "---"
 BOUNDARY = compile_regex(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 Export = Callable[[Mapping[str, Any]], str]
-"""The lines between the fences, each ended by a newline."""
+"""The lines between the fences, each with its newline."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What stands in a front matter, the line of the text (1-based) that each key stands on, and what follows."""
+    """The value of a front matter, the 1-based line of each key, and the text below."""
 
     value: object
     lines: Mapping[str, int]
@@ -130,7 +130,7 @@ class FrontMatter:
 
 
 def parse_front_matter(text: str) -> FrontMatter:
-    """The two parts of a text. Raises YamlError; aliases, tags and duplicate keys are errors too."""
+    """Split and parse a text. Raises YamlError, also for aliases, tags and duplicate keys."""
     handler = _handler_class()()
     if not handler.detect(text):
         raise YamlError(f"must begin with a line {FENCE}", 1)
@@ -147,7 +147,7 @@ def parse_front_matter(text: str) -> FrontMatter:
 
 
 def render_front_matter(metadata: Mapping[str, Any], body: str, export: Export) -> str:
-    """The text that `parse_front_matter` takes apart."""
+    """The inverse of `parse_front_matter`."""
     import frontmatter
 
     post = frontmatter.Post(body)
@@ -157,11 +157,11 @@ def render_front_matter(metadata: Mapping[str, Any], body: str, export: Export) 
 
 @cache
 def _handler_class() -> Any:
-    """Loaded when the first text is read or written, with python-frontmatter."""
+    """Our handler; imports python-frontmatter on first use."""
     from frontmatter.default_handlers import BaseHandler
 
     class StrictHandler(BaseHandler):
-        """Refuses what is clever, and adds and strips nothing."""
+        """Strict YAML that neither adds nor strips anything."""
 
         FM_BOUNDARY = BOUNDARY
 

@@ -1,7 +1,7 @@
-"""What of a text is shown as text, and what is not: code, as GitHub renders it, and what a person does not see at all.
+"""Separates prose from code, as GitHub renders it, and from what a person does not see at all.
 
-In code nobody is pinged and nothing closes. A CommonMark parser decides, not a regular expression. Where the place of a
-code span in the source is in doubt it counts as ordinary text, so that doubt never hides anything.
+Code pings nobody and closes nothing. A CommonMark parser decides, not a regular expression. If a code span's place in
+the source is in doubt, it counts as prose, so doubt never hides anything.
 
 Invisible are Unicode tricks, terminal escapes, comments. An invisible code point stays only where a script or an emoji
 needs it: a variation selector after an emoji, a joiner between emoji, a joiner between letters of scripts that join.
@@ -27,7 +27,7 @@ INVISIBLE = compile_regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Code points that show nothing or reorder what is shown, wherever they stand."""
+"""Code points that are invisible or reorder text, wherever they are."""
 
 EMOJI = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
 EMOJI += "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
@@ -49,14 +49,14 @@ SURROGATE = compile_regex("[\ud800-\udfff]")
 
 
 def invisible(text: str) -> tuple[str, ...]:
-    """The invisible characters of `text` that nothing needs, as `U+200B`, in order."""
+    """The unneeded invisible characters of `text`, as `U+200B`, in order."""
     needed = {match.start() for match in NEEDED.finditer(text)}
     found = (match for match in INVISIBLE.finditer(text) if match.start() not in needed)
     return tuple(f"U+{ord(match.group()):04X}" for match in found)
 
 
 def without_invisible(text: str) -> str:
-    """`text` without invisible characters, but for those that a script or an emoji needs."""
+    """`text` without invisible characters, except those that a script or an emoji needs."""
     if not INVISIBLE.search(text):
         return text
     needed = {match.start() for match in NEEDED.finditer(text)}
@@ -64,7 +64,7 @@ def without_invisible(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """`text` without terminal escapes and control characters; every odd line end becomes a newline."""
+    """`text` without terminal escapes and control characters, with all line ends as newlines."""
     plain = CONTROL.sub("", ESCAPE.sub("", text))
     return SURROGATE.sub("\ufffd", BREAK.sub(_newline, plain))
 
@@ -76,15 +76,15 @@ def _newline(match: re.Match[str]) -> str:
 Span = tuple[int, int]
 FOOTNOTE = compile_regex(r"^[ \t>]*\[\^", re.MULTILINE)
 IN_LINK = compile_regex(r"(?:://|www\.)[^\s<]*\Z")
-"""GitHub's bare links swallow backticks, so what seems to begin right behind one may be no code at all."""
+"""GitHub's bare links swallow backticks, so what seems to start right after one may not be code."""
 _COMMENT = compile_regex(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)  # as a browser ends it, which is sooner than CommonMark
 BLANK = "\ufffc"
-"""What stands for a character of code in `prose`: no word, no space, no mark-up."""
+"""Replaces a character of code in `prose`: not a word character, space or mark-up."""
 
 
 @lru_cache(maxsize=64)
 def code_spans(text: str) -> tuple[Span, ...]:
-    """The half-open ranges of `text` that are code, in order and apart."""
+    """The half-open ranges of `text` that are code, in order, disjoint."""
     if "`" not in text and "~~~" not in text and "    " not in text and "\t" not in text:
         return ()
     source = text.replace("\r\n", " \n").replace("\r", "\n").replace("\0", "\ufffd")
@@ -97,7 +97,7 @@ def code_spans(text: str) -> tuple[Span, ...]:
 
 @lru_cache(maxsize=64)
 def prose(text: str) -> str:
-    """`text` with every character of code replaced by `BLANK`; positions stay."""
+    """`text` with every character of code replaced by `BLANK`; positions are kept."""
     spans = code_spans(text)
     if not spans:
         return text
@@ -112,9 +112,9 @@ PARAGRAPH, FENCE = -1, 0
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A heading (`level` 1 to 6), a fenced block of code (FENCE) or a PARAGRAPH, with the text that it shows.
+    """A heading (`level` 1 to 6), a fenced block of code (FENCE) or a PARAGRAPH, with its text.
 
-    `info` is what a fence says of its text: GitHub draws some kinds, and then shows no text.
+    `info`: the info string of a fence; GitHub renders some kinds as pictures instead of text.
     """
 
     level: int
@@ -123,9 +123,9 @@ class Block:
 
 
 def blocks(text: str) -> tuple[Block, ...]:
-    """The headings, fenced blocks and paragraphs of `text` that stand in nothing else, in order. Comments are left out.
+    """The top-level headings, fenced blocks and paragraphs of `text`, in order, without comments.
 
-    With `has_html` something else may be hidden, too.
+    If `has_html`, other blocks may be hidden too.
     """
     tokens = _parser().parse(text.replace("\r\n", "\n").replace("\r", "\n"))
     return tuple(block for at, token in enumerate(tokens) if (block := _block(token, tokens, at)))
@@ -141,7 +141,7 @@ def _block(token: Token, tokens: list[Token], at: int) -> Block | None:
 
 
 def has_html(text: str) -> bool:
-    """Whether there is HTML in `text`, beside whole comments: what it opens may hide all that follows."""
+    """Whether `text` contains HTML other than complete comments: it may hide everything after it."""
     tokens = _parser().parse(text.replace("\r\n", "\n").replace("\r", "\n"))
     every = (child for token in tokens for child in (token, *(token.children or ())))
     return any(_COMMENT.sub("", one.content).strip() for one in every if one.type in ("html_block", "html_inline"))
@@ -199,7 +199,7 @@ def _inline(token: Token, lines: list[str], starts: list[int]) -> Iterator[Span]
 
 
 def _places(contents: list[str], lines: list[str], starts: list[int]) -> list[Span]:
-    """For each line of an inline token (its offset there, its position in the source); [] when in doubt."""
+    """For each line of an inline token (its offset there, its position in the source); [] if in doubt."""
     places, offset = [], 0
     for content, line, start in zip(contents, lines, starts, strict=False):
         if not content or line.count(content) != 1:

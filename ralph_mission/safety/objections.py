@@ -1,12 +1,12 @@
-"""What speaks against a patch: rules that are judged from its blobs alone, and what a reviewer must look at first.
+"""Objections to a patch, from its blobs alone, and what a reviewer must look at first.
 
-Objections are the same whoever made the patch: a fixer, an agent, or a person who asks `ralph policy check`. None means
-that it may go into an automatic pull.
+Objections are the same whoever made the patch: a fixer, an agent, or a person who runs `ralph policy check`. Without
+any, the patch may become an automatic pull request.
 
-Weaker tests and files that decide what is run are a measured guess, for a note at the top of a pull request; it holds
-nothing back. Counts before and after are compared over the whole change, so moving or re-indenting tests raises no
-alarm. What weakens a test without removing or rewording an assertion (an early return, a changed input, a mocked
-subject) is not seen.
+Weakened tests and files that decide what is run are a heuristic for a note at the top of a pull request; it blocks
+nothing. Counts before and after are compared over the whole change, so moving or re-indenting tests raises no alarm.
+Weakening a test without removing or rewording an assertion (an early return, a changed input, a mocked subject) is not
+detected.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from ralph_mission.values import compile_regex, dataclass
 MAX_LINES = 49
 """An automatic fix has under 50 changed lines."""
 MAX_BYTES = 16_384
-"""Bytes of the changed lines: 49 lines of prose at the width that still counts as one would be 24 kB."""
+"""Bytes of changed lines: 49 lines of prose, each as wide as still counts as one, are 24 kB."""
 MAX_FILES = 24
-"""Files in one automatic change: as many as 49 lines allow when each has one line replaced."""
+"""Files in an automatic change: as many as 49 lines allow if each has one line replaced."""
 NOTHING: Mapping[str, int] = MappingProxyType({})
 DENIES = frozenset({"scope", "secret"})
-"""Rules whose objection no approval can lift. All others wait for a person."""
+"""Rules whose objection no approval can lift; for all others a person decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """One rule's no. `path` is "" when the patch as a whole is meant; `why` completes "PATH …"."""
+    """A rule's objection. `path` is "" for the patch as a whole; `why` completes "PATH …"."""
 
     rule: str
     path: str
@@ -65,7 +65,7 @@ def inspect(
     announced: bool = False,
     by_fixer: bool = False,
 ) -> tuple[Objection, ...]:
-    """Everything that speaks against doing `patch` without asking; () when nothing does.
+    """All objections to carrying out `patch` without asking; () if there are none.
 
     `allowed_paths` are the only paths the change may touch (None: any), `extra_protected`
     globs as in `.gitignore`, `recent` the automatic lines per path within the budget's
@@ -87,7 +87,7 @@ def inspect(
 
 
 def verdict(objections: Sequence[Objection]) -> str:
-    """`deny` when a rule refuses for good, `hold` when a person must be asked, else `allow`."""
+    """`deny` if no approval can lift an objection, `hold` if a person must be asked, else `allow`."""
     rules = {objection.rule for objection in objections}
     return "deny" if rules & DENIES else "hold" if rules else "allow"
 
@@ -120,7 +120,7 @@ def _path(change: FileChange, allowed: frozenset[str] | None) -> Iterator[Object
 
 
 def _by_name_alone(change: FileChange) -> bool:
-    """Whether nothing but its name may protect a file: its folder does not."""
+    """Whether only a file's name can protect it, not its folder."""
     return not protected_path(f"{change.path.rpartition('/')[0]}/x".lstrip("/"))
 
 
@@ -154,7 +154,7 @@ def _leaks(change: FileChange, secrets: Sequence[str]) -> set[str]:
 
 
 def _unseen(content: bytes | None) -> Counter[str]:
-    """Invisible characters of a file; a byte order mark that begins it is none."""
+    """Invisible characters of a file, except a leading byte order mark."""
     text = SURROGATE.sub("", _text(content).removeprefix("\ufeff"))
     controls = (f"U+{ord(found):04X}" for found in CONTROL.findall(text) if found != "\0")
     return Counter((*invisible(text), *controls))
@@ -235,7 +235,7 @@ MUTE = _any(
 )
 CONDITIONAL = _any(r"\bskip(?:if|unless)\b")
 SCRIPT = compile_regex(r"\.(?:sh|bats|t|feature)$")
-"""Tests without a word that only tests have."""
+"""Test files without a word that only tests have."""
 BESIDE_CODE = compile_regex(rb"#\[(?:cfg\(test\)|(?:\w+::)?test\b)")
 PIECE = 2_000
 COMMENT_LINE = compile_regex(r"^[ \t]*(?:#(?!\[|if|!)|//|\*|/\*|--|<!--|\"\"\"|''')")
@@ -253,7 +253,7 @@ def find_tests(path: str, content: bytes) -> bytes:
 
 
 def describe_weakening(patch: Patch) -> tuple[str, ...]:
-    """How a change may make checks weaker: "removes or rewords 3 assertions"; () when nothing of the kind was seen."""
+    """How a change may weaken checks: "removes or rewords 3 assertions"; () if nothing was detected."""
     code = [change for change in patch.changes if not PROSE.search(change.path)]
     tests = [change for change in code if TEST_PATH.search(change.path)]
     deleted = [change for change in tests if change.new is None and not _is_moved(change, tests)]
@@ -273,7 +273,7 @@ def describe_weakening(patch: Patch) -> tuple[str, ...]:
 
 
 def describe_idle_tests(patch: Patch) -> str:
-    """What of the tests in a change tests nothing anywhere: "it skips tests"; "" for nothing of the kind."""
+    """How tests in a change test nothing: "it skips tests"; "" if nothing was detected."""
     tests = [change for change in patch.changes if TEST_PATH.search(change.path)]
     if _difference(TRIVIAL, tests) > 0:
         return "it adds an assertion that always holds"
@@ -281,7 +281,7 @@ def describe_idle_tests(patch: Patch) -> str:
 
 
 def describe_touched(patch: Patch) -> dict[str, tuple[str, ...]]:
-    """The paths of a change that decide what is run, installed, released or told to an agent, by what they decide."""
+    """The changed paths that decide what is run, installed, released or told to an agent, by what they decide."""
     found: dict[str, list[str]] = {}
     for path in patch.paths:
         if kind := protected_path(path):
@@ -294,7 +294,7 @@ def _is_moved(gone: FileChange, tests: Iterable[FileChange]) -> bool:
 
 
 def _difference(pattern: re.Pattern[str], changes: Iterable[FileChange]) -> int:
-    """How many more matches there are after the change than before."""
+    """The number of matches after the change minus before."""
     return sum(_count(pattern, change.new) - _count(pattern, change.old) for change in changes)
 
 
@@ -312,10 +312,10 @@ def _side_text(content: bytes | None) -> str:
 
 
 def _pieces(line: str) -> list[str]:
-    """A line in overlapping pieces, so that a hostile one costs linear time and still hides nothing."""
+    """A line in overlapping pieces, so that a hostile one takes linear time and still hides nothing."""
     return [line[start : start + PIECE] for start in range(0, max(1, len(line)), PIECE - 200)]
 
 
 def _shape(line: str) -> str:
-    """A line as a formatter cannot change it: no spaces, no trailing comment, one kind of quote."""
+    """A line without what formatters change: spaces, trailing comments, kinds of quotes."""
     return re.sub(r"\s+|,(?=[)\]}])", "", re.sub(r"\s+(?:#|//).*$", "", line)).replace("'", '"').rstrip(",;")

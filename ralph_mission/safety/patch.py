@@ -1,4 +1,4 @@
-"""What a change really is: measured on blobs, never on what a diff says of itself; and its compact form.
+"""Changes, measured on blobs and never on what a diff claims; and their compact form.
 
 A `Patch` holds the full old and new content of every changed path, so nothing that only a diff tool believes
 (attributes, renames, binary heuristics) can hide a line. A `FileDelta` is the same as line edits against a known base,
@@ -23,10 +23,10 @@ SYMLINK = "120000"
 GITLINK = "160000"
 
 WIDTH = 500
-"""Bytes that one line may have and still count as one: a paragraph of some eighty words.
+"""Bytes of a line that counts as one: a paragraph of some eighty words.
 
-Every further 500 bytes begun count as another line, so an 800 kB line counts as 1,600 and
-prose that is written one paragraph a line is not punished.
+Every further 500 bytes count as another line, so an 800 kB line counts as 1,600, and prose with one paragraph per line
+is not penalised.
 """
 
 
@@ -35,7 +35,7 @@ Span = tuple[int, int, int, int]
 """`old[a:b]` became `new[c:d]`, 0-based and half-open."""
 
 DEEPEST = 500
-"""Edits looked for. Ten times the largest automatic change; beyond it the exact number matters to nobody."""
+"""The most edits looked for: ten times the largest automatic change; beyond that the exact number does not matter."""
 BUDGET = 4_000_000
 """Steps of the inner loop, about a second."""
 
@@ -104,7 +104,7 @@ class Measure:
 
 
 def measure(patch: Patch) -> Measure:
-    """How large `patch` is. A rename is a deletion and an addition; an empty new file counts 1."""
+    """Measure `patch`. A rename is a deletion and an addition; an empty new file counts 1."""
     return Measure(tuple(_measure(change) for change in patch.changes))
 
 
@@ -117,7 +117,7 @@ def split_lines(content: bytes) -> list[str]:
 
 
 def patch_id(path: str, deleted: Iterable[bytes], added: Iterable[bytes]) -> str:
-    """Twelve hex digits that two changes of a file share when they delete and add the same, wherever it stands.
+    """Twelve hex digits shared by changes of a file that delete and add the same lines, wherever they are.
 
     As `git patch-id`: white space and line numbers do not count.
     """
@@ -140,13 +140,13 @@ def touched_lines(change: FileChange) -> tuple[list[str], list[str]]:
     """The deleted and the added lines of one change, in order."""
     old, new = split_lines(change.old or b""), split_lines(change.new or b"")
     if _type(change.old_mode) != _type(change.new_mode):
-        return old, new  # a file that becomes a link shares nothing with it
+        return old, new  # a file that becomes a link shares no lines with it
     spans = changed_spans(old, new)
     return [line for a, b, _, _ in spans for line in old[a:b]], [line for _, _, c, d in spans for line in new[c:d]]
 
 
 def is_binary(content: bytes | None) -> bool:
-    """Whether no person could review this as text."""
+    """Whether this cannot be reviewed as text."""
     if not content:
         return False
     try:
@@ -204,13 +204,13 @@ class FileDelta:
 
 
 def edits(old: bytes, new: bytes) -> tuple[Edit, ...]:
-    """The line edits that turn `old` into `new`. Raises UnicodeDecodeError when not UTF-8."""
+    """The line edits that turn `old` into `new`. Raises UnicodeDecodeError if not UTF-8."""
     before, after = _lines(old), _lines(new)
     return tuple(Edit(a, b - a, tuple(after[c:d])) for a, b, c, d in changed_spans(before, after))
 
 
 def apply(old: bytes, changes: tuple[Edit, ...]) -> bytes:
-    """`old` with the edits made. Raises ValueError when they do not fit it."""
+    """Apply the edits to `old`. Raises ValueError if they do not fit."""
     lines = _lines(old)
     for edit in reversed(changes):
         if edit.start + edit.delete > len(lines):
@@ -220,14 +220,14 @@ def apply(old: bytes, changes: tuple[Edit, ...]) -> bytes:
 
 
 def deltas(patch: Patch) -> tuple[FileDelta, ...]:
-    """The compact form of a patch. Raises UnicodeDecodeError when a side is not UTF-8."""
+    """The compact form of a patch. Raises UnicodeDecodeError if a side is not UTF-8."""
     return tuple(_delta(change) for change in patch.changes)
 
 
 def sketch(files: Iterable[FileDelta], base: str) -> Patch:
-    """A patch of the same paths, modes, size and new text as `files`, for judging them where the old text is not known.
+    """A patch with the paths, modes, sizes and new text of `files`, to judge them without the old text.
 
-    Every line that goes stands for itself as an empty one.
+    Every deleted line is represented by an empty one.
     """
     return Patch(base, tuple(_sketch_file(file) for file in files))
 
@@ -256,7 +256,7 @@ def _lines(text: bytes) -> list[str]:
 
 
 def changed_spans(old: Sequence[Line], new: Sequence[Line]) -> tuple[Span, ...]:
-    """The spans that differ, in order and apart. Minimal within the budget."""
+    """The spans that differ, in order, disjoint; minimal within the budget."""
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
     before, after = old[head : len(old) - tail], new[head : len(new) - tail]
@@ -264,7 +264,7 @@ def changed_spans(old: Sequence[Line], new: Sequence[Line]) -> tuple[Span, ...]:
 
 
 def line_hunks(old: Sequence[Line], new: Sequence[Line]) -> tuple[Span, ...]:
-    """The spans that differ; what replaces as many lines as it takes away, line by line."""
+    """The spans that differ; replacements of equal length line by line."""
     return tuple(
         span
         for a, b, c, d in changed_spans(old, new)
@@ -288,7 +288,7 @@ def _middle(old: Sequence[Line], new: Sequence[Line]) -> list[Span]:
 
 
 def _frontiers(a: list[int], b: list[int], deepest: int) -> list[dict[int, int]] | None:
-    """How far each diagonal got before each edit; None when more than `deepest` edits are needed."""
+    """How far each diagonal got before each edit; None if more than `deepest` edits are needed."""
     frontier, trace = {1: 0}, []
     for depth in range(deepest + 1):
         trace.append(dict(frontier))

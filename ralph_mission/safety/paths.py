@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SHORT_NAME = compile_regex(r"[^.]{1,6}~[0-9]+(?:\.[^.]{0,3})?")
-"""NTFS gives every long name one like GIT~1 or CLAUDE~1.MD; nobody writes such names by hand."""
+"""NTFS short names such as GIT~1 or CLAUDE~1.MD; nobody writes them by hand."""
 BRANCH = compile_regex(r"ralph/[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
-"""Narrower than git: no shell, URL or option character, no component that starts with a dot or a dash."""
+"""Narrower than git: no shell, URL or option characters, no component that starts with a dot or a dash."""
 
 FIXABLE = frozenset(
     """
@@ -32,7 +32,7 @@ FIXABLE = frozenset(
     .hs .ml .dart .sql .css .scss .less .zig
     """.split()
 )
-"""Suffixes of prose and of source code: all that our own fixers correct unasked."""
+"""Suffixes of prose and source code: the only files our own fixers change unasked."""
 
 AGENT_FOLDERS = frozenset(
     """
@@ -42,9 +42,9 @@ AGENT_FOLDERS = frozenset(
     """.split()
 )
 AGENT_GUIDES = ("agent.md", "agents*.md", "claude*.md", "gemini*.md", "qwen.md")
-"""Those that say in prose how work is done: part of what is worked on, unlike hooks, servers and permissions."""
+"""Guides in prose: part of what is worked on, unlike hooks, servers and permissions."""
 TOP_GUIDES = frozenset({"warp.md", "crush.md"})
-"""The same at the top of a repository, and with a capital anywhere; elsewhere they are anybody's words."""
+"""The same at the top of a repository, or in capitals anywhere; elsewhere they are ordinary words."""
 AGENT_SETTINGS = tuple(
     """
     .mcp.json mcp.json copilot-instructions* *.instructions.md .cursorrules .windsurfrules .clinerules .goosehints
@@ -53,7 +53,7 @@ AGENT_SETTINGS = tuple(
     .cursorignore .cursorindexingignore .geminiignore .aiexclude .aiignore .codeiumignore .clineignore .rooignore
     """.split()
 )
-"""Folders and file names that coding agents read by themselves in a repository they work in."""
+"""Folders and file names that coding agents read on their own."""
 
 CI, AGENTS = "CI, a release or a deployment", "what an agent is told"
 CI_FOLDERS = frozenset(".github .gitlab .gitea .forgejo .circleci .buildkite .woodpecker .tekton".split())
@@ -92,22 +92,21 @@ KINDS: dict[str, tuple[str, ...]] = {
         AGENTS: " ".join((*AGENT_GUIDES, *AGENT_SETTINGS)),
     }.items()
 }
-"""What decides what is run, installed, checked, released or told to an agent: globs in lower case, for a name alone.
+"""Files that decide what is run, installed, checked, released or told to an agent: lower-case globs for names.
 
-Whatever is hidden (its name, or that of a folder around it, begins with a dot) is such a setting, too, and need not
-stand here.
+Hidden files and folders (a leading dot) always count and need not be listed.
 """
 SPELLED = {"BUILD": "the build"}
-"""The same of a name that is an ordinary word in small letters."""
+"""The same, for names that are ordinary words in lower case."""
 INSTALLED = frozenset({"node_modules", "site-packages", "__pycache__"})
 HOOK = compile_regex(
     r"(?:pre|post|applypatch|commit|prepare|sendemail|fsmonitor|reference|proc|push|update)(?:-[a-z-]+)?"
 )
-"""A hook of git's, in a folder of hooks."""
+"""A git hook in a folder of hooks."""
 
 
 def unsafe_path(path: str) -> str:
-    """Why no change may touch `path` at all, "" when it may. Bytes that are not UTF-8 are harmless by themselves."""
+    """Why no change may touch `path` at all, or "". Bytes that are not UTF-8 are harmless by themselves."""
     if not path or path.startswith(("/", "~")):
         return "is not relative to the repository"
     if "\\" in path or ":" in path:
@@ -120,7 +119,7 @@ def unsafe_path(path: str) -> str:
 
 
 def protected_path(path: str, extra: Sequence[str] = ()) -> str:
-    """What a change of `path` touches, "" when it is not protected. `extra` holds globs as in `.gitignore`."""
+    """What protects `path`, or "". `extra`: globs as in `.gitignore`."""
     *folders, name = [fold(part) for part in path.split("/")]
     if hidden := next((part for part in (*folders, name) if part.startswith(".") and part.strip(".")), ""):
         return CI if hidden in CI_FOLDERS else AGENTS if hidden in AGENT_FOLDERS else f"settings ({hidden})"
@@ -140,28 +139,28 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
 
 
 def fixer_may_write(path: str) -> bool:
-    """Whether our own fixers may correct `path` unasked: prose and source code, and nothing that is protected."""
+    """Whether our own fixers may change `path` unasked: only unprotected prose and source code."""
     suffix = "." + path.lower().rpartition("/")[2].rpartition(".")[2]
     return suffix in FIXABLE and not protected_path(path)
 
 
 def steers_agents(path: str) -> bool:
-    """Whether a coding agent that works in a repository may take `path` for orders, hooks or servers of its own.
+    """Whether a coding agent may read `path` as instructions, hooks or servers.
 
-    A manual of the name docs/agent.md is one of them: whoever reads a change is told what is kept from it.
+    A manual named docs/agent.md counts: reviewers are told what was kept from an agent.
     """
     parts = [fold(part) for part in path.split("/")]
     return _is_top_guide(path) or configures_agents(path) or _fits(parts[-1], AGENT_GUIDES)
 
 
 def configures_agents(path: str) -> bool:
-    """The same without the guides: what gives an agent hooks, servers, permissions or commands of its own."""
+    """Whether `path` gives an agent hooks, servers, permissions or commands; guides do not count."""
     parts = [fold(part) for part in path.split("/")]
     return not AGENT_FOLDERS.isdisjoint(parts) or _fits(parts[-1], AGENT_SETTINGS)
 
 
 def branch_name_ok(name: str, existing: Iterable[str] = ()) -> bool:
-    """Whether we may create branch `name` beside `existing`; the very same name is no collision."""
+    """Whether we may create branch `name` beside `existing`; the same name is no collision."""
     if not BRANCH.fullmatch(name) or len(name) > 200 or ".." in name:
         return False
     if any(part.endswith((".", ".lock")) for part in name.split("/")):
@@ -170,7 +169,7 @@ def branch_name_ok(name: str, existing: Iterable[str] = ()) -> bool:
 
 
 def fold(part: str) -> str:
-    """One path component as the most forgiving file system compares it."""
+    """A path component as the most forgiving file system compares it."""
     plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", part))
     return plain.split(":")[0].rstrip(". ").casefold() or part
 

@@ -1,13 +1,11 @@
-"""Finds secrets in any text that would leave, and takes them out: known values, and common token formats.
+"""Finds and redacts secrets in outgoing text: known values, and common token formats.
 
-A known value is found as it stands, as addresses quote it, and in base64, whatever stands around it there; terminal
-colours, invisible characters and entities within it do not hide it. Any other writing (hex, reversed, split,
-compressed) does: this is against leaks by accident, not against somebody who holds a secret and means to send it.
-Answers name kinds, never values.
+A known value is found verbatim, URL-encoded and in base64, whatever surrounds it; terminal colours, invisible
+characters and entities within it do not hide it. Other encodings (hex, reversed, split, compressed) do: this prevents
+accidental leaks, and cannot stop somebody who has a secret and wants to send it. Results name kinds, never values.
 
-Token formats are those that their issuers publish (most are in gitleaks' rules, too). Each begins with letters that
-nothing else begins with, or stands beside a word that says what it is, so that ordinary text, hashes, addresses and
-encoded data hold none.
+Token formats are those their issuers publish (most are also in gitleaks' rules). Each has a distinctive prefix, or is
+preceded by a word that says what it is, so ordinary text, hashes, URLs and encoded data do not match.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ _KINDS = {
 
 
 def _quick(pattern: str) -> str:
-    """The same, said so that a search can leap from one place with its first letters to the next."""
+    """The same pattern, arranged so that a search can skip to its first letters."""
     return re.sub(r"\\b([A-Za-z0-9_]+)(?![\w?*+{])", r"\1(?<=\\b\1)", pattern)
 
 
@@ -128,7 +126,7 @@ HINTS = {
     "linear-key": ("lin_api_",),
     "notion-token": ("ntn_", "secret_"),
 }
-"""Words without which a text holds nothing of a kind: most texts are searched for words alone, which is much faster."""
+"""Words that a kind requires: most texts are only searched for these, which is much faster."""
 PLACEHOLDERS = compile_regex(
     r"(?:pass(?:word|wd|phrase)?|secret|changeme|example|user(?:name)?|token|x+|\*+|\.+|postgres|root|admin|test|[<${%\[].*)$",
     re.IGNORECASE,
@@ -153,7 +151,7 @@ Span = tuple[int, int, str]
 
 
 def find_formats(text: str) -> Iterator[Span]:
-    """Where something of a known format stands, and what."""
+    """The spans and kinds of known formats in a text."""
     for kind, pattern in FORMATS.items():
         if any(hint in text for hint in HINTS[kind]) if kind in HINTS else CORES[kind].search(text):
             yield from ((*match.span(), kind) for match in pattern.finditer(text))
@@ -167,37 +165,37 @@ def find_formats(text: str) -> Iterator[Span]:
 
 
 def _fold(text: str) -> str:
-    """As patterns read it that take no notice of case: dotless and dotted letters are the same to them."""
+    """The text as case-insensitive patterns read it: dotless and dotted letters are equal."""
     folded = text.casefold()
     return folded if folded.isascii() else folded.replace("\u0307", "").replace("\u0131", "i")
 
 
 def _looks_random(value: str) -> bool:
-    """Digits and letters in both cases, and more than 3.5 bits a character: no identifier, no path."""
+    """Whether it has digits, both cases, and more than 3.5 bits per character: not an identifier or a path."""
     shares = [count / len(value) for count in Counter(value).values()]
     return is_mixed(value) and -sum(share * math.log2(share) for share in shares) > 3.5
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether it stands for a value that everybody may say: the `postgres` and `password` of a test database."""
+    """Whether it is a well-known value, such as `postgres` and `password` of a test database."""
     return value.isalnum() and bool(PLACEHOLDERS.match(value))
 
 
 def is_mixed(value: str) -> bool:
-    """Whether there are digits and letters in both cases in it."""
+    """Whether it contains digits and letters in both cases."""
     return all(re.search(group, value) for group in ("[0-9]", "[a-z]", "[A-Z]"))
 
 
 SHORTEST = 8
-"""Characters below which a known value is too common a word to look for."""
+"""Characters below which a known value is too common to search for."""
 LONG_LINE = 16
-"""Characters from which on a line of a value that has several, as keys do, is looked for alone."""
+"""Characters from which a single line of a multi-line value, such as a key, is searched for."""
 KEY_BODY = 800
-"""Characters of a private key's body that are looked at: a dozen lines of it."""
+"""Characters of a private key's body that are examined: a dozen lines."""
 CUT = "…"
-"""What stands where a text was cut: of a value that it went through, the rest is no less secret for it."""
+"""Ellipses: where a text was cut within a secret value, the rest is still secret."""
 PLAIN = compile_regex(r"[a-z]+|[A-Z]+|[0-9.]+")
-"""What a setting is rather than a secret, and what any text may say."""
+"""Values that are settings rather than secrets, and common words."""
 ENCODED = compile_regex(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 Value = TypeVar("Value")
 
@@ -209,9 +207,9 @@ def find_secrets(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def secret_values(text: str) -> frozenset[tuple[str, str]]:
-    """What in `text` has the form of a secret: (kind, value), each on one line, to be looked for elsewhere.
+    """The secrets in `text` by format: (kind, value), each on one line, to search for elsewhere.
 
-    Of a private key the value is the longest line of its body: all keys share the line that begins them.
+    The value of a private key is the longest line of its body, as all keys share the first line.
     """
     return frozenset(
         (kind, _value(kind, reading, start, end))
@@ -221,7 +219,7 @@ def secret_values(text: str) -> frozenset[tuple[str, str]]:
 
 
 def _value(kind: str, text: str, start: int, end: int) -> str:
-    if kind == "url-password":  # a word, maybe: with what stands around it
+    if kind == "url-password":  # possibly a word: include its surroundings
         return text[start - 1 : end + 1]
     body = text[end : end + KEY_BODY].partition("-----")[0] if kind == "private-key" else ""
     return max(map(str.strip, body.splitlines()), key=len, default="") or text[start:end].strip()
@@ -233,11 +231,11 @@ def redact(text: str, known: Sequence[str] = ()) -> str:
 
 
 def without(text: str, known: Sequence[str]) -> str:
-    """`text` without these known values. Formats are left alone.
+    """`text` without these known values; formats stay.
 
-    So are values of lower-case letters alone, of upper-case letters alone, or of digits and dots: this cleans what a
-    prompt, memory or a recording says, where a test database's password may be the name of the project or a version,
-    and nobody could work on a text without these. Issues, pulls and posts are for `redact`, which spares none.
+    Values of only lower-case letters, only upper-case letters, or digits and dots stay too: this cleans prompts, memory
+    and recordings, where a test database's password may be the project's name or a version. Issues, pull requests and
+    posts use `redact`, which spares none.
     """
     distinctive = tuple(value for value in known if not PLAIN.fullmatch(value))
     return _without_spans(text, lambda reading: tuple(_known_values(reading, distinctive))) if distinctive else text
@@ -251,16 +249,16 @@ def _without_spans(text: str, look: Callable[[str], tuple[Span, ...]]) -> str:
 
 
 def without_terminal_codes(text: str) -> str:
-    """The text without what any sink takes out or decodes, as terminal colours: it must not uncover a secret."""
+    """The text without anything a sink removes or decodes, such as terminal colours, which could hide a secret."""
     return without_invisible(without_controls(decode_entities(without_invisible(without_controls(text)))))
 
 
 _as_sanitised = lru_cache(maxsize=256)(without_terminal_codes)
 
 
-@lru_cache(maxsize=256)  # each rule and each sink asks about the same texts
+@lru_cache(maxsize=256)  # every rule and sink asks about the same texts
 def find_spans(text: str, known: tuple[str, ...]) -> tuple[Span, ...]:
-    """Where tokens of known formats and known values stand in a text."""
+    """The spans of known formats and known values in a text."""
     return (*find_formats(text), *_known_values(text, known))
 
 
@@ -269,7 +267,7 @@ def _known_values(text: str, known: tuple[str, ...]) -> Iterator[Span]:
     encoded = list(chain.from_iterable(map(_encoded_forms, known)))
     for form in plain:
         yield from ((start, start + len(form), "known-value") for start in _places(form, text))
-    if here := [form for form in encoded if form in text]:  # of an encoded part of which some is known, all goes
+    if here := [form for form in encoded if form in text]:  # if part of an encoded run is known, all of it goes
         runs = ENCODED.finditer(text)
         yield from ((*run.span(), "known-value") for run in runs if any(form in run[0] for form in here))
     for form in (*plain, *encoded) if CUT in text else ():
@@ -277,7 +275,7 @@ def _known_values(text: str, known: tuple[str, ...]) -> Iterator[Span]:
 
 
 def _cut_values(form: str, text: str) -> Iterator[Span]:
-    """What a cut has left of a value that it took the rest of."""
+    """The remains of values that were cut."""
     for start in _places(form[:SHORTEST], text):
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(form, text[start : start + len(form)], strict=False))
         end = start + sum(1 for _ in pairs)
@@ -294,7 +292,7 @@ def _places(part: str, text: str) -> Iterator[int]:
 
 @lru_cache(maxsize=256)
 def _plain_forms(value: str) -> tuple[str, ...]:
-    """A known value and what of it is secret alone, as they stand and as addresses quote them."""
+    """A known value and its secret parts, verbatim and URL-encoded."""
     return tuple(dict.fromkeys(form for part in _parts(value) for form in (part, quote(part, safe=""))))
 
 
@@ -309,13 +307,13 @@ def _parts(value: str) -> list[str]:
 
 
 def _lines(value: str) -> list[str]:
-    """Each line of a key that has several, but for those that say what it is."""
-    lines = [line.strip() for line in value.replace("\\n", "\n").splitlines()]  # a file of NAME=value writes them so
+    """The lines of a multi-line key, except header and footer."""
+    lines = [line.strip() for line in value.replace("\\n", "\n").splitlines()]  # as in a file of NAME=value
     return [line for line in lines if len(line) >= LONG_LINE and not line.startswith("-----")] if lines[1:] else []
 
 
 def _password(value: str) -> list[str]:
-    """The password of an address, but for one that everybody knows or that is its user, too."""
+    """The password in a URL, unless it is well known or equals the user."""
     try:
         address = urlsplit(value)
         user, password = address.username or "", address.password or ""
@@ -326,7 +324,7 @@ def _password(value: str) -> list[str]:
 
 
 def _in_base64(octets: bytes) -> Iterator[str]:
-    """The letters that stay the same whatever stands before and after, for each place in a group of three octets."""
+    """The base64 letters that do not depend on what surrounds the value, for each offset in a group of three bytes."""
     for shift in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             letters = encode(b"\0" * shift + octets).decode()
@@ -356,12 +354,12 @@ def _join_spans(spans: Sequence[Span]) -> list[Span]:
 
 
 def redact_record(value: Value, known: Sequence[str]) -> Value:
-    """The same with no secret in any text: sessions say what they read, and some of that is nobody's business."""
+    """The value with secrets redacted in every text: sessions repeat what they read."""
     return _map_texts(value, lambda text: redact(text, known) if text else text)
 
 
 def strip_known(value: Value, known: Sequence[str], but: Collection[str] = ()) -> Value:
-    """The same without these known values, whoever wrote them there; texts that are in `but` stay as they are."""
+    """The value without these known values in any text, except texts in `but`."""
     if not any(without(text, known) != text for text in texts(value) if text not in but):
         return value
     return _map_texts(value, lambda text: text if text in but else without(text, known))

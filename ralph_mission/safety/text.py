@@ -1,10 +1,9 @@
 """Makes untrusted text inert for the place it goes to. `detect` says whether a final text is.
 
-`sanitise` runs every step of a sink again until nothing changes any more, so that no step can
-uncover what an earlier one looked for. Ordinary text passes byte for byte. What is changed
-stays readable: `@name` becomes `@ name`, `@scope/package` becomes `scope/package`, `fixes #3` becomes
-`fixes no. 3`, a link to a host that is not allowed becomes `hxxps://…`. What we quote stands in code that it cannot
-leave (`quote`, `inline`, `fence`): that holds whatever the steps here overlook.
+`sanitise` repeats a sink's steps until nothing changes, so that no step can uncover what an earlier one looked for.
+Ordinary text passes byte for byte. Changed text stays readable: `@name` becomes `@ name`, `@scope/package` becomes
+`scope/package`, `fixes #3` becomes `fixes no. 3`, a link to a host that is not allowed becomes `hxxps://…`. Quoted text
+is code that its content cannot end (`quote`, `inline`, `fence`), whatever the steps here overlook.
 """
 
 from __future__ import annotations
@@ -56,26 +55,24 @@ FORGE = MARKDOWN | {"commit", "words"}
 HOSTS = frozenset({"github.com", "www.github.com", "docs.github.com"})
 """Hosts that links may lead to."""
 SCOPED = compile_regex(r"[A-Za-z0-9][\w.~-]*/[A-Za-z0-9]")
-"""What follows the @ of a package with a scope."""
+"""The part after the @ of a scoped package."""
 WITHHELD = "(text withheld: it could not be made safe)"
 ROUNDS = 60
 
 
 Step = Callable[[str, bool], str]
-"""A text, and whether there is no such thing as code in it, to what is left of it."""
+"""A step: (text, whether it has no code) to the changed text."""
 
 
 def sanitise(text: str, sink: str, *, limit: int = 0) -> str:
-    """`text`, harmless in `sink` (issue, pr, commit, post, summary, log, prompt), at most `limit` characters.
+    """Make `text` harmless in `sink` (issue, pr, commit, post, summary, log, prompt), at most `limit` characters.
 
     Idempotent. Raises KeyError for a sink it does not know.
     """
     return _sanitise(text, limit or LIMITS[sink], sink)
 
 
-@lru_cache(
-    maxsize=256
-)  # the same titles and remarks are worded again and again, and what is at rest is asked once more
+@lru_cache(maxsize=256)  # the same titles and comments are sanitised again and again
 def _sanitise(text: str, length: int, sink: str) -> str:
     everywhere = sink not in MARKDOWN
     for _ in range(ROUNDS):
@@ -89,21 +86,21 @@ def _sanitise(text: str, length: int, sink: str) -> str:
 
 
 def _is_live(text: str, sink: str) -> bool:
-    # Words and titles are put within a markdown text, so they are read in both ways.
+    # Words and titles become part of a markdown text, so they are read in both ways.
     readings = (True,) if sink in MARKDOWN else (True, False)
     live = (closing_keywords(text, markdown) or mentions(text, markdown) for markdown in readings)
     return sink in FORGE and any(live)
 
 
 def _without_markup(text: str, everywhere: bool) -> str:
-    """The text without the mark-up that hides a live word; where something else does, all as its reader sees it."""
+    """The text without mark-up that hides a live word; if something else hides it, the text as readers see it."""
     seen = (prose(text), text) if everywhere else (prose(text),)
     dropped = {at for one in seen for at in _disguise(one)}
     return "".join(letter for at, letter in enumerate(text) if at not in dropped) if dropped else as_shown(text)
 
 
 def _disguise(text: str) -> Iterator[int]:
-    """Where mark-up stands within a live word; all other mark-up of the text is innocent."""
+    """The places of mark-up within a live word; all other mark-up is harmless."""
     marks = {at for match in detect.MARKUP.finditer(text) for at in range(*match.span())}
     left = [at for at in range(len(text)) if at not in marks]
     bare = "".join(text[at] for at in left)
@@ -112,12 +109,12 @@ def _disguise(text: str) -> Iterator[int]:
 
 
 def truncate(text: str, limit: int) -> str:
-    """At most `limit` characters; what was cut off shows as an ellipsis."""
+    """Cut to `limit` characters, with an ellipsis."""
     return text if len(text) <= limit else text[: max(0, limit - 1)].rstrip("…") + "…"
 
 
 def inline(text: str, limit: int = 200) -> str:
-    """One line of untrusted text as a code span that it cannot leave."""
+    """Untrusted text as a one-line code span that it cannot end."""
     words = " ".join(sanitise(text, "quotation", limit=LIMITS["log"]).split())
     line = sanitise(words, "quotation", limit=limit) or "(nothing)"
     ticks = "`" * (_longest_run(line) + 1)
@@ -126,13 +123,13 @@ def inline(text: str, limit: int = 200) -> str:
 
 
 def inline_words(text: str, limit: int = 1_000) -> str:
-    """One line of untrusted words to stand within a markdown text: what would be code elsewhere may be none there."""
+    """Untrusted words as one line within a markdown text, where code spans may not survive."""
     line = " ".join(sanitise(text, "words", limit=LIMITS["log"]).split())
     return " ".join(sanitise(line, "words", limit=limit).split())
 
 
 def quote(text: str, limit: int = 4_000) -> str:
-    """Untrusted text as a code block that it cannot leave. Ends without a newline."""
+    """Untrusted text as a code block that it cannot end. No trailing newline."""
     return fence(text.strip("\r\n"), limit)
 
 
@@ -175,7 +172,7 @@ def _mentions(text: str, everywhere: bool) -> str:
 
 
 def _unaddressed(match: re.Match[str]) -> str:
-    """A name that nobody is notified by. Of a package with a scope, or a team, the rest stays as it is."""
+    """A name without the mention; the rest of a scoped package or a team stays."""
     return "" if SCOPED.match(match.string, match.end()) else "@ "
 
 
@@ -208,12 +205,12 @@ def _commands(text: str, _: bool) -> str:
 
 
 def _ours(text: str, _: bool) -> str:
-    """Only we sign and seal: what is quoted, code too, must not look as if we had."""
+    """Neutralise markers and seals in quoted text, including code: only we may write them."""
     return detect.SEAL.sub("[quoted] ", detect.SIGNATURE.sub("ralph: v", text))
 
 
 def _ticks(text: str, _: bool) -> str:
-    """A fence is longer than every run within, so a hostile run must not make the text three times as long."""
+    """Shorten long runs of backticks, as a fence must be longer than every run within."""
     return re.sub("`{12,}", "`" * 10 + "…", text)
 
 
@@ -253,7 +250,7 @@ def _www(match: re.Match[str]) -> str:
 
 
 def _host(authority: str) -> str:
-    """The host of an authority; one with a user in it is never known."""
+    """The host of an authority; one with a user never counts as known."""
     return authority if "@" in authority else authority.casefold().rstrip(".").removesuffix(":443")
 
 
