@@ -1,7 +1,7 @@
-"""What a person does to memory by hand (pause, resume, resolve, replay), and cycling without anybody who calls us.
+"""What a person does to memory by hand (pause, resume, resolve, replay), and `ralph watch`.
 
-Memory is the only due time there is. It is read again at least once a minute, so that a person's change or
-another runner's cycle counts; between two cycles lies a minute at least, so that nothing can spin.
+The due time is in memory alone. It is read again at least once a minute, so that a person's change or another runner's
+cycle counts; at least a minute passes between two cycles, so that nothing can spin.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from ralph_mission.values import dataclass
 
 
 class Editable(Store, Protocol):
-    """A store that takes a person's edit, and shows what it has written down."""
+    """A store that accepts a person's edits and shows its journal."""
 
     def edit(self, memory: Memory, after: MemorySnapshot, message: str) -> None:
-        """Commit what a person may change (Learnings, Do Not Repeat, `paused`) as a person's edit."""
+        """Commit a person's edit (Learnings, Do Not Repeat, `paused`)."""
         ...
 
     def journal(self) -> Iterable[dict[str, Any]]:
@@ -43,17 +43,17 @@ class Editable(Store, Protocol):
         ...
 
     def exclusive(self) -> AbstractContextManager[bool]:
-        """Held while a cycle runs; gives False when another runner on this machine holds it."""
+        """A lock held while a cycle runs; False if another runner on this machine holds it."""
         ...
 
 
 def pause(store: Editable) -> None:
-    """Stop before the next effect. Raises UserError when there is no memory to write it in."""
+    """Pause before the next effect. Raises UserError if there is no memory."""
     _set_paused(store, True)
 
 
 def resume(store: Editable) -> None:
-    """Go on."""
+    """Resume."""
     _set_paused(store, False)
 
 
@@ -72,9 +72,9 @@ def _present(store: Editable) -> MemorySnapshot:
 
 
 def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
-    """A person says what became of an effect whose fate is unknown; `number`: the issue or remark it made.
+    """A person says whether an effect in doubt happened; `number`: the issue or comment it created.
 
-    Raises UserError when there is no such effect, or when a cycle is running.
+    Raises UserError if there is no such effect, or a cycle is running.
     """
     with store.exclusive() as ours:
         if not ours:
@@ -83,16 +83,18 @@ def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
         record = store.records([key], past).get(key)
         if not isinstance(record, EffectRecord) or key not in past.state.unknown:
             raise UserError(f"no effect {key} is waiting for an answer", "see `ralph journal`")
-        if sent and not number and isinstance(record.effect, OpenIssue):  # a mission without its issue waits for ever
+        if (
+            sent and not number and isinstance(record.effect, OpenIssue)
+        ):  # a mission without its issue would wait for ever
             raise UserError(f"{key} opens an issue: which one is it?", "add: --number NUMBER", usage=True)
         receipt = Receipt(key, "adopted", number) if sent else skip_effect(key, "not sent, says a person")
         store.commit(_settled_batch(store, past, record, receipt), past)
 
 
 def _settled_batch(store: Store, past: MemorySnapshot, record: EffectRecord, receipt: Receipt) -> MemoryBatch:
-    """The same that reconciling does with what it found; whose cycle it is does not change."""
+    """The batch that settles the effect as reconciling would, without changing the cycle."""
     subject = f"ralph: {record.key} settled by a person"
-    if record.effect is None:  # of a memory that was recovered: nothing hangs on it any more
+    if record.effect is None:  # in recovered memory nothing depends on it any more
         unknown = tuple(key for key in past.state.unknown if key != record.key)
         return MemoryBatch(past.memory, replace(past.state, unknown=unknown), (settle(record, receipt),), subject)
     members = {m for mission in past.state.missions if mission.id == record.mission for m in mission.members}
@@ -108,7 +110,7 @@ def _settled_batch(store: Store, past: MemorySnapshot, record: EffectRecord, rec
 
 
 def journal(store: Editable) -> list[dict[str, Any]]:
-    """Every effect that was ever done, oldest first: cycle, when, key, action, kind, state, url."""
+    """All effects ever carried out, oldest first: cycle, when, key, action, kind, state, url."""
     return [
         {
             "cycle": document["report"]["cycle"],
@@ -125,9 +127,9 @@ def journal(store: Editable) -> list[dict[str, Any]]:
 
 
 def differences(situation: Situation, recorded: Sequence[Decision], secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """How today's decisions differ from the recorded ones, one line each; empty when they are the same.
+    """The differences between today's decisions and the recorded ones, one line each.
 
-    A recording does without the values that the runner knows, so both are compared without them.
+    Recordings omit the secret values that the runner knows, so both are compared without them.
     """
     decided = decide(with_findings(situation), secrets)
     now = {decision.proposal.key: strip_known(decision, secrets) for decision in decided.decisions}
@@ -155,17 +157,17 @@ def _decision_text(decision: Decision) -> str:
     return f"{decision.verdict} ({', '.join(decision.rules) or 'no rule'})"
 
 
-LOOK = 60.0  # seconds at most between two looks at memory
-LONGEST_PAUSE = 60  # minutes after failures in a row: 1, 2, 4 …
-USAGE = 2  # the exit code of a mistake that no waiting fixes
+LOOK = 60.0  # longest time in seconds between two reads of memory
+LONGEST_PAUSE = 60  # minutes after repeated failures: 1, 2, 4 …
+USAGE = 2  # the exit code of an error that waiting cannot fix
 
 Gate = Callable[[], tuple[bool, datetime | None, str]]
-"""(due, when next, why), as `ralph due` answers. May raise UserError."""
+"""Returns (due, next due time, reason), as `ralph due` does. May raise UserError."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSetup:
-    """What watching needs from the world. `sleep` takes seconds; `cycle` and `gate` may raise UserError."""
+    """What watching needs. `sleep` takes seconds; `cycle` and `gate` may raise UserError."""
 
     clock: CycleClock
     sleep: Callable[[float], None]
@@ -175,9 +177,9 @@ class WatchSetup:
 
 
 def watch_cycles(watcher: WatchSetup, once: bool = False) -> None:
-    """Cycle until interrupted; `once` ends after one cycle that ran to its end.
+    """Run cycles until interrupted; `once`: end after one complete cycle.
 
-    Raises UserError for wrong usage or configuration, and with `once` for any other reason too.
+    Raises UserError for wrong usage or configuration, and with `once` for any other problem too.
     """
     failures, told = 0, LastLine()
     while True:
@@ -199,7 +201,7 @@ def watch_cycles(watcher: WatchSetup, once: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LastLine:
-    """What was said last, so that what does not change is said once. `cycle`: it was a cycle's own line."""
+    """The last line shown, so that it is not repeated. `cycle`: it came from a cycle."""
 
     line: str = ""
     next_due_at: datetime | None = None
@@ -207,7 +209,7 @@ class LastLine:
 
 
 def _turn(watcher: WatchSetup, told: LastLine) -> tuple[CycleReport | None, LastLine]:
-    """One look at the gate, and a cycle when one is due. Raises UserError."""
+    """Check whether a cycle is due, and run it. Raises UserError."""
     due, next_due_at, reason = watcher.gate()
     if due:
         report = watcher.cycle()
@@ -221,7 +223,7 @@ def _turn(watcher: WatchSetup, told: LastLine) -> tuple[CycleReport | None, Last
 
 
 def _until(next_due_at: datetime | None, now: datetime) -> float:
-    """Seconds until the next look: to the due second, but a minute at most and a second at least."""
+    """Seconds until the next check: until due, but at most a minute and at least a second."""
     left = (next_due_at - now).total_seconds() if next_due_at else LOOK
     return min(max(left, 1.0), LOOK)
 
@@ -237,7 +239,7 @@ def _line(report: CycleReport) -> str:
     return f"cycle {report.cycle}: {effects}; urgency {report.urgency}; next {when}"
 
 
-RAN = ("done", "failed")  # outcomes of a cycle that was not left at once
+RAN = ("done", "failed")  # outcomes of a cycle that actually ran
 WHY = {
     "lost": "another runner has it",
     "paused": "paused",

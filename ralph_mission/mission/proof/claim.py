@@ -1,7 +1,7 @@
-"""A claim that something in the code is wrong, as whoever read the code makes it. Pure.
+"""A claim that something in the code is wrong. Pure.
 
-A claim brings its own proof: lines that it quotes, a test that fails because of them, and a change with which the test
-passes. What can be told from the texts alone is judged here, before anything is run (`judge_text`).
+A claim brings its own proof: quoted lines, a test that fails because of them, and a change with which the test passes.
+What the texts alone can show is judged here, before anything runs (`judge_text`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ralph_mission.safety.paths import protected_path, unsafe_path
 from ralph_mission.values import compile_regex, dataclass
 
 ReadFile = Callable[[str], bytes | None]
-"""The content of a file of the base commit; None when there is none."""
+"""The content of a file at the base commit, or None."""
 
 PROVABLE = ("bug", "vulnerability")
-"""Kinds of claims that a failing test proves. Any other is an opinion, and dropped."""
+"""Kinds of claims that a failing test can prove. Any other is an opinion, and dropped."""
 ASSERTION = "assertion"
-"""What a test fails with whose own expectation does not hold, instead of the name of an exception."""
-LONGEST = 200_000  # characters of the texts of one claim
-SHORTEST = 8  # characters of a quote that says something
+"""Stands for a failed expectation, instead of the name of an exception."""
+LONGEST = 200_000  # characters of all texts of a claim
+SHORTEST = 8  # characters of a meaningful quote
 COMMENTS = {
     **dict.fromkeys(
         ("py", "pyi", "pyx", "rb", "sh", "bash", "pl", "r", "ex", "exs", "toml", "yml", "yaml"), ("# ", "")
@@ -47,16 +47,16 @@ COMMENTS = {
     "lua": ("-- ", ""),
     "sql": ("-- ", ""),
 }
-"""How a comment begins and ends, by suffix."""
+"""The beginning and end of a comment, by suffix."""
 NO_CODE = (".md", ".html", ".toml", ".yml", ".yaml", ".css")
-"""Suffixes of what has comments and is run by nobody's test."""
+"""Suffixes of files that have comments but are never run by a test."""
 READS_SOURCE = compile_regex(
     r"\binspect\s*\.\s*(?:getsource|getsourcelines|getsourcefile|getfile)\b|\bfrom\s+inspect\s+import\b|\b__code__\b"
     r"|\bco_(?:code|consts|names)\b|^\s*import\s+(?:dis|ast|linecache|marshal)\b|\b(?:ast\.parse|linecache\.getlines?)\b"
     r"|\.toString\(\)\s*\)*\s*\.?\s*(?:includes|indexOf|match|search|to(?:Match|Contain))\b|Function\.prototype\.toString"
     r"|\bgit\s+(?:diff|status|log|show|rev-parse)\b"
 )
-"""A test that looks at how code is written instead of at what it does."""
+"""Matches a test that inspects source code instead of behaviour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class CodeQuote:
 
 @dataclass(frozen=True, slots=True)
 class CodeClaim:
-    """What is said to be wrong, and the proof that comes with it.
+    """What is claimed to be wrong, and its proof.
 
-    `path` is the file whose code is at fault; `expected` is what the test fails with: "assertion" or the name of an
-    exception. `test` and `change` are changes to the base commit; `cases` names the cases that prove it, and () means
-    each one of the test's files that is new or fails now. `guessed`: nobody said what fails and where, so nothing is
-    quoted, and an assertion or any exception that comes out of a file of the change will do; the change may hold what
-    a person approves before it goes out (protected files, data).
+    `path`: the faulty file. `expected`: what the test fails with: "assertion" or the name of an exception. `test` and
+    `change` apply to the base commit. `cases`: the test cases that prove it; () means those of the test's files that
+    are new or fail now. `guessed`: nobody said what fails and where, so nothing is quoted, and an assertion or any
+    exception from a file of the change will do; the change may contain what a person approves later (protected files,
+    data).
     """
 
     kind: str
@@ -101,8 +101,8 @@ class CodeClaim:
 
 
 def claim_of_patch(title: str, patch: Patch, path: str = "") -> CodeClaim | None:
-    """A change and the tests in it, told as a claim about `path`, or the file of code that it changes most, makes or
-    deletes; None when there is no code of a known language in it but tests."""
+    """A change with its tests as a claim about `path`, or about the code file it changes most, creates or deletes; None
+    if it contains no code of a known language besides tests."""
     test = tuple(change for change in patch.changes if TEST_PATH.search(change.path))
     change = tuple(change for change in patch.changes if not TEST_PATH.search(change.path))
     code = [one for one in change if is_code(one.path)]
@@ -121,7 +121,7 @@ class Refusal:
 
 
 class MalformedClaim(ValueError):
-    """A claim that cannot be read; the text says what is wrong with it."""
+    """An unreadable claim; the text says what is wrong with it."""
 
 
 # --- reading --------------------------------------------------------------------------
@@ -171,11 +171,11 @@ SCHEMA: dict[str, Any] = {
         }
     },
 }
-"""The JSON in which claims are made. An edit replaces the one place where `old` stands; "" makes a new file."""
+"""The JSON schema of claims. An edit replaces the only occurrence of `old`; "" creates a new file."""
 
 
 def read_claims(document: str) -> tuple[Mapping[str, Any], ...]:
-    """The claims of a JSON document, each still to be read. Raises MalformedClaim."""
+    """The claims in a JSON document, not parsed yet. Raises MalformedClaim."""
     try:
         found = json.loads(document)
     except (ValueError, RecursionError):
@@ -187,7 +187,7 @@ def read_claims(document: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def read_claim(said: Mapping[str, Any], read: ReadFile) -> CodeClaim:
-    """One claim, its edits made to the files of the base commit. Raises MalformedClaim."""
+    """Parse a claim and apply its edits to the files of the base commit. Raises MalformedClaim."""
     if len(json.dumps(said)) > LONGEST:
         raise MalformedClaim(f"has more than {LONGEST:,} characters")
     quotes = tuple(CodeQuote(_text(one, "path"), _text(one, "text")) for one in _objects(said, "quotes"))
@@ -241,7 +241,7 @@ def _objects(said: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
 
 
 def judge_text(claim: CodeClaim, read: ReadFile) -> Refusal | None:
-    """What speaks against a claim before anything is run; None when nothing does."""
+    """The refusal of a claim before anything runs, or None."""
     return next((Refusal(rule, why) for rule, why in _objections(claim, read)), None)
 
 
@@ -274,7 +274,7 @@ def _of_quotes(claim: CodeClaim, read: ReadFile) -> Iterator[tuple[str, str]]:
 
 
 def is_quoted(quote: CodeQuote, content: bytes | None) -> bool:
-    """Whether the quote is whole lines of a file with this content, byte for byte."""
+    """Whether the quote consists of whole lines of this content, byte for byte."""
     text = quote.text.strip("\r\n").encode("utf-8", "surrogateescape")
     return content is not None and len(text.strip()) >= SHORTEST and b"\n" + text + b"\n" in _ended(content)
 
@@ -315,12 +315,12 @@ def _of_change(claim: CodeClaim) -> Iterator[tuple[str, str]]:
 
 
 class CodeState(StrEnum):
-    """Which code tests are run on.
+    """The code that tests run on.
 
-    `plain`: the base commit, `base`: with the claim's test, `changed`: with the change too. `noted` and
-    `changed-noted` are those with the lines that the change adds, or removes, as comments at the end of its files:
-    whoever reads the text of the code is told apart so from whoever runs it. `others`: the change without the file
-    that is said to be at fault. `fixed`: the change with the tests as they stood.
+    `plain`: the base commit, `base`: with the claim's test, `changed`: with the change too. `noted` and `changed-noted`
+    are those with the lines that the change adds, or removes, as comments at the end of its files, which exposes tests
+    that read the code's text instead of running it. `others`: the change without the file at fault. `fixed`: the change
+    with the original tests.
     """
 
     PLAIN = "plain"
@@ -333,7 +333,7 @@ class CodeState(StrEnum):
 
 
 def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
-    """What differs from the base commit in a state."""
+    """The differences between a state and the base commit."""
     match state:
         case CodeState.PLAIN:
             return ()
@@ -352,12 +352,12 @@ def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
 
 
 def is_code(path: str) -> bool:
-    """Whether it is source code of a language that is known."""
+    """Whether it is source code of a known language."""
     return comment_of(path) is not None and not path.lower().endswith(NO_CODE)
 
 
 def comment_of(path: str) -> tuple[str, str] | None:
-    """How a comment on a line of its own begins and ends in a file; None when nobody knows."""
+    """The beginning and end of a comment line in a file; None if unknown."""
     return COMMENTS.get(path.rpartition("/")[2].rpartition(".")[2].lower())
 
 
@@ -378,7 +378,7 @@ def _changed_noted(change: FileChange) -> FileChange:
 
 
 def _with_notes(path: str, content: bytes, lines: Sequence[str]) -> bytes:
-    """With at least one note, so that the file differs in any case."""
+    """The content with at least one note, so that the file always differs."""
     begin, end = comment_of(path) or ("", "")
     close = end.strip()
     notes = [line for text in lines for line in split_lines(text.encode("utf-8", "surrogateescape"))] or ["unchanged"]

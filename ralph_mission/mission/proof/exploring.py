@@ -1,4 +1,4 @@
-"""What an explorer reads next, what it is told, and what is said of a claim that was proven. Pure."""
+"""What an explorer reads next, its prompt, and the report of a proven claim. Pure."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ralph_mission.values import dataclass
 
 NAME, KIND = "explore", "proven-bug"
 FILES = 4
-"""Read in one look: few enough to be read whole."""
-SMALLEST, LARGEST = 400, 120_000  # bytes of a file that is worth a look, and can be read in one
+"""Files per session: few enough to be read whole."""
+SMALLEST, LARGEST = 400, 120_000  # bytes of a file that is worth reading, and can be read at once
 TESTED = 0.3
-"""What the changes of a file count for, of which a test has the name."""
+"""The weight of changes to a file that has a test of its name."""
 SHOWN = 12  # lines of a test's output
 ASKED = section(
     "HOW TO END",
@@ -54,7 +54,7 @@ ASKED = section(
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that could be read. `oid` names its content, `changes` counts its commits of a year."""
+    """A readable file. `oid`: of its content. `changes`: its commits within a year."""
 
     path: str
     oid: str
@@ -64,7 +64,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class ExplorationJob:
-    """What an explorer is asked to read, of which commit, for how much money and time."""
+    """What an explorer reads, at which commit, for how much money and time."""
 
     base: str
     files: tuple[str, ...]
@@ -74,7 +74,7 @@ class ExplorationJob:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What an explorer said: its claims as they came, None and `why` where there was no answer."""
+    """An explorer's answer: its raw claims, or None and `why` there are none."""
 
     claims: tuple[Mapping[str, Any], ...] | None
     why: str = ""
@@ -84,9 +84,9 @@ class Exploration:
 def choose_files(
     files: Iterable[SourceFile], tests: Collection[str], known: Mapping[str, str], most: int = FILES
 ) -> tuple[SourceFile, ...]:
-    """Those that changed most and are tested least, of which this content was not read before.
+    """The files that changed most and are tested least, and whose content was not read before.
 
-    `known`: what was read, path -> object id.
+    `known`: what was read before, path -> object id.
     """
     named = {_stem(path) for path in tests}
     fit = [file for file in files if is_readable(file) and known.get(file.path) != file.oid]
@@ -94,7 +94,7 @@ def choose_files(
 
 
 def is_readable(file: SourceFile) -> bool:
-    """Whether it is source code that a person wrote, and no test or setting."""
+    """Whether it is source code written by a person, not a test or a setting."""
     plain = is_code(file.path) and not TEST_PATH.search(file.path) and not protected_path(file.path)
     return plain and SMALLEST <= file.size <= LARGEST and file.changes > 0
 
@@ -110,14 +110,14 @@ def _stem(path: str) -> str:
 
 
 def explorer_prompt(files: Sequence[str], why: str = "") -> str:
-    """What a session is told; `why` says what was wrong with the answer before."""
+    """The prompt of a session; `why`: what was wrong with the previous answer."""
     before = f"An explorer before you did not answer as asked: {line(why, 300)}." if why else ""
     listed = section("READ THESE", "\n".join(f"- `{line(path, 300)}`" for path in files))
     return "\n\n".join(filter(None, (render_hat(EXPLORER), listed, before, ASKED))) + "\n"
 
 
 def parse_answer(text: str) -> tuple[Mapping[str, Any], ...]:
-    """The claims of an explorer's last message. Raises UnclearVerdict."""
+    """The claims in an explorer's last message. Raises UnclearVerdict."""
     try:
         return read_claims(json.dumps(parse_json(text)))
     except MalformedClaim as problem:
@@ -125,7 +125,7 @@ def parse_answer(text: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def proven_signal(claim: CodeClaim, evidence: str, base: str) -> Signal:
-    """What is reported of a claim that was proven on the commit `base`; `evidence` is what its runs showed."""
+    """The signal of a claim proven on commit `base`; `evidence`: its runs."""
     paths = [change.path for change in claim.patch_changes]
     number = _line_of(claim)
     quoted = claim.quotes[0] if claim.quotes[0].path == claim.path else next(
@@ -147,7 +147,7 @@ def _line_of(claim: CodeClaim) -> int:
 
 
 def describe_proof(claim: CodeClaim, verdict: ProofVerdict) -> str:
-    """The evidence for people: why, which cases, and what they failed with."""
+    """The evidence for people: why, which cases, and their failures."""
     cases = verdict.cases
     first = cases[0] if cases else CaseResult("", "", "failed")
     output = [text for text in first.message.split("\n") if text.strip()][:SHOWN]
@@ -168,14 +168,14 @@ def describe_proof(claim: CodeClaim, verdict: ProofVerdict) -> str:
 
 
 def _warning(claim: CodeClaim) -> tuple[str, ...]:
-    """What a reader has to look at first."""
+    """What a reader must look at first."""
     weaker = describe_weakening(Patch("", claim.patch_changes))
     said = f"Look at this first: it {', '.join(weaker)}; the tests as they stood pass with the change."
     return (said,) if weaker else ()
 
 
 def describe_look(files: int, proven: int, dropped: Sequence[str]) -> str:
-    """One line for the report: how many claims were dropped, and by which rules."""
+    """A line for the report: how many claims were dropped, and by which rules."""
     total = proven + len(dropped)
     said = f"{files} file{'s' * (files != 1)} read, {proven} of {total} claim{'s' * (total != 1)} proven"
     counted = ", ".join(f"{number} {rule}" for rule, number in sorted(Counter(dropped).items()))

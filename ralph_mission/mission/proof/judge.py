@@ -1,8 +1,8 @@
-"""Whether the runs of a claim's test prove it: which run is wanted next, and the verdict. Pure.
+"""Whether the runs of a claim's test prove it: which run is needed next, and the verdict. Pure.
 
-Cheap runs come first, and the first thing that speaks against a claim ends it. A test proves a claim when each of its
-cases fails on the base in all runs, for the stated reason and in the code that is named, passes with the change in all
-runs, and does neither because of how the code is written; and when all other tests are as they were.
+Cheap runs come first, and the first refusal ends a claim. A test proves a claim if each of its cases fails on the base
+in all runs, for the stated reason and in the named code, and passes with the change in all runs, and neither depends on
+the code's text; and if all other tests behave as before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ralph_mission.safety.patch import touched_lines
 from ralph_mission.values import compile_regex, dataclass
 
 RUNS = 3
-"""Times that the test has to fail on the base, and to pass with the change: there once of them with comments added."""
+"""How often the test must fail on the base and pass with the change, including one run each with comments added."""
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
 
 SYNTAX = frozenset({"SyntaxError", "IndentationError", "TabError"})
@@ -39,18 +39,18 @@ EXPECTED = compile_regex(
     r"^(?:DID NOT (?:RAISE|WARN)|expect\(|expected\b[^\0]+\bgot\b|expected \".+\" header field|assertion )",
     re.IGNORECASE,
 )
-"""What libraries say of an expectation that does not hold, whose errors have no type of their own."""
+"""Messages of failed expectations in libraries without an error type of their own."""
 SYSTEM = compile_regex(r"^E[A-Z]{3,}\b")
-"""How Node.js begins an error of the operating system."""
+"""The beginning of operating system errors in Node.js."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What came of one test case. `id` is the runner's own name for it, `file` its path in the repository.
+    """The result of a test case. `id`: the runner's name for it. `file`: its path in the repository.
 
-    `error` is the exception's class name, `frames` the repository's own lines on the way to it as (path, line), the
-    innermost last. `phase` is "call", or where else it went wrong: "load" or "set-up". `sources`: files of the change
-    that the test read as text. `connected`: hosts elsewhere that it looked for.
+    `error`: the exception's class name. `frames`: the repository's own frames as (path, line), innermost last. `phase`:
+    "call", or where else it failed: "load" or "set-up". `sources`: files of the change that the test read as text.
+    `connected`: remote hosts it tried to reach.
     """
 
     id: str
@@ -66,8 +66,8 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """What a run of tests told. `ended` is "" for one that came to its end, "time-out", or why there is no report.
-    `connected` and `sources` are those of cases, where nobody can tell which case it was."""
+    """The report of a test run. `ended`: "" if it completed, "time-out", or why there is no report. `connected` and
+    `sources`: as for cases, where the case is unknown."""
 
     cases: tuple[CaseResult, ...]
     ended: str = ""
@@ -77,7 +77,7 @@ class SuiteReport:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Tests to be run on a state of the code: those of `files`, or all of the repository's for ()."""
+    """Tests to run on a state of the code: those in `files`, or all of the repository's for ()."""
 
     state: CodeState
     files: tuple[str, ...]
@@ -86,7 +86,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProofRun:
-    """A run that was asked for."""
+    """A requested run and its report."""
 
     request: RunRequest
     report: SuiteReport
@@ -94,19 +94,19 @@ class ProofRun:
 
 @dataclass(frozen=True, slots=True)
 class ProofVerdict:
-    """`refusal` is None for a claim that is proven by its `cases`."""
+    """The verdict on a claim; `refusal` is None if its `cases` prove it."""
 
     refusal: Refusal | None
     cases: tuple[CaseResult, ...] = ()
 
     @property
     def proven(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there is no refusal."""
         return self.refusal is None
 
 
 def judge_proof(claim: CodeClaim, runs: Sequence[ProofRun]) -> ProofVerdict | tuple[RunRequest, ...]:
-    """The verdict on a claim whose texts are in order; or the runs that are wanted for it, in any order."""
+    """Judge a claim that passed `judge_text`: the verdict, or the runs needed for it, in any order."""
     done = {run.request: run.report for run in runs}
     for stage in (_fails_on_base, _holds_in_each_run, _keeps_tests, _others_stay):
         found = stage(claim, done)
@@ -119,7 +119,7 @@ def judge_proof(claim: CodeClaim, runs: Sequence[ProofRun]) -> ProofVerdict | tu
 
 Done = dict[RunRequest, SuiteReport]
 Stage = Refusal | tuple[RunRequest, ...] | None
-"""What speaks against the claim, the runs that are missing, or neither."""
+"""The refusal, the missing runs, or neither."""
 
 
 # --- it fails, for the stated reason --------------------------------------------------
@@ -145,7 +145,7 @@ def _fails_on_base(claim: CodeClaim, done: Done) -> Stage:
 
 
 def _failed_before(claim: CodeClaim, done: Done) -> tuple[RunRequest, ...]:
-    """The run that tells what failed before the claim: wanted when something fails that should not."""
+    """The run that shows what failed before the claim; needed if something fails that should not."""
     return _missing(_plain(claim), done)
 
 
@@ -155,7 +155,7 @@ def _plain(claim: CodeClaim) -> tuple[RunRequest, ...]:
 
 
 def _short(claim: CodeClaim, state: CodeState, attempt: int = 1) -> RunRequest:
-    """The claim's own tests alone."""
+    """Only the claim's own tests."""
     return RunRequest(state, claim.test_files, attempt)
 
 
@@ -164,7 +164,7 @@ def _missing(wanted: Sequence[RunRequest], done: Collection[RunRequest]) -> tupl
 
 
 def _cases_of_proof(claim: CodeClaim, done: Done) -> tuple[CaseResult, ...]:
-    """What fails with the claim's test, and neither failed before nor is left out by its names."""
+    """The cases that fail with the claim's test, did not fail before, and match its names."""
     earlier = [report for request, report in done.items() if request in _plain(claim)]
     failed = {case.id for report in earlier for case in report.cases if case.status in ("failed", "error")}
     cases = done[_short(claim, CodeState.BASE)].cases
@@ -186,7 +186,7 @@ def _report_refusal(report: SuiteReport) -> Refusal | None:
 
 
 def _not_run(case: CaseResult) -> Refusal:
-    """A case that never came to the code: what it failed with is no reason."""
+    """A case that never reached the code, so its failure proves nothing."""
     if case.error in SYNTAX or UNPARSED.search(case.message):
         return Refusal("syntax", f"its test cannot be parsed: {_said(case)}")
     if case.error in IMPORT or NO_MODULE.search(case.message):
@@ -195,7 +195,7 @@ def _not_run(case: CaseResult) -> Refusal:
 
 
 def _wrong_reason(claim: CodeClaim, case: CaseResult) -> Refusal | None:
-    """What is wrong with the reason for which a case fails on the base."""
+    """The refusal if a case fails on the base for the wrong reason."""
     if case.connected or NETWORK.search(case.message):
         host = f"looks for {case.connected[0]}" if case.connected else f"needs the network: {_said(case)}"
         return Refusal("network", f"its test {host}")
@@ -215,13 +215,13 @@ def _wrong_reason(claim: CodeClaim, case: CaseResult) -> Refusal | None:
             return Refusal("wrong-reason", f"the assertion that fails stands in {inner}")
     elif not claim.guessed and case.error.rpartition(".")[2] != claim.expected.rpartition(".")[2]:
         return Refusal("wrong-reason", f"it fails with {_said(case)}, not with {claim.expected[:60]}")
-    elif case.frames and places.isdisjoint(path for path, _ in case.frames):  # one that came later has no way to tell
+    elif case.frames and places.isdisjoint(path for path, _ in case.frames):  # a later one cannot tell
         return Refusal("wrong-reason", f"its {case.error} does not come from {claim.path}")
     return None
 
 
 def is_assertion(case: CaseResult) -> bool:
-    """Whether a case failed because what it expects does not hold: tests of JavaScript often throw an Error so."""
+    """Whether a case failed by an expectation: JavaScript tests often throw a plain Error for that."""
     if case.error in ASSERTIONS or EXPECTED.match(case.message):
         return True
     own = bool(case.frames) and TEST_PATH.search(case.frames[-1][0])
@@ -296,7 +296,7 @@ def _not_passed(claim: CodeClaim, cases: Sequence[CaseResult], found: dict[str, 
 
 
 def _passes(claim: CodeClaim, done: Done) -> bool:
-    """Whether each run with the change is there; a refusal would have been found in it."""
+    """Whether all runs with the change are there; a refusal would have been found before."""
     return all(_short(claim, CodeState.CHANGED, n) in done for n in range(1, RUNS))
 
 
@@ -304,7 +304,7 @@ def _passes(claim: CodeClaim, done: Done) -> bool:
 
 
 def _keeps_tests(claim: CodeClaim, done: Done) -> Stage:
-    """Where lines of a test were taken away: each case is still there, and passes with the change as it stood."""
+    """If lines of a test were removed: whether each original case still exists and passes with the change."""
     edited = tuple(one.path for one in claim.test if one.old is not None and touched_lines(one)[0])
     if not edited:
         return None
@@ -315,7 +315,7 @@ def _keeps_tests(claim: CodeClaim, done: Done) -> Stage:
     if gone := next(_broken(done[plain], done[_short(claim, CodeState.CHANGED)]), None):
         return Refusal("weakens-tests", f"{gone.id} is skipped, or is not there any more")
     broken = {case.id for case in _broken(done[plain], done[first])}
-    if broken and again not in done:  # one that comes and goes is no objection
+    if broken and again not in done:  # a flaky case is no objection
         return (again,)
     still = broken & {case.id for case in _broken(done[plain], done[again])} if broken else set()
     return Refusal("weakens-tests", f"{min(still)} does not pass with the change as it stood") if still else None
@@ -335,8 +335,8 @@ def _others_stay(claim: CodeClaim, done: Done) -> Stage:
     broken = tuple(_broken(done[before], done[after]))
     if not broken:
         return None
-    # One that comes and goes was not broken by the change: it passes with it when asked again, or fails without it too.
-    # A file that no report names is found among all.
+    # A flaky case was not broken by the change: it passes with it when run again, or also fails without it.
+    # A file that no report names is looked up among all.
     files = tuple(sorted({case.file for case in broken}))
     for state in (CodeState.CHANGED, CodeState.PLAIN):
         again = RunRequest(state, () if "" in files else files, RUNS + 1)
@@ -350,6 +350,6 @@ def _others_stay(claim: CodeClaim, done: Done) -> Stage:
 
 
 def _broken(before: SuiteReport, after: SuiteReport) -> Iterator[CaseResult]:
-    """Cases that passed, and now fail, are skipped or are not there."""
+    """Cases that passed before, and now fail, are skipped or missing."""
     passed = {case.id for case in after.cases if case.status == "passed"}
     return (case for case in before.cases if case.status == "passed" and case.id not in passed)

@@ -1,8 +1,8 @@
-"""What a researcher is shown, which pages it may ask for, and which sections of its answer are kept. Pure.
+"""A researcher's prompt, the pages it may request, and which sections of its answer are kept. Pure.
 
-A section stands on words of a page: they are looked for in the page, asked for anew, and a section whose words are not
-there is dropped. A page may be asked for only by an address that was read before: in the brief, in a page or among the
-results of a search; so nothing that a page makes a model say leaves in an address.
+A section quotes a page: the page is fetched again, and a section whose quote is not there is dropped. A page can only
+be requested by a URL that was read before: in the brief, in a page or in search results, so a page cannot make a model
+leak anything through a URL.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ralph_mission.safety.text import quote
 from ralph_mission.values import compile_regex, dataclass
 
 ROUNDS = 3
-"""Answers in which a researcher may ask for more pages; the last one has to hold sections."""
+"""Rounds in which a researcher may request more pages; the last answer must contain sections."""
 PAGE, BRIEF, LISTED = 12_000, 8_000, 6_000
-"""Characters of a page, of the brief and of what watches told that are shown."""
+"""Characters shown of a page, of the brief and of watches' reports."""
 FETCHED, SECTIONS = 5, 8
 SHORTEST, QUOTE, TEXT, HEADING, SEARCH = 20, 300, 800, 100, 120
-"""Characters: of a quote at least and at most, of what a section says, of its heading, of a search."""
+"""Characters: of a quote (least, most), a section, a heading, a search."""
 ADDRESS = compile_regex(r"https?://[^\s<>\"')\]]+")
 ASKED = section(
     "HOW TO END",
@@ -42,7 +42,7 @@ MORE = (
 
 @dataclass(frozen=True, slots=True)
 class ResearchSection:
-    """One thing that a source says; `quote` shows it."""
+    """A statement from a source, shown by `quote`."""
 
     heading: str
     text: str
@@ -52,7 +52,7 @@ class ResearchSection:
 
 @dataclass(frozen=True, slots=True)
 class ResearchAnswer:
-    """Sections, or what is to be read first."""
+    """Sections, or what to read first."""
 
     sections: tuple[ResearchSection, ...] = ()
     fetch: tuple[str, ...] = ()
@@ -60,14 +60,14 @@ class ResearchAnswer:
 
 
 def addresses_in(texts: Iterable[str]) -> frozenset[str]:
-    """The addresses that stand in texts: those that may be asked for."""
+    """The URLs in texts, which may be requested."""
     return frozenset(found.rstrip(".,;:!?") for text in texts for found in ADDRESS.findall(text))
 
 
 def researcher_prompt(
     brief: str, pages: Mapping[str, str], watched: str, more: bool, searches: bool, why: str = ""
 ) -> str:
-    """What a session is told. `pages` are texts by address, `more`: whether it may ask for others."""
+    """The prompt of a session. `pages`: texts by URL. `more`: whether it may request others."""
     before = f"A researcher before you did not answer as asked: {line(why, 300)}." if why else ""
     read = "\n\n".join(f"{address}\n\n{quote(redact(text), PAGE)}" for address, text in pages.items())
     search = ", and words for a search" if searches else ""
@@ -84,7 +84,7 @@ def researcher_prompt(
 
 
 def parse_research(known: Collection[str], more: bool, answer: str) -> ResearchAnswer:
-    """What a researcher answered. Raises UnclearVerdict, which says what is wrong with it."""
+    """Parse a researcher's answer. Raises UnclearVerdict, which says what is wrong with it."""
     value = parse_json(answer)
     if not isinstance(value, dict):
         raise UnclearVerdict("it is not one JSON object")
@@ -113,7 +113,7 @@ def _is_row(row: Any, shape: set[str]) -> bool:
 
 
 def why_dropped(one: ResearchSection, page: str, known: Collection[str]) -> str:
-    """Why a section is not kept, given its page as it was asked for anew; "" when it is."""
+    """Why a section is dropped, given its page fetched again; "" if it is kept."""
     words = flat(one.quote)
     if not one.heading.strip() or not one.text.strip():
         return "it says nothing"
@@ -125,12 +125,12 @@ def why_dropped(one: ResearchSection, page: str, known: Collection[str]) -> str:
 
 
 def flat(text: str) -> str:
-    """A text in which whitespace alone makes no difference."""
+    """The text with whitespace normalised."""
     return " ".join(text.split())
 
 
 def describe_sections(sections: Sequence[ResearchSection]) -> str:
-    """The sections for people, as plain text; the quotes stand beside them."""
+    """The sections for people, as plain text, with their quotes."""
     return "\n\n".join(
         f"{flat(one.heading)[:HEADING]}: {flat(one.text)[:TEXT]}\n“{flat(one.quote)}”\n{one.source}" for one in sections
     )

@@ -1,12 +1,12 @@
-"""What a review of a pull reads, says and sends, and which pulls of ours one is still to be called for. Pure.
+"""What a review of a pull request reads, says and sends, and which of our pull requests still need one. Pure.
 
-There is one review on a pull of ours, for ever: posted once, edited since. Its marker names the commit that was read
-and how often it was written, so that no text of it is ever the same as one before. A head is called for once; what
-GitHub refused is called for again, a few times. The task, the diff and the repository's guides are data to the
-reviewer; what the reviewer says is data to people: nothing of it approves, closes, pings or commands.
+Our own pull request has one review: posted once, edited since. Its marker names the reviewed commit and how often it
+was written, so no version equals an earlier one. A review is requested once per head; if GitHub refuses, a few times.
+The task, the diff and the repository's guides are data to the reviewer, and its words are data to people: nothing of it
+approves, closes, pings or commands.
 
-A pull of somebody else is reviewed when a person who may decide asks for it there, once at each head: by remarks on
-lines, each of which quotes its line. What quotes nothing that the diff shows is dropped.
+Somebody else's pull request is reviewed when an authorised person asks for it there, once per head, by comments on
+lines that each quote their line. Comments that quote nothing in the diff are dropped.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, truncate
 from ralph_mission.values import compile_regex, dataclass
 
-TRIES = 3  # of a call that is refused
+TRIES = 3  # of a refused request
 
 
 def call_key(pull: Pull) -> str:
-    """The key of the call for a pull at its head."""
+    """The key of the request for a review of a pull request at its head."""
     return key_of("call-review", str(pull.number), pull.head_sha)
 
 
 def our_open_pulls(pulls: Iterable[Pull], us: int) -> tuple[Pull, ...]:
-    """Open pulls that our account opened from a branch of ours, the oldest first."""
+    """Open pull requests from our account and our branches, oldest first."""
     return tuple(
         pull for pull in pulls if pull.state == "open" and pull.author.id == us and pull.head.startswith(BRANCHES)
     )
 
 
 def pulls_to_call(pulls: Iterable[Pull], records: Mapping[str, Record]) -> tuple[Pull, ...]:
-    """Those whose head nobody was called for yet."""
+    """Those whose head no review was requested for yet."""
     return tuple(pull for pull in pulls if _may_call(records.get(call_key(pull))))
 
 
 def record_call(pull: Pull, records: Mapping[str, Record], now: datetime) -> CallRecord:
-    """The record of one more call; it stands on the memory branch before the call is made."""
+    """The record of another request, stored on the memory branch before it is sent."""
     before = records.get(call_key(pull))
     tries = before.tries if isinstance(before, CallRecord) else 0
     return CallRecord(call_key(pull), pull.number, pull.head_sha, tries + 1, now)
 
 
 def count_wake(header: Header, now: datetime, limit: int) -> Header | None:
-    """The header with one more wake of today; None when the day's share is used up. `limit`: wakes in a day."""
+    """The header with one more wake today; None if the day's share is used up. `limit`: wakes in a day."""
     today = schedule.day_of(header, now)
     dispatches, granted = schedule.count_granted_wakes(header, today, limit)
     if not granted:
@@ -70,7 +70,7 @@ def count_wake(header: Header, now: datetime, limit: int) -> Header | None:
 
 
 def mark_refused(records: Iterable[CallRecord], keys: Collection[str]) -> tuple[CallRecord, ...]:
-    """The records of the calls with these keys, which GitHub did not accept."""
+    """The records of requests that GitHub did not accept."""
     return tuple(replace(record, refused=True) for record in records if record.key in keys)
 
 
@@ -80,23 +80,23 @@ def _may_call(record: Record | None) -> bool:
 
 KIND = "review"
 FOR_ISSUE = compile_regex(r"ralph/issue-([0-9]{1,9})(?:-|$)")
-"""How the issue agent names its branches."""
+"""The branch names of the issue agent."""
 MOST = 30
-"""Points that a review shows, the gravest first."""
+"""Points in a review, most severe first."""
 ASK = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+review(?![\w-])[ \t]*", re.IGNORECASE)
-"""What begins a comment that asks for a review; what follows says what to look at."""
+"""The command that asks for a review; the rest of the comment says what to look at."""
 MOST_REVIEWS, MOST_REMARKS = 5, 20
-"""Reviews of a pull of somebody else, and remarks on lines in one."""
+"""Reviews of somebody else's pull request, and line comments in one."""
 
 Gravity = Literal["critical", "major", "minor"]
 GRAVEST: tuple[Gravity, ...] = ("critical", "major", "minor")
 DiffLines = Mapping[str, Sequence[tuple[int, int]]]
-"""The files of a diff, and which of their lines it shows: first and last, of the changed side."""
+"""The files of a diff and the lines it shows: first and last, of the changed side."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewPoint:
-    """One thing that a reviewer found. `file` "" and `line` 0: it stands nowhere in the diff."""
+    """A point of a review. `file` "" and `line` 0: not in the diff."""
 
     gravity: Gravity
     what: str
@@ -109,9 +109,9 @@ class ReviewPoint:
 
 @dataclass(frozen=True, slots=True)
 class PostedReview:
-    """Our review of a pull as it stands. `id` 0: there is none yet; `head` is the commit that was read.
+    """Our current review of a pull request. `id` 0: none yet. `head`: the reviewed commit.
 
-    `doubt`: one was sent, and nobody can tell whether it arrived.
+    `doubt`: one was sent and may or may not have arrived.
     """
 
     id: int = 0
@@ -122,7 +122,7 @@ class PostedReview:
 
 
 def why_not_ours(pull: Pull, us: int) -> str:
-    """Why a pull is not one that Ralph made, "" when it is: by account, branch and marker."""
+    """Why a pull request is not Ralph's, by account, branch and marker; "" if it is."""
     if pull.author.id != us:
         return "another account opened it"
     if not pull.head.startswith(BRANCHES):
@@ -131,18 +131,18 @@ def why_not_ours(pull: Pull, us: int) -> str:
 
 
 def find_asking(pull: Pull, may_decide: Callable[[Actor], bool]) -> ThreadComment | None:
-    """The newest comment on a pull by which somebody whose word counts asks for a review, as it was first written."""
+    """The newest unedited comment by which an authorised person asks for a review."""
     said = (one for one in reversed(pull.remarks) if ASK.match(one.body) and one.created_at == one.updated_at)
     return next((one for one in said if may_decide(one.author)), None)
 
 
 def count_reviews(pull: Pull, us: int) -> int:
-    """How many reviews of ours a pull shows."""
+    """How many of our reviews a pull request has."""
     return sum(one.author.id == us and one.state == "commented" and bool(_markers(one)) for one in pull.reviews)
 
 
 def find_task(pull: Pull, missions: Iterable[Mission]) -> int:
-    """The number of the issue that a pull of ours was made for, 0 when nobody knows."""
+    """The issue our pull request was made for, 0 if unknown."""
     named = FOR_ISSUE.match(pull.head)
     known = (mission.issue for mission in missions if mission.pull == pull.number)
     return next(known, int(named[1]) if named else 0)
@@ -152,14 +152,14 @@ def find_task(pull: Pull, missions: Iterable[Mission]) -> int:
 
 
 def review_key(pull: int, head: str = "") -> str:
-    """The key of the one review of a pull; of a pull of somebody else, of the one at a `head`."""
+    """The key of the review of a pull request; for somebody else's, of the one at a `head`."""
     return key_of("review", str(pull), head) if head else key_of("review", str(pull))
 
 
 def find_posted_review(pull: Pull, record: Record | None, us: int, key: str = "") -> PostedReview:
-    """Our review as the pull shows it; what only memory knows of, a list may be late with.
+    """Our review as shown; one only memory knows of may be missing from a late list.
 
-    `key` is that of another review than the one of a pull of ours.
+    `key`: for a review of somebody else's pull request.
     """
     key = key or review_key(pull.number)
     for review in reversed(pull.reviews):
@@ -183,7 +183,7 @@ def _read(review: Review) -> PostedReview:
 
 
 def sign_text(pull: Pull, text: str, before: PostedReview, key: str = "") -> str:
-    """The text with our marker, as the review that follows `before`."""
+    """The text with our marker, as the version after `before`."""
     key = key or review_key(pull.number)
     return f"{text}\n\n{marker(key, head=pull.head_sha, round=str(before.round + 1))}"
 
@@ -199,7 +199,7 @@ def plain_body(body: str) -> str:
 
 
 def review_proposal(pull: Pull, text: str, before: PostedReview) -> Proposal:
-    """The one effect that makes our review say `text`, as policy judges it."""
+    """The proposal to make our review say `text`."""
     body = sign_text(pull, text, before)
     effect: PostReview | EditReview = PostReview(review_key(pull.number), pull.number, pull.head_sha, body)
     if before.id:
@@ -208,7 +208,7 @@ def review_proposal(pull: Pull, text: str, before: PostedReview) -> Proposal:
 
 
 def asked_proposal(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped: int) -> Proposal:
-    """The one effect that reviews a pull of somebody else at its head, as `who` asked."""
+    """The proposal to review somebody else's pull request at its head, as `who` asked."""
     key = review_key(pull.number, pull.head_sha)
     body = sign_text(pull, asked_body(pull, points, who, dropped), PostedReview(), key)
     lines = tuple(LineComment(point.file, point.line, _remark(point)) for point in points[:MOST_REMARKS])
@@ -220,7 +220,7 @@ def asked_proposal(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped:
 
 
 def place_points(points: Iterable[ReviewPoint], shown: DiffLines) -> tuple[ReviewPoint, ...]:
-    """The points, gravest first, each at a place that the diff shows or at none."""
+    """The points, most severe first, each at a line in the diff or at none."""
     return tuple(
         sorted((_place_point(point, shown) for point in points), key=lambda point: GRAVEST.index(point.gravity))
     )
@@ -235,7 +235,7 @@ def _place_point(point: ReviewPoint, shown: DiffLines) -> ReviewPoint:
 
 
 def quoted_points(points: Sequence[ReviewPoint], diff: str) -> tuple[ReviewPoint, ...]:
-    """Those that quote lines of the changed side of a diff, gravest first, each at the last line that it quotes."""
+    """The points that quote lines of the diff's changed side, most severe first, each at the last line it quotes."""
     lines = parse_diff(diff)
     found = filter(None, (_at_quote(point, lines.get(point.file.removeprefix("./"), {})) for point in points))
     return tuple(sorted(found, key=lambda point: GRAVEST.index(point.gravity)))
@@ -251,7 +251,7 @@ def _at_quote(point: ReviewPoint, lines: Mapping[int, str]) -> ReviewPoint | Non
         for number in here
         if all(here.get(number + at) == line for at, line in enumerate(wanted))
     ]
-    if len(ends) > 1 and len("".join(wanted)) < SHORTEST:  # a lone brace stands anywhere
+    if len(ends) > 1 and len("".join(wanted)) < SHORTEST:  # a lone brace may be anywhere
         ends = []
     if not ends:
         return None
@@ -259,12 +259,12 @@ def _at_quote(point: ReviewPoint, lines: Mapping[int, str]) -> ReviewPoint | Non
 
 
 SHORTEST = 8
-"""Characters of a quote that may stand at several places."""
+"""Characters of a quote that may occur several times."""
 HUNK = compile_regex(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def parse_diff(diff: str) -> Mapping[str, Mapping[int, str]]:
-    """The lines of the changed side that a diff shows, by path and number."""
+    """The lines of a diff's changed side, by path and number."""
     found: dict[str, dict[int, str]] = {}
     here, number, gone, come = dict[int, str](), 0, 0, 0
     for text in diff.split("\n"):
@@ -282,7 +282,7 @@ def parse_diff(diff: str) -> Mapping[str, Mapping[int, str]]:
 
 
 def _unquoted(path: str) -> str:
-    """A path as git shows it: odd ones stand in quotes, with escapes as in C."""
+    """Decode a path as git shows it: unusual ones are quoted, with escapes as in C."""
     if not path.startswith('"'):
         return path
     plain = _ESCAPE.sub(
@@ -297,7 +297,7 @@ _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f
 
 
 def redact_points(points: Iterable[ReviewPoint], secrets: tuple[str, ...]) -> tuple[ReviewPoint, ...]:
-    """The points without a secret in any of their texts."""
+    """The points with secrets redacted."""
     return tuple(
         replace(
             point,
@@ -312,14 +312,14 @@ def redact_points(points: Iterable[ReviewPoint], secrets: tuple[str, ...]) -> tu
 
 
 def gravest(points: Sequence[ReviewPoint]) -> Gravity | None:
-    """How grave the worst of them is, None without any."""
+    """The highest severity, or None."""
     return next((gravity for gravity in GRAVEST if any(point.gravity == gravity for point in points)), None)
 
 
 TASK, REQUEST, DIFF, NAMES = 20_000, 2_000, 80_000, 30
-"""Characters of the task, of a request and of the diff that a reviewer is shown, and how many files are named."""
+"""Characters shown to a reviewer of the task, a request and the diff, and the number of files named."""
 WHAT, SUGGESTION, PLACE, KIND_LENGTH, QUOTE = 700, 500, 200, 40, 160
-"""Characters of each part of a point that people are shown."""
+"""Characters of each part of a point."""
 
 VERDICTS: dict[Gravity | None, str] = {
     "critical": "something has to be fixed before anybody merges this",
@@ -330,7 +330,7 @@ VERDICTS: dict[Gravity | None, str] = {
 
 
 def review_title(pull: Pull) -> str:
-    """The pull's title as plain text."""
+    """The pull request's title as plain text."""
     return plain(pull.title, 100)
 
 
@@ -347,11 +347,10 @@ def review_material(
     changed: Iterable[str] = (),
     asking: ThreadComment | None = None,
 ) -> str:
-    """What a reviewer is given: the pull's title, the task, the guides of the base branch, and the diff since `fork`.
+    """What a reviewer gets: the title, the task, the guides of the base branch, and the diff since `fork`.
 
-    Of the paths that are `changed` it is told which ones the checkout has as they were. `asking` is the comment that
-    asked for the review of a pull of somebody else.
-    The pull's own text is left out: its author's words about it are none of a reviewer's business.
+    It is told which `changed` paths the checkout has in their old version. `asking`: the comment that asked for the
+    review of somebody else's pull request. The pull request's description is left out, as it would bias the reviewer.
     """
     parts = [
         f"# Review: {review_title(pull)} (#{pull.number})",
@@ -370,7 +369,7 @@ def review_material(
 
 
 def _put_back(paths: Iterable[str]) -> str:
-    """What the reviewer would take for forgotten."""
+    """The note about reverted paths, which a reviewer would otherwise think were forgotten."""
     if not (names := [inline(path, PLACE) for path in paths]):
         return ""
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
@@ -398,7 +397,8 @@ def _asking_text(asking: ThreadComment, secrets: tuple[str, ...]) -> str:
 
 
 def review_body(pull: Pull, points: Sequence[ReviewPoint]) -> str:
-    """The review without its marker. The same points at the same commit give the same text; no secret is in them."""
+    """The review without its marker. The same points at the same commit give the same text; the points hold no
+    secret."""
     more = len(points) - MOST
     parts = [
         f"**A review** of {pull.head_sha[:12]} by an agent that did not see this being made: {_tally_points(points)}.",
@@ -423,7 +423,7 @@ def _line(point: ReviewPoint) -> str:
 
 
 def asked_body(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped: int) -> str:
-    """What stands above the remarks on lines: nothing of it is the reviewer's own words."""
+    """The text above the line comments, without any of the reviewer's words."""
     verb = "was" if dropped == 1 else "were"
     more = [f"{dropped} more quoted no line of the diff and {verb} dropped"] * bool(dropped)
     left = len(points) - MOST_REMARKS
@@ -437,7 +437,7 @@ def asked_body(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped: int
 
 
 def _remark(point: ReviewPoint) -> str:
-    """On its line: `point.file` and `point.line` say where that is."""
+    """The comment for the line at `point.file` and `point.line`."""
     lead = ", ".join(filter(None, (f"**{point.gravity}**", inline(point.kind, KIND_LENGTH) if point.kind else "")))
     said = [f"{lead}: {inline_words(point.what, WHAT)}"]
     said += [f"*Suggestion:* {inline_words(point.suggestion, SUGGESTION)}"] * bool(point.suggestion)

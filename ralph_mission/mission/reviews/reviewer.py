@@ -1,10 +1,10 @@
-"""A pull, read by an agent that did not see it being made, and one review that comments.
+"""Has an agent that did not make a pull request review it, by comments only.
 
-Memory is held for two moments: when the money is set aside, and when the review is posted or edited. Between them a
-lock that dies with this process keeps another one of this clone from reading the same pull.
+Memory is held twice, briefly: to reserve money, and to post or edit the review. In between, a lock that dies with this
+process keeps other processes of this clone from reviewing the same pull request.
 
-Runs of what the workflow's own token opens wait for a person, so the review is called for by a dispatch. The call
-stands in memory before it is sent; whoever died between the two loses one call, and any push makes another.
+Workflow runs for pull requests opened with the workflow's own token wait for a person, so a dispatch starts the review.
+The request is in memory before it is sent; a crash in between loses one request, and any push makes another.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ WHY = {
     "`ralph journal resolve`; `ralph journal` names its key",
 }
 FAILED = ("failed", "refused", "unknown", "moved")
-"""Outcomes with exit code 1. Every other one but `interrupted` (130) ends with 0."""
+"""Outcomes with exit code 1. All others except `interrupted` (130) have 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewReport:
-    """What came of it. `outcome`: posted, edited, unchanged (our review says the same already), reviewed (this commit
-    was read before), closed, paused, skipped (no agent is named), held (no money, or it has had its reviews), lost
-    (somebody else is at it), moved (the head did, meanwhile), refused (by a rule), failed, unknown (nobody can tell
-    whether it was sent), interrupted.
+    """The result. `outcome`: posted, edited, unchanged (our review says the same already), reviewed (this commit was
+    reviewed before), closed, paused, skipped (no agent is configured), held (no money, or enough reviews), lost
+    (another process is at it), moved (the head changed meanwhile), refused (by a rule), failed, unknown (it may or may
+    not have been sent), interrupted.
     """
 
     outcome: str
@@ -81,9 +81,9 @@ class ReviewReport:
 
 @dataclass(frozen=True, slots=True)
 class StartedReview:
-    """A review whose money is set aside; `before` is our review as it stood.
+    """A review with reserved money; `before`: our review so far.
 
-    `asking` is the comment that asks for that of a pull of somebody else.
+    `asking`: the comment that asks for it, on somebody else's pull request.
     """
 
     pull: Pull
@@ -98,9 +98,9 @@ class StartedReview:
 
 @dataclass(frozen=True, slots=True)
 class FinishedReading:
-    """What the reviewer said: `points` as they are posted, None without an answer; then `outcome` says how it ended.
+    """The reviewer's answer: `points` to post, or None, and then `outcome` says how it ended.
 
-    `usd` is what it cost; all that was set aside when nobody can tell. `dropped` points quoted nothing.
+    `usd`: the cost, or the whole reserve if unknown. `dropped`: points that quoted nothing.
     """
 
     answer: ReviewerAnswer
@@ -111,14 +111,14 @@ class FinishedReading:
 
 
 def read_posted_review(tx: Transaction, pull: Pull, asked: bool = False) -> PostedReview:
-    """Our review of the pull, or where it was `asked` for the one at its head, as forge and memory know it."""
+    """Our review of the pull request (if `asked`, the one at its head), by forge and memory."""
     key = review.review_key(pull.number, pull.head_sha if asked else "")
     record = tx.records([key]).get(key)
     return review.find_posted_review(pull, record, tx.ports.forge.identity().id, key)
 
 
 def finish_review(begun: StartedReview, read: FinishedReading, tx: Transaction) -> ReviewReport:
-    """Post or edit the review, or send nothing; what was set aside and not spent is given back."""
+    """Post or edit the review, or send nothing; the unused reserve is refunded."""
     number = begun.pull.number
     booked = schedule.settle_reserve(begun.usd, begun.at, read.usd, tx.now)
     errand = ExecutionRequest(f"review-{number}", f"review of #{number}", read.usd, booked)
@@ -147,7 +147,7 @@ def _unsent(tx: Transaction, errand: ExecutionRequest, report: ReviewReport) -> 
 
 
 def _why_needless(begun: StartedReview, pull: Pull, before: PostedReview, text: str) -> str:
-    """Why nothing is sent, "" when something is."""
+    """Why nothing needs to be sent, or ""."""
     if pull.state != "open":
         return "closed"
     if pull.head_sha != begun.pull.head_sha:
@@ -174,7 +174,7 @@ WRITTEN = ("posted", "edited")
 
 @dataclass(frozen=True, slots=True)
 class PullView:
-    """What git shows of a pull: where it left its base, its diff, what lines that shows, the guides of the base."""
+    """What git shows of a pull request: its merge base, its diff, the lines in it, the guides of the base."""
 
     fork: str
     diff: str
@@ -183,25 +183,24 @@ class PullView:
 
 
 class PullReader(Protocol):
-    """Looks at a pull, and has an agent review it in a clone that is thrown away."""
+    """Has an agent review a pull request in a throw-away clone."""
 
     def check(self, stranger: bool) -> None:
-        """Raises UserError where no session could be played; of a `stranger`'s code, where it could do harm."""
+        """Raise UserError if no session could run, or, for a `stranger`'s code, if it could do harm."""
         ...
 
     def look(self, base: str, head: str) -> PullView:
-        """The view of commit `head` from the tip `base` of its base branch. Raises UserError."""
+        """Read commit `head` relative to the tip `base` of its base branch. Raises UserError."""
         ...
 
     def read(self, job: AgentJob) -> ReviewerAnswer:
-        """The reviewer's answer, with what it may have cost. Raises UserError before any session; an interrupt passes
-        through."""
+        """Get the reviewer's answer with its cost. Raises UserError before any session; an interrupt passes through."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSetup:
-    """What the flow needs. `say` tells a person; `usd` is what one review may cost."""
+    """What a review needs. `say` reports to a person; `usd`: the most a review may cost."""
 
     opened: Open
     reader: PullReader
@@ -211,9 +210,9 @@ class ReviewSetup:
 
 
 def review_once(reviewer: ReviewSetup, number: int, force: bool = False) -> ReviewReport:
-    """Review one pull, unless its head was reviewed before; `force` reads one of ours again.
+    """Review a pull request, unless its head was reviewed before; `force` reviews one of ours again.
 
-    Raises UserError: usage for a pull of somebody else about which nobody asked, Missing for one that is not there.
+    Raises UserError: usage for somebody else's pull request that nobody asked about, Missing if there is none.
     """
     with ExitStack() as held:
         try:
@@ -247,7 +246,7 @@ def review_lines(report: ReviewReport) -> Iterator[str]:
 def _begin(
     reviewer: ReviewSetup, number: int, force: bool, held: ExitStack, tx: Transaction
 ) -> StartedReview | ReviewReport:
-    held.pop_all().close()  # of an attempt that somebody else was ahead of
+    held.pop_all().close()  # of an attempt that lost a race
     forge, us = tx.ports.forge, tx.ports.forge.identity().id
     pull = forge.pull(number)
     why, asking = review.why_not_ours(pull, us), None
@@ -283,7 +282,7 @@ def _may_decide(tx: Transaction, person: Actor) -> bool:
 
 
 def _decline(tx: Transaction, pull: Pull, asking: ThreadComment, problem: UserError) -> ReviewReport:
-    """Tell whoever asked, once, why there is no review and what would bring one."""
+    """Tell whoever asked, once, why there is no review and how to get one."""
     key = key_of("review", str(pull.number), "declined", str(asking.id))
     line = f"No agent reviews this: {inline_words(f'{problem.what}; {problem.next_step}', 400)}."
     said = Comment(key, pull.number, f"{redact(line, tx.secrets)}\n\n{marker(key)}")
@@ -294,7 +293,7 @@ def _decline(tx: Transaction, pull: Pull, asking: ThreadComment, problem: UserEr
 
 
 def _waits(tx: Transaction, pull: Pull, before: PostedReview, force: bool) -> ReviewReport | None:
-    """Why nothing is asked of a model, None when something is."""
+    """Why no model is called, or None."""
     if execute.is_stopped(tx.ports):
         return ReviewReport("paused", pull.number, pull.head_sha)
     if pull.state != "open":
@@ -305,7 +304,7 @@ def _waits(tx: Transaction, pull: Pull, before: PostedReview, force: bool) -> Re
 
 
 def _task(tx: Transaction, pull: Pull, us: int) -> Issue | None:
-    """The issue that the pull was made for, if we or somebody who may decide here wrote it."""
+    """The issue the pull request was made for, if we or an authorised person wrote it."""
     forge, number = tx.ports.forge, review.find_task(pull, tx.state.missions)
     try:
         issue = forge.issue(number) if number else None
@@ -333,7 +332,7 @@ def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
         return FinishedReading(ReviewerAnswer(None, "interrupted"), begun.usd, outcome="interrupted")
     except UserError as problem:  # before any session
         return FinishedReading(ReviewerAnswer(None, f"{problem.what}; {problem.next_step}"), 0.0)
-    except Exception as error:  # whatever it is, it is accounted for
+    except Exception as error:  # whatever it is, its cost is booked
         return FinishedReading(
             ReviewerAnswer(None, f"it failed unexpectedly ({type(error).__name__}: {error})"), begun.usd
         )
@@ -352,12 +351,12 @@ def _point(found: ReviewFinding) -> ReviewPoint:
 
 
 Call = Callable[[int], Receipt]
-"""Asks for the review of a pull by its number; `failed` names why. Never raises UserError."""
+"""Requests the review of a pull request by its number; `failed` says why. Never raises UserError."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """The pulls that the review was woken for, and why not for the others. `refusal`: what GitHub refused, and why."""
+    """The pull requests whose review was started, and why not the others. `refusal`: what GitHub refused, and why."""
 
     pulls: tuple[int, ...] = ()
     reason: str = ""
@@ -365,7 +364,7 @@ class CallReport:
 
 
 def call_due_reviews(opened: Open, sleep: Sleep, send: Call) -> CallReport:
-    """Wake the review of every pull of ours whose head nobody was called for. Raises UserError."""
+    """Start the review of each of our pull requests whose head has none requested. Raises UserError."""
     try:
         return run_transaction(opened, sleep, partial(_call, send), BRIEF)
     except Busy as busy:
@@ -389,7 +388,7 @@ def _call(send: Call, tx: Transaction) -> CallReport:
 
 
 def _grant_calls(tx: Transaction, waiting: Sequence[Pull]) -> tuple[Header, list[Pull]]:
-    """The pulls that today has a wake for, and the header that counts them."""
+    """The pull requests that get one of today's wakes, and the header that counts them."""
     header, granted = tx.memory.header, list[Pull]()
     for pull in waiting:
         more = review.count_wake(header, tx.now, tx.settings.limits.dispatches_per_day)
@@ -413,7 +412,7 @@ def _note(tx: Transaction, records: Sequence[CallRecord]) -> None:
     try:
         _write_calls(tx, tx.memory.header, records, f"ralph: {len(records)} reviews could not be woken")
     except Lost:
-        return  # somebody wrote memory meanwhile: then these calls count as made, and a push makes others
+        return  # memory was written meanwhile: these requests count as sent, and a push makes others
 
 
 def _write_calls(tx: Transaction, header: Header, records: Sequence[Record], subject: str) -> Transaction:
