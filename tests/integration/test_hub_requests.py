@@ -64,17 +64,15 @@ def test_an_idle_cycle_without_a_mission_asks_little(tmp_path, table):
         assert asked(harbour, table, "idle, no mission")["rest"] <= IDLE
 
 
-WAITING = """\
-limits: {auto_prs_per_cycle: 1, new_missions_per_cycle: 1}
+WAITING_CONFIG = """\
+limits: {threads_per_week: 9}
 observers:
   code: {markers: {}}
   commands:
     - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
 hands: {fixers: [typos]}
 """
-
-
-QUIET = WAITING.partition("\n")[2]
+WAITING_FILES = {**TYPOS, "bugs.txt": "src/a.py:1: division by zero\n", "src/a.py": "x = 1 / 0\n"}
 
 
 def three_waiting(harbour: Hub) -> None:
@@ -90,8 +88,7 @@ def three_waiting(harbour: Hub) -> None:
 
 
 def test_an_idle_cycle_with_three_missions_that_wait_asks_as_little(tmp_path, table):
-    bugs = {"bugs.txt": "src/a.py:1: division by zero\n", "src/a.py": "x = 1 / 0\n"}
-    with hub(tmp_path, {**TYPOS, **bugs}, f"limits: {{threads_per_week: 9}}\n{QUIET}") as harbour:
+    with hub(tmp_path, WAITING_FILES, WAITING_CONFIG) as harbour:
         three_waiting(harbour)
         assert one_more(harbour, timedelta(minutes=20)).effects == ()
         assert asked(harbour, table, "idle, three missions wait")["rest"] <= WITH_MISSIONS

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.memory.text import parse_memory
+from tests.crash.dying import writes
 from tests.crash.witness import open_state
 from tests.integration.hub import Hub, hub
 from tests.integration.test_life import BUG, BUGS
@@ -105,3 +106,17 @@ def test_a_cycle_that_has_nothing_to_answer_writes_on_nothing_that_would_start_a
     touched = [int(one.path.rsplit("/", 1)[1]) for one in written if one.method == "PATCH"]
     assert [one.path for one in written if one.method != "PATCH" and "graphql" not in one.path] == []
     assert touched and not any("ralph:mission" in reviewed.fake.threads[number].labels for number in touched)
+
+
+def test_fifty_comments_of_strangers_in_an_hour_cost_no_write(reviewed):
+    """Their events start no job (`tests/action/test_guards.py`); what the clock starts has nothing to answer."""
+    (pull,), eve = reviewed.pulls, reviewed.person("eve", "read")
+    seen = len(reviewed.fake.journal)
+    for n in range(50):
+        eve.comment(pull.number, ("/ralph approve", "/ralph reject", "/ralph retry", "Nice!")[n % 4])
+        if n % 10 == 9:
+            assert reviewed.cycle(timedelta(minutes=12), force=False)[0].outcome == "not_due"
+    assert not any(writes(request) for request in reviewed.fake.journal[seen:])
+    report, _ = reviewed.cycle(timedelta(hours=6))
+    written = [request for request in reviewed.fake.journal[seen:] if writes(request)]
+    assert report.effects == () and {request.below for request in written} == {"/git-receive-pack"}  # memory's commit
