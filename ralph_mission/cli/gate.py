@@ -14,6 +14,7 @@ import posixpath
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -21,9 +22,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import acts_on_github
+from ralph_mission.adapters.git.remote import SPOKEN, acts_on_github
 from ralph_mission.adapters.git.remote import place as server
-from ralph_mission.adapters.storage.memory.due import PAUSED, due_by_text, due_fast, due_on_server, usual_longest
+from ralph_mission.adapters.storage.memory.due import (
+    PAUSED,
+    due_by_text,
+    due_fast,
+    due_on_server,
+    last_cycle_at,
+    usual_longest,
+)
 from ralph_mission.cli.spelling import iso, moment
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import layout
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
 NOT_DUE = 10
 LONGEST_WAIT = 60  # seconds
 SETTINGS = "ralph.yml"
+LOST_WORD = "due: another wake took the place of a person's"
 Answer = tuple[bool, datetime | None, str]
 """Whether a cycle is due, when the next one is, and why."""
 
@@ -74,7 +83,8 @@ def answer(asked: DueQuestion) -> int:
     """Print whether a cycle is due; 0 when it is, 10 when not. Raises UserError."""
     due, next_due_at, reason = ask_with_patience(asked)
     if asked.json:
-        print(json.dumps({"due": due, "next_due_at": iso(next_due_at), "reason": reason}))
+        told = {"due": due, "next_due_at": iso(next_due_at), "reason": reason, "spoken": reason == LOST_WORD}
+        print(json.dumps(told))
     else:
         print(reason)
     return 0 if due else NOT_DUE
@@ -101,6 +111,8 @@ def ask(asked: DueQuestion) -> Answer:
     if acts_on_github(os.environ):
         if os.environ.get("RALPH_PAUSED") == "1":  # a cycle would be installed, only to leave at once
             return False, None, "not due: RALPH_PAUSED is set"
+        if os.environ.get("GITHUB_EVENT_NAME") in SPOKEN:
+            return _ask_who_spoke()
         return _ask_without_checkout(asked.config or SETTINGS, now)
     longest = partial(longest_pause, asked)
     if not _names_github(asked):
@@ -189,7 +201,46 @@ def _ask_without_checkout(config: str, now: datetime) -> Answer:
         return True, None, f"due: what {path} says of memory or schedule can only be read by the cycle"
     if _name(said) != _name(USUAL):
         (text,) = read_files(place, _name(said))
-    return due_by_text(text, now, lambda: said.longest)
+    due, next_due_at, reason = due_by_text(text, now, lambda: said.longest)
+    last = None if due or reason == PAUSED or not text else last_cycle_at(text)
+    if last and _was_word_lost(last, now):
+        return True, next_due_at, LOST_WORD
+    return due, next_due_at, reason
+
+
+def _ask_who_spoke() -> Answer:
+    """A person's word is acted on whenever it comes; the cycle itself sees whether anything else is due.
+
+    What the token's own account does wakes nothing. A workflow's own token and an app's start no such run.
+    """
+    from ralph_mission.adapters.http.files import get_json
+
+    place, told = server(os.environ), None
+    if not place.of_app:
+        with suppress(UserError):  # the cycle says what is wrong with the token
+            told, _ = get_json(place, "/user")
+    if isinstance(told, dict) and str(told.get("id")) == os.environ.get("GITHUB_ACTOR_ID"):
+        return False, None, "not due: it was Ralph's own account that did this"
+    return True, None, "due: a person spoke"
+
+
+def _was_word_lost(since: datetime, now: datetime) -> bool:
+    """Whether a run that a person's word started, later than `since`, was cancelled while it waited.
+
+    GitHub lets one run of a concurrency group wait, and cancels it for the next one.
+    """
+    from ralph_mission.adapters.http.files import get_json
+
+    place, workflow = server(os.environ), os.environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0].rpartition("/")[2]
+    if not workflow:
+        return False
+    query = f"status=cancelled&created={since:%Y-%m-%d}..{now:%Y-%m-%d}&per_page=10"
+    try:
+        told, _ = get_json(place, f"/repos/{place.repository}/actions/workflows/{workflow}/runs?{query}")
+        runs = told["workflow_runs"]
+        return any(run["event"] in SPOKEN and datetime.fromisoformat(run["created_at"]) > since for run in runs)
+    except (UserError, LookupError, TypeError, ValueError):  # the token may not see them
+        return False
 
 
 def _name(said: MemorySettings) -> str:

@@ -215,9 +215,8 @@ TRIGGERS: dict[str, Trigger] = {
     "schedule": "cron",
     "workflow_dispatch": "manual",
     "repository_dispatch": "dispatch",
-    **dict.fromkeys(("issues", "issue_comment", "pull_request_review"), "person"),
 }
-"""What started the cycle, by the event that GitHub Actions names."""
+"""What started the cycle, by the event that GitHub Actions names; a person, by those of `SPOKEN`."""
 
 
 def household(
@@ -255,12 +254,15 @@ def refuse_if_elsewhere(house: App) -> None:
 
 def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
     """One cycle, asked for on the command line or by an event of GitHub Actions. Raises UserError."""
+    from ralph_mission.adapters.git.remote import SPOKEN
     from ralph_mission.app.cycle import FLEET_TERMS, refuse_links
     from ralph_mission.mission import cycle
 
     if not staged:
         refuse_links(house.git)
-    trigger = TRIGGERS.get(os.environ.get("GITHUB_EVENT_NAME", ""), "cli")
+    event = os.environ.get("GITHUB_EVENT_NAME", "")
+    spoken = event in SPOKEN or os.environ.get("RALPH_SPOKEN") == "true"  # or so the gate found out
+    trigger: Trigger = "person" if spoken else TRIGGERS.get(event, "cli")
     if told := os.environ.get(FLEET_TERMS):
         from ralph_mission.mission.fleet.terms import parse_terms
 

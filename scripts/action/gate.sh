@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Is a cycle due? Asked before anything is installed or checked out, by one request: Python's standard library is enough.
+# Is a cycle due? Asked before anything is installed or checked out: Python's standard library is enough.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=scripts/action/lib.sh
 source "$here/lib.sh"
 
-# A person's word is acted on whenever it comes, unless the kill switch is set, which `ralph due` tells; the cycle itself
-# sees whether anything else is due. In a fleet the gate of all repositories has seen that somebody spoke in this one.
-case "${GITHUB_EVENT_NAME:-} ${RALPH_FLEET:-}" in
-  pull_request_review\ * | issue_comment\ * | issues\ * | *'"spoke":true'*)
+# In a fleet the gate of all repositories has seen that somebody spoke in this one: that is acted on whenever it comes.
+case "${RALPH_FLEET:-}" in
+  *'"spoke":true'*)
     if [ "${RALPH_PAUSED:-}" != 1 ]; then
       output due true
       exit 0
@@ -33,7 +32,10 @@ if [ -n "${RALPH_CONFIG:-}" ]; then options+=("--config=$RALPH_CONFIG"); fi
 code=0
 ralph due --repo "$GITHUB_WORKSPACE" "${options[@]}" || code=$?
 case "$code" in
-  0) output due true ;;
+  0)
+    output due true
+    if grep -q '"spoken": true' "$RALPH_SCRATCH/told.json"; then output spoken true; fi
+    ;;
   10)
     next="$(sed -n 's/.*"next_due_at": "\([0-9TZ:+-]*\)".*/\1/p' "$RALPH_SCRATCH/told.json")"
     output due false

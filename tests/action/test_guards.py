@@ -119,9 +119,22 @@ def remark(body: str, association: str, **more: Any) -> dict[str, Any]:
     return {"action": "created", "comment": {"body": body, "author_association": association}, **more}
 
 
+def change(
+    sender: Mapping[str, Any], head: str = "ralph/issue-7", repository: str = REPOSITORY, **more: Any
+) -> dict[str, Any]:
+    """Somebody closes a pull request of Ralph's, or does something else to it."""
+    made = pull(head, repository)
+    made["pull_request"]["user"] = RALPH
+    return {**made, "action": "closed", "sender": sender, **more}
+
+
 def verdict(association: str, head: str = "ralph/issue-7", repository: str = REPOSITORY) -> dict[str, Any]:
     """A review of a pull request."""
-    return {**pull(head, repository), "action": "submitted", "review": {"author_association": association}}
+    return {
+        **pull(head, repository),
+        "action": "submitted",
+        "review": {"author_association": association, "user": MARA},
+    }
 
 
 @pytest.mark.parametrize(
@@ -134,6 +147,8 @@ def verdict(association: str, head: str = "ralph/issue-7", repository: str = REP
         ("issues", mission(MARA, SAM)),
         ("issues", labelled("ralph:mission")),
         ("issues", dashboard(MARA)),
+        ("pull_request", change(MARA)),
+        ("pull_request", change(MARA, action="labeled", label={"name": "ralph:mission"})),
     ],
 )
 def test_the_word_of_who_may_decide_starts_a_cycle(
@@ -152,6 +167,12 @@ def test_the_word_of_who_may_decide_starts_a_cycle(
         ("pull_request_review", verdict("OWNER", repository="stranger/slackwater")),
         ("issues", mission(RALPH)),
         ("issues", dashboard(RALPH)),
+        ("issues", {**dashboard(SAM, SAM), "issue": {**dashboard(SAM, SAM)["issue"], "author_association": "OWNER"}}),
+        ("pull_request", change(RALPH)),
+        ("pull_request", change({**RALPH, "type": "User"})),
+        ("pull_request", change(MARA, "feature")),
+        ("pull_request", change(MARA, repository="stranger/slackwater")),
+        ("pull_request", change(MARA, action="labeled", label={"name": "bug"})),
         ("issues", dashboard(SAM, SAM)),
         ("issues", mission(SAM, SAM, "CONTRIBUTOR")),
         ("issues", labelled("ralph:mission", sender=RALPH)),

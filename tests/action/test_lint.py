@@ -184,7 +184,7 @@ def test_a_pull_request_has_no_say_in_what_is_checked_out_for_its_review() -> No
     (ours,) = [step["with"]["ref"] for step in steps() if "actions/checkout@" in step.get("uses", "")]
     (its,) = [step["with"]["ref"] for step in review if "actions/checkout@" in step.get("uses", "")]
     assert its == "${{ github.event.repository.default_branch }}"
-    asked = "(inputs.mode == 'review' || github.event_name == 'pull_request_review')"
+    asked = "(inputs.mode == 'review' || startsWith(github.event_name, 'pull_request'))"
     assert " ".join(ours.split()) == f"${{{{ {asked} && github.event.repository.default_branch || '' }}}}"
 
 

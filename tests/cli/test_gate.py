@@ -60,7 +60,7 @@ def test_a_repository_without_memory_is_due(tmp_path: Path) -> None:
     told = cli_here("due", "--json", repo=make_repo(tmp_path))
     assert told.code == 0
     assert told.json["due"] is True
-    assert set(told.json) == {"due", "next_due_at", "reason"}
+    assert set(told.json) == {"due", "next_due_at", "reason", "spoken"}
 
 
 class TestWaiting:
@@ -145,7 +145,7 @@ class TestInAWorkflow:
         assert self.ask(tmp_path, {"r.yml": self.SETTINGS}, NOON, f"--config={elsewhere}") == 0
 
 
-def test_a_gate_that_nothing_is_installed_for_answers_by_one_request(tmp_path: Path) -> None:
+def test_a_gate_that_nothing_is_installed_for_answers_by_two_requests(tmp_path: Path) -> None:
     """As the action asks it: Python alone, without `site`, from a folder that is no installation."""
     repo = make_repo(tmp_path / "repo", {"ralph.yml": "schedule: {low: 1d, wake: timer} # rarely\nverify: ['make']\n"})
     with on_server(repo, tmp_path / "server.git") as fake:
@@ -158,7 +158,9 @@ def test_a_gate_that_nothing_is_installed_for_answers_by_one_request(tmp_path: P
         env = bare_environment(
             tmp_path, GITHUB_ACTIONS="true", GITHUB_TOKEN=token, GITHUB_REPOSITORY=fake.repository,
             GITHUB_API_URL=fake.api_url, GITHUB_SERVER_URL=fake.url,
+            GITHUB_WORKFLOW_REF=f"{fake.repository}/.github/workflows/ralph-loop.yml@refs/heads/main",
         )  # fmt: skip  # variables
+        fake.workflow(".github/workflows/ralph-loop.yml")
         seen = len(fake.journal)
         script = str(ROOT / "scripts" / "action" / "ralph.py")
         command = [sys.executable, "-I", "-S", "-B", script, "due", "--now", NOON.isoformat(), "--json"]
@@ -166,7 +168,7 @@ def test_a_gate_that_nothing_is_installed_for_answers_by_one_request(tmp_path: P
         asked = fake.journal[seen:]
     assert (told.returncode, told.stderr) == (10, "")
     assert json.loads(told.stdout)["next_due_at"] == "2026-05-05T08:00:00Z"
-    assert [(each.transport, each.method) for each in asked] == [("graphql", "POST")]
+    assert [(each.transport, each.method) for each in asked] == [("graphql", "POST"), ("rest", "GET")]
 
 
 def test_a_gate_that_nothing_is_installed_for_says_on_the_page_who_must_act(tmp_path: Path) -> None:
@@ -181,6 +183,48 @@ def test_a_gate_that_nothing_is_installed_for_says_on_the_page_who_must_act(tmp_
     page = (tmp_path / "page").read_text()
     assert "GITHUB_REPOSITORY is 'mara/closes-1'" in page, "nobody is called"
     assert "**You** must act. Next: set it to owner/name" in page
+
+
+@pytest.mark.parametrize(
+    ("event", "conclusion", "minutes", "lost"),
+    [
+        ("pull_request_review", "cancelled", 5, True),
+        ("issues", "skipped", 5, False),
+        ("schedule", "cancelled", 5, False),
+        ("issues", "cancelled", -5, False),
+    ],
+)
+def test_a_persons_wake_whose_place_another_took_is_made_up_for(
+    tmp_path: Path, event: str, conclusion: str, minutes: int, lost: bool
+) -> None:
+    repo, loop = make_repo(tmp_path / "repo"), ".github/workflows/ralph-loop.yml"
+    with on_server(repo, tmp_path / "server.git") as fake:
+        made, token, last = batch(), fake.token(), fake.clock.present()
+        header = replace(made.memory.header, next_due_at=last + timedelta(hours=5), last_cycle_at=last)
+        git(repo, "clone", "--quiet", ".", str(tmp_path / "runner"))
+        server_store(tmp_path / "runner", fake, token).commit(
+            replace(made, memory=replace(made.memory, header=header)), None
+        )
+        fake.workflow_run(7, "completed", conclusion, event, last + timedelta(minutes=minutes), path=loop)
+        env = {
+            "GITHUB_ACTIONS": "true", "GITHUB_TOKEN": token, "GITHUB_REPOSITORY": fake.repository,
+            "GITHUB_API_URL": fake.api_url, "GITHUB_SERVER_URL": fake.url,
+            "GITHUB_WORKFLOW_REF": f"{fake.repository}/{loop}@refs/heads/main",
+        }  # fmt: skip  # variables
+        now = (last + timedelta(minutes=30)).isoformat()
+        told = cli_here("due", "--now", now, "--json", repo=tmp_path, env=env)
+    assert (told.code, told.json["spoken"]) == ((0, True) if lost else (10, False))
+
+
+@pytest.mark.parametrize(("actor", "due"), [("mara", 0), ("ralph", 10)])
+def test_what_the_tokens_own_account_does_wakes_nothing(tmp_path: Path, actor: str, due: int) -> None:
+    with on_server(make_repo(tmp_path / "repo"), tmp_path / "server.git") as fake:
+        env = {
+            "GITHUB_ACTIONS": "true", "GITHUB_TOKEN": fake.token("ralph"), "GITHUB_REPOSITORY": fake.repository,
+            "GITHUB_API_URL": fake.api_url, "GITHUB_SERVER_URL": fake.url, "GITHUB_EVENT_NAME": "issues",
+            "GITHUB_ACTOR_ID": str(fake.world.account(actor).id),
+        }  # fmt: skip  # variables
+        assert cli_here("due", repo=tmp_path, env=env).code == due
 
 
 def test_while_the_kill_switch_is_set_a_workflow_asks_nobody(tmp_path: Path) -> None:

@@ -93,6 +93,10 @@ def current_token(credential: Credential) -> str:
     return credential if isinstance(credential, str) else credential()
 
 
+SPOKEN = ("issues", "issue_comment", "pull_request", "pull_request_review")
+"""The events by which a person's word starts a run of the workflow."""
+
+
 def acts_on_github(environ: Mapping[str, str]) -> bool:
     """Whether we run in a GitHub workflow."""
     return environ.get("GITHUB_ACTIONS") == "true"

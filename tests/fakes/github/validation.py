@@ -71,7 +71,7 @@ REPLIES: dict[tuple[str, str], dict[int, str | None]] = {
     ("GET", ACTIONS + "/jobs/{id:int}/logs"): {302: None},
     ("GET", ACTIONS + "/artifacts/{id:int}/zip"): {302: None},
     ("GET", ACTIONS + "/workflows"): {200: "ReposOwnerRepoActionsWorkflowsGetResponse200"},
-    ("GET", ACTIONS + "/workflows/{id:int}/runs"): {200: "ReposOwnerRepoActionsWorkflowsWorkflowIdRunsGetResponse200"},
+    ("GET", ACTIONS + "/workflows/{id}/runs"): {200: "ReposOwnerRepoActionsWorkflowsWorkflowIdRunsGetResponse200"},
 }
 
 

@@ -107,6 +107,12 @@ def due_by_text(text: str | None, now: datetime, longest: Callable[[], timedelta
     return _decide_due(known, now, longest) if known else (True, None, "due: memory cannot be read")
 
 
+def last_cycle_at(text: str) -> datetime | None:
+    """When the last cycle began, by a memory file; None where that cannot be read."""
+    known = _header(text.encode())
+    return known.last_cycle_at if known else None
+
+
 def _decide_due(known: _Known, now: datetime, longest: Callable[[], timedelta]) -> tuple[bool, datetime | None, str]:
     due_at = known.next_due_at
     if known.paused:

@@ -27,9 +27,11 @@ def list_runs(call: Call) -> Response:
     return call.page(_chosen(call, list(call.world.runs.values())), shapes.run, wrap="workflow_runs")
 
 
-@route("GET", ACTIONS + "/workflows/{id:int}/runs", needs=READ, role="read", query=FILTERS, paged=True)
+@route("GET", ACTIONS + "/workflows/{id}/runs", needs=READ, role="read", query=FILTERS, paged=True)
 def list_runs_of_workflow(call: Call) -> Response:
-    flow = next((flow for flow in call.world.workflows.values() if flow.id == int(call.parts["id"])), None)
+    """By the number of the workflow, or the name of its file."""
+    names = {name: flow for flow in call.world.workflows.values() for name in (str(flow.id), flow.path.split("/")[-1])}
+    flow = names.get(call.parts["id"])
     if flow is None:
         raise Refusal(404, "Not Found")
     found = [run for run in call.world.runs.values() if run.path == flow.path]
