@@ -1,6 +1,6 @@
-"""What is dear to find out again: a folder of ours with one JSON file per question, of which the last ones stay.
+"""A cache on disk: a folder with one JSON file per key; the newest ones stay.
 
-What cannot be read is as good as absent, and a folder that cannot be written is no error.
+Unreadable files count as absent, and an unwritable folder is not an error.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Any
 from ralph_mission.adapters import files
 from ralph_mission.values import dataclass
 
-CAP = 64_000_000  # bytes of one answer
+CAP = 64_000_000  # bytes of a value
 
 
 @dataclass(frozen=True, slots=True)
 class FileCache:
-    """`folder` None keeps nothing; `most` files stay."""
+    """`folder` None caches nothing; at most `most` files stay."""
 
     folder: Path | None
     most: int = 20
     cap: int = CAP
 
     def get(self, name: str) -> Any:
-        """What was kept by this name; None when there is nothing that can be read."""
+        """The stored value, or None."""
         return None if self.folder is None else files.read_json(self.folder / f"{name}.json", self.cap)
 
     def put(self, name: str, value: object) -> None:
-        """Keep it, as JSON."""
+        """Store a value as JSON."""
         if self.folder is not None:
             with suppress(OSError):
                 files.write(files.own(self.folder) / f"{name}.json", json.dumps(value).encode(), lasting=False)
 
     def tidy(self) -> None:
-        """Forget the oldest."""
+        """Remove the oldest files."""
         if self.folder is not None:
             with suppress(OSError):
                 found = files.own(self.folder).glob("*.json")
@@ -45,5 +45,5 @@ class FileCache:
 
 
 def cache_key(*parts: str) -> str:
-    """A file's name for a question."""
+    """The file name for a key."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -1,13 +1,13 @@
-"""Files that are written whole or not at all, locks that the kernel drops with their holder, and folders of ours where
-sessions write, too.
+"""Atomic writes, locks that the kernel releases with their holder, and safe access to folders where sessions also
+write.
 
 A kill, a full disk or a crash of the machine leaves the old file or the new one.
 
-A lock is a file or a folder that is held open. Agents delete files named `*.lock` below `.git`, and with the file a
-lock lets a second one in: there no lock of ours has such a name.
+A lock is a file or folder held open. Agents delete files named `*.lock` below `.git`, which would let a second holder
+in, so our locks there have other names.
 
-A link in the place of a folder or file of ours would have us write, or read, somewhere else. At `bwrap` we reach
-further than the session that made the link, so it is never followed.
+A link in place of one of our folders or files would make us read or write elsewhere. At `bwrap` we can reach more than
+the session that made the link, so links are never followed.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ from typing import Any
 
 
 def write(path: Path, content: bytes, mode: int = 0o666, *, lasting: bool = True, keep: bool = True) -> None:
-    """Write a file so that after a crash it is either the old or the new one; makes the folder. Raises OSError.
+    """Write a file atomically, creating its folder. Raises OSError.
 
-    `mode` is that of a new file; one that stands keeps its own, and its owner, unless `keep` is False. A link gives
-    way, and what it leads to stays as it is. What is not `lasting` may be lost when the machine goes down: a cache
-    waits for no disk.
+    `mode`: of a new file; an existing one keeps mode and owner, unless `keep` is False. A link is replaced, and its
+    target stays as it is. If not `lasting`, the write may be lost when the machine crashes, which is fine for a cache.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{threading.get_native_id()}")  # as no other process or thread is called
+    scratch = path.with_name(f".{path.name}.{threading.get_native_id()}")  # unique to this process and thread
     try:
-        scratch.unlink(missing_ok=True)  # of one that was killed and had our number, or somebody's link
+        scratch.unlink(missing_ok=True)  # of a killed process with our id, or somebody's link
         with open(scratch, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             if keep:
                 _keep(file.fileno(), path)
@@ -46,7 +45,7 @@ def write(path: Path, content: bytes, mode: int = 0o666, *, lasting: bool = True
             if lasting:
                 os.fsync(file.fileno())
         os.replace(scratch, path)
-    except BaseException:  # an interruption leaves no draft, either
+    except BaseException:  # an interrupt leaves no temporary file, either
         with suppress(OSError):
             scratch.unlink()
         raise
@@ -55,7 +54,7 @@ def write(path: Path, content: bytes, mode: int = 0o666, *, lasting: bool = True
 
 
 def remove_drafts(path: Path) -> None:
-    """Take away what killed writes of this file left beside it. Nobody may be writing it now. Raises OSError."""
+    """Remove temporary files that killed writes left. Nobody may be writing the file now. Raises OSError."""
     start = f".{path.name}."
     if path.parent.is_dir():
         for name in os.listdir(path.parent):
@@ -64,15 +63,15 @@ def remove_drafts(path: Path) -> None:
 
 
 def append(descriptor: int, content: bytes, path: Path) -> None:
-    """Add `content` to the open file, which is called `path`: all of it or nothing. Raises OSError."""
+    """Append `content` to the open file `path`: all or nothing. Raises OSError."""
     size = os.fstat(descriptor).st_size
-    if os.write(descriptor, content) < len(content):  # one write: an agent may append at the same moment
+    if os.write(descriptor, content) < len(content):  # one write, as an agent may append at the same time
         os.ftruncate(descriptor, size)  # the disk is full, or a limit is reached
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def add_line(path: Path, line: str) -> None:
-    """Have a file hold a line, which is added at its end where it is missing; makes the file. Raises OSError."""
+    """Add a line to a file unless it is there; creates the file. Raises OSError."""
     content = path.read_bytes() if path.exists() else b""
     if line.encode() not in content.splitlines():
         gap = b"\n" if content and not content.endswith(b"\n") else b""
@@ -80,7 +79,7 @@ def add_line(path: Path, line: str) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Have the disk know the names in a folder: renaming and making files is safe only then. Raises OSError."""
+    """Sync a folder, so that created and renamed files survive a crash. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -98,15 +97,15 @@ def _keep(descriptor: int, path: Path) -> None:
 
 def _give(descriptor: int, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid():
-        with suppress(OSError):  # only root can; whoever else may replace it is its owner from now on
+        with suppress(OSError):  # only root can; anybody else becomes its owner
             os.fchown(descriptor, found.st_uid, found.st_gid)
 
 
-POLL = 0.002  # seconds between two looks at a lock that somebody holds
+POLL = 0.002  # seconds between attempts to lock
 
 
 def try_lock(descriptor: int, wait: float | None = 0.0) -> bool:
-    """Whether an open file or folder is ours now, tried for `wait` seconds (None: until it is). Raises OSError."""
+    """Try to lock an open file or folder for `wait` seconds (None: for ever); whether it is ours. Raises OSError."""
     if wait is None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return True
@@ -123,8 +122,8 @@ def try_lock(descriptor: int, wait: float | None = 0.0) -> bool:
 
 @contextmanager
 def hold_file(path: Path, wait: float | None = 0.0) -> Iterator[bool]:
-    """Hold a lock file, which is made with its folder; False when another process or thread had it for all of `wait`
-    (seconds; None: no end). Not reentrant. Raises OSError: ELOOP for a link, EINVAL for what is no file."""
+    """Hold a lock file, creating it and its folder; False if another process or thread held it for all of `wait`
+    (seconds; None: for ever). Not reentrant. Raises OSError: ELOOP for a link, EINVAL for anything but a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = None if wait is None else time.monotonic() + wait
     while True:
@@ -141,7 +140,7 @@ def hold_file(path: Path, wait: float | None = 0.0) -> Iterator[bool]:
 
 @contextmanager
 def hold_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder, waiting for it without end: who finds it free may clean up. Raises OSError."""
+    """Hold a folder, waiting for it: whoever holds it may clean up. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try_lock(descriptor, None)
@@ -160,8 +159,8 @@ def is_held(place: Path) -> bool:
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """A descriptor of a file that is no link, never waited for. A second name, as a copy by links makes one, is no
-    harm: nobody reads there what is not ours. Raises OSError: ELOOP for a link, EINVAL for what is no file."""
+    """Open a regular file that is not a link, without blocking. Hard links are fine: nothing foreign is read here.
+    Raises OSError: ELOOP for a link, EINVAL for anything but a file."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -170,7 +169,7 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def _stands(path: Path, descriptor: int) -> bool:
-    """Whether the lock is the one that others will look for: it may have been deleted in between."""
+    """Whether the lock file is still in place, as it may have been deleted in between."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
     except FileNotFoundError:
@@ -179,19 +178,19 @@ def _stands(path: Path, descriptor: int) -> bool:
 
 RALPH = ".ralph"
 RALPH_IN_GIT = "ralph"
-"""What it is called in a git directory: that of a bare repository, or one that stands apart from its work tree."""
+"""Our folder's name in a git directory (bare, or separate from its work tree)."""
 FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
-"""To hold a folder; where it can be, also one that may be entered and not read."""
+"""Flags to hold a folder, where possible also one without read permission."""
 
 
 def links(top: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Which of the folders `names` below `top`, or of those that lead there, are links: the topmost first."""
+    """Which folders `names` below `top`, or on the way there, are links; topmost first."""
     ways = {str(way) for name in names for way in (PurePath(name), *PurePath(name).parents) if way.name}
     return tuple(way for way in sorted(ways) if (top / way).is_symlink())
 
 
 def unlink(top: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Take those links away; gives what they were called. What they name stays as it is."""
+    """Remove those links; returns their names. Their targets stay as they are."""
     gone = links(top, names)
     for name in gone:
         (top / name).unlink(missing_ok=True)
@@ -199,10 +198,10 @@ def unlink(top: Path, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def own(folder: Path) -> Path:
-    """`folder`, once no link stands in its place or on the way to it from `.ralph` on, or `ralph` in a git directory.
+    """`folder`, if neither it nor its path from `.ralph` on (or `ralph` in a git directory) is a link.
 
-    Whoever writes or removes in a folder of ours asks first: what a session left there outlives a loop that was killed.
-    Raises OSError: ELOOP, with the link's name.
+    Called before writing or deleting in our folders, as a session's links outlive a killed loop. Raises OSError: ELOOP,
+    with the link's name.
     """
     top = top_of(folder)
     if found := links(top, (str(folder.relative_to(top)),)):
@@ -211,16 +210,16 @@ def own(folder: Path) -> Path:
 
 
 def stays(path: Path, top: Path) -> bool:
-    """Whether `path` is in the work tree `top` wherever its links lead, and not where git keeps its own."""
+    """Whether `path`, links resolved, is in the work tree `top` and not in its git directory."""
     base, real = Path(os.path.realpath(top)), Path(os.path.realpath(path))
     return real.is_relative_to(base) and ".git" not in (name.casefold() for name in real.relative_to(base).parts)
 
 
 def keep_within(path: Path, top: Path) -> tuple[str, ...]:
-    """Take away the links on the way to `path` that lead out of the work tree `top`, or to no folder, for whoever is
-    about to write there; gives what they were called.
+    """Before writing to `path`, remove links on the way that lead out of the work tree `top`, or to no folder; returns
+    their names.
 
-    Those that stay in it are people's, and so is whatever stands elsewhere. Raises OSError.
+    Links within the work tree belong to people and stay. Raises OSError.
     """
     ways = path.relative_to(top).parents if path.is_relative_to(top) else ()
     return tuple(str(way) for way in reversed(ways) if way.name and _is_taken(top / way, top))
@@ -229,12 +228,12 @@ def keep_within(path: Path, top: Path) -> tuple[str, ...]:
 def _is_taken(way: Path, top: Path) -> bool:
     wrong = way.is_symlink() and not (stays(way, top) and _had(way))
     if wrong:
-        way.unlink()  # what was behind it is not there any more
+        way.unlink()  # its target is gone
     return wrong
 
 
 def _had(way: Path) -> bool:
-    """Whether a link leads to a folder, which is made where nothing stands yet."""
+    """Whether a link leads to a folder, which is created if missing."""
     with suppress(OSError):
         Path(os.path.realpath(way)).mkdir(parents=True, exist_ok=True)
     return way.is_dir()
@@ -244,10 +243,10 @@ def _had(way: Path) -> bool:
 
 
 def open_plain(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
-    """A descriptor of the plain file `path` below `top`, by no link at any component, never waited for.
+    """Open the plain file `path` below `top`, without following any link and without blocking.
 
-    Each folder is held while the next one is opened in it, so that nobody exchanges one in between. Raises OSError:
-    ELOOP or ENOTDIR for a link, EISDIR for what is no file, EPERM for a file that may be somebody else's too.
+    Each folder is held while the next one is opened in it, so that none can be swapped in between. Raises OSError:
+    ELOOP or ENOTDIR for a link, EISDIR for anything but a file, EPERM for a file that may also be somebody else's.
     """
     names = PurePath(os.path.normpath(path.relative_to(top))).parts  # no link is followed, so `..` is where it says
     if not names or ".." in names:
@@ -262,21 +261,21 @@ def open_plain(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def within(path: Path, top: Path, flags: int = os.O_RDONLY) -> int:
-    """The same in a work tree `top`, where people have links: by those that stay in it, but for `.ralph` and `.git`.
+    """The same in a work tree `top`, following people's links within it, except below `.ralph` and `.git`.
 
-    ELOOP for one that leads out, or to where git keeps its own.
+    ELOOP for a link that leads out, or into the git directory.
     """
     if path.is_relative_to(top) and RALPH in path.relative_to(top).parts:
         return open_plain(path, top, flags)
     if not stays(path, top):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     base, real = Path(os.path.realpath(top)), Path(os.path.realpath(path))
-    return open_plain(real, base, flags)  # a link that appears meanwhile is not followed any more
+    return open_plain(real, base, flags)  # a link that appears meanwhile is not followed
 
 
 def top_of(path: Path) -> Path:
-    """From where on no link on the way to `path` is followed: above the outermost `.ralph`, or the `ralph` of a git
-    directory, else its own folder."""
+    """The folder below which no link on the way to `path` is followed: the one above the outermost `.ralph`, or the git
+    directory of `ralph`, else its own folder."""
     names = path.parts
     if RALPH in names:
         return Path(*names[: names.index(RALPH)])
@@ -288,21 +287,21 @@ def _in_git(way: Path) -> bool:
 
 
 def content(path: Path, cap: int) -> bytes | None:
-    """At most `cap` bytes of a file that a session may have written; None for anything but a plain file of ours."""
+    """At most `cap` bytes of a file that a session may have written; None unless it is a plain file of ours."""
     with suppress(OSError), open(open_plain(path, top_of(path)), "rb") as file:
         return file.read(cap)
     return None
 
 
 def read_json(path: Path, cap: int) -> Any:
-    """What such a file says as JSON; None for what is none, or is nested so deeply that reading it would end us."""
+    """Such a file as JSON; None if it is invalid, or nested too deeply to parse."""
     with suppress(ValueError, RecursionError):
         return json.loads(content(path, cap) or b"null")
     return None
 
 
 def plain(path: Path) -> bool:
-    """Whether nothing but a plain file of ours stands there, or nothing at all."""
+    """Whether there is a plain file of ours, or nothing."""
     try:
         os.close(open_plain(path, top_of(path)))
     except FileNotFoundError:
@@ -326,10 +325,10 @@ def _hold_folders(top: Path, names: Iterable[str]) -> Iterator[int]:
 
 
 def _why_not(found: os.stat_result, folder: os.stat_result) -> int:
-    """Why a file may not be read, 0 when it may.
+    """The error code why a file may not be read, or 0.
 
-    A second name is how somebody else's file gets here that its maker could not read. Owners alone tell nothing: what
-    a session made belongs to its user, or to whom the folder belongs. What everybody may read is no secret.
+    A hard link can expose somebody else's file that the session could not read. Owners prove nothing: a session's files
+    belong to its user, or to the folder's owner. World-readable files are no secret.
     """
     if not stat.S_ISREG(found.st_mode):
         return errno.EISDIR

@@ -1,1 +1,1 @@
-"""The only owners of subprocess and, later, of HTTP."""
+"""Git: objects, patches, and the repository's server."""

@@ -1,6 +1,7 @@
-"""The token of a GitHub App: PyGithub finds the app's installation, and makes a new token as one expires, in an hour.
+"""The token of a GitHub App: PyGithub finds the app's installation, and renews the token before it expires after an
+hour.
 
-Its retry waits for limits and asks again after a failure, here for POST as well: a token made twice does no harm.
+Its retry waits for limits and retries failures, here also of POST: creating a token twice does no harm.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ if TYPE_CHECKING:
     from github.Auth import AppInstallationAuth
 
 NAMES = ("GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY")
-TRIES, PATIENCE = 3, 120.0  # after the first one; seconds for a rate limit
+TRIES, PATIENCE = 3, 120.0  # after the first attempt; seconds to wait for a rate limit
 
 
 class AppToken:
-    """What an app signs in with in one repository; its key stands in no error. Called, it gives the token of now."""
+    """An app's sign-in for a repository; call it to get the current token. No error contains its key."""
 
     def __init__(self, api: str, repository: str, app: str, key: str) -> None:
         self._api, self._repository, self._app, self._key = api, repository, app, key
         self._auth: AppInstallationAuth | None = None
 
     def __call__(self) -> str:
-        """A token that is good for a while yet. Raises UserError."""
+        """A token that stays valid for a while. Raises UserError."""
         require_extra("app", "a GitHub App needs")
         from github import GithubException
 
@@ -36,9 +37,9 @@ class AppToken:
             self._auth = self._auth or self._sign_in()
             return self._auth.token
         except GithubException as error:
-            self._auth = None  # somebody may install it anew
+            self._auth = None  # it may be installed again
             raise self._refusal(error) from None
-        except OSError as error:  # of requests; its text may hold anything
+        except OSError as error:  # from requests; its text may contain anything
             what = f"cannot reach {urlsplit(self._api).netloc} for the app's token ({type(error).__name__})"
             raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
 
@@ -79,5 +80,5 @@ class AppToken:
 
 @cache
 def app_token(api: str, repository: str, app: str, key: str) -> AppToken:
-    """The one of this process: `ralph watch` lives for weeks and looks every minute."""
-    return AppToken(api, repository, app, key.replace("\\n", "\n"))  # a file of NAME=value holds it on one line
+    """This process's app token: `ralph watch` runs for weeks and asks every minute."""
+    return AppToken(api, repository, app, key.replace("\\n", "\n"))  # a file of NAME=value has it on one line

@@ -1,8 +1,8 @@
 """Git as plumbing: objects and refs only, never the user's checkout, index, stash or config.
 
 Every call ignores the user's and the system's configuration, runs no hook, filter, pager, editor, external diff or
-file-system monitor, and never asks a question. Repository configuration still applies to reading objects, which is all
-that is done here. Paths may hold anything but NUL, so nothing is told apart by white space that a path may hold.
+file-system monitor, and never prompts. Repository configuration still applies to reading objects. Paths may contain
+anything but NUL, so output is never split at white space.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TreeEntry:
 
 
 def raw(path: str) -> bytes:
-    """A path or an object's name as git has it."""
+    """A path or an object's name as git's bytes."""
     return path.encode("utf-8", "surrogateescape")
 
 
@@ -46,7 +46,7 @@ def entry(line: bytes) -> TreeEntry:
 
 
 def contents(names: Sequence[str], answer: bytes) -> Iterator[tuple[str, bytes]]:
-    """What `cat-file --batch -z` answered to `names`, in their order, without what does not exist."""
+    """Parse the answer of `cat-file --batch -z` to `names`, in order; missing objects are left out."""
     position = 0
     for name in names:
         if echoed := _echo_length(raw(name), answer, position):
@@ -55,26 +55,26 @@ def contents(names: Sequence[str], answer: bytes) -> Iterator[tuple[str, bytes]]
         end = answer.index(b"\n", position)
         *_, last = answer[position:end].split(b" ")
         position = end + 1
-        if last.isdigit():  # else a commit of another repository: named, but not held here
+        if last.isdigit():  # else a gitlink: a commit of another repository
             size = int(last)
             yield name, answer[position : position + size]
             position += size + 1
 
 
 def _echo_length(name: bytes, answer: bytes, position: int) -> int:
-    """The length of the line in which git repeats a name that it does not know; 0 when it knows it."""
+    """The length of git's line about an unknown name; 0 if the name is known."""
     lines = (name + b" missing\n", name + b" ambiguous\n")
     return next((len(line) for line in lines if answer.startswith(line, position)), 0)
 
 
 def index_info(wanted: Mapping[str, tuple[str, str] | None]) -> bytes:
-    """The question of `update-index -z --index-info`: path -> (mode, object id), None removes it."""
+    """Input for `update-index -z --index-info`: path -> (mode, object id), None removes it."""
     heads = ((f"{found[0]} {found[1]}" if found else f"0 {NOBODY}", path) for path, found in wanted.items())
     return b"".join(head.encode() + b"\t" + raw(path) + b"\0" for head, path in heads)
 
 
 def import_stream(parent: str, files: Mapping[str, bytes | None], message: str, committer: str, seconds: int) -> bytes:
-    """What makes `fast-import` answer the id of one new commit. Raises ValueError for a path it cannot be told."""
+    """Input that makes `fast-import` print the id of one new commit. Raises ValueError for a path it cannot express."""
     # The ref is fast-import's scratch name for the commit; resetting it to nothing keeps it from being written.
     scratch, text = b"refs/ralph/scratch", raw(message)
     parts = [b"commit %s\nmark :1\n" % scratch]
@@ -107,7 +107,7 @@ PINS = (
     "core.quotePath=false",
     "advice.detachedHead=false",
 )
-ANSWER = 30.0  # seconds for saying where a repository is: longer than any disk, not for ever
+ANSWER = 30.0  # seconds to find a repository: slower than any disk
 TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -117,14 +117,14 @@ ROOM = "free some disk space, then run again"
 
 
 class GitError(Exception):
-    """Git said no. `detail` is what it said, `output` what it had written before."""
+    """A git command failed. `detail`: its message. `output`: its output so far."""
 
     def __init__(self, command: Sequence[str], code: int, detail: str, output: bytes = b"") -> None:
         super().__init__(f"git {' '.join(command[:2])}: {detail.strip() or f'exit {code}'}")
         self.command, self.code, self.detail, self.output = tuple(command), code, detail, output
 
     def next_step(self, otherwise: str) -> str:
-        """What a person does about it: `otherwise`, unless it is plain that there was no room."""
+        """What a person should do: `otherwise`, unless the disk was full."""
         return ROOM if NO_ROOM.search(self.detail) else otherwise
 
 
@@ -147,7 +147,7 @@ class Git:
 
     @staticmethod
     def open(directory: Path) -> Git:
-        """The repository that `directory` is in. Raises UserError when there is none."""
+        """The repository that contains `directory`. Raises UserError if there is none."""
         return _discover(Path(directory))
 
     @property
@@ -164,7 +164,7 @@ class Git:
         env: Mapping[str, str] | None = None,
         timeout: float | None = 600,
     ) -> bytes:
-        """Standard output of `git ARGUMENTS`. Raises GitError when it exits non-zero or takes over `timeout` s."""
+        """Standard output of `git ARGUMENTS`. Raises GitError if it exits non-zero or takes over `timeout` s."""
         return self._answer(arguments, stdin, env, timeout).stdout
 
     def _answer(
@@ -190,14 +190,14 @@ class Git:
         return self.run(*arguments, stdin=stdin).decode("utf-8", "surrogateescape").rstrip("\n")
 
     def try_text(self, *arguments: str) -> str:
-        """`text`, or "" when git exits non-zero."""
+        """`text`, or "" if git exits non-zero."""
         try:
             return self.text(*arguments)
         except GitError:
             return ""
 
     def resolve(self, revision: str) -> str:
-        """The commit `revision` names, or "" when there is none."""
+        """The commit `revision` names, or ""."""
         return self.try_text("rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")
 
     def listing(self, commit: str, *paths: str, recursive: bool = True) -> tuple[TreeEntry, ...]:
@@ -209,9 +209,9 @@ class Git:
     def blobs(
         self, names: Iterable[str], env: Mapping[str, str] | None = None, *, strict: bool = False
     ) -> dict[str, bytes]:
-        """Contents of objects by name (`OID`, or `COMMIT:path`); what does not exist is left out.
+        """Contents of objects by name (`OID`, or `COMMIT:path`); missing ones are left out.
 
-        So is what stands there and is damaged, but when `strict`: raises GitError then.
+        So are damaged ones, unless `strict`: raises GitError then.
         """
         wanted = list(dict.fromkeys(names))
         if not wanted:
@@ -223,23 +223,23 @@ class Git:
         return dict(contents(wanted, done.stdout))
 
     def read_elsewhere(self, repository: str, commit: str, path: str) -> bytes | None:
-        """A file of another repository (owner/name) of our server; None when it is not there. Raises UserError.
+        """A file of another repository (owner/name) on our server, or None. Raises UserError.
 
-        It is asked for once: a commit says the same for ever.
+        It is fetched once, as a commit never changes.
         """
         from ralph_mission.adapters.git.remote import read_shared
 
         return read_shared(self.common_dir, repository, commit, path)
 
     def refuse_lost(self, commit: str, *, history: bool = False) -> None:
-        """Raises GitError when an object of a commit, or of its whole `history`, is not there."""
+        """Raise GitError if an object of a commit, or of its whole `history`, is missing."""
         walk = () if history else ("--no-walk",)
         self.run("rev-list", "--objects", "--quiet", *walk, commit, "--")
 
     def write_tree(self, base: str, changes: Mapping[str, tuple[str, bytes] | None]) -> str:
         """A tree like `base` ("" for none) with `path: (mode, content)` set and `path: None` removed.
 
-        Raises GitError when git would not have one of them exactly so.
+        Raises GitError if git would not store one of them exactly so.
         """
         wanted = {path: change and (change[0], self.write_blob(change[1])) for path, change in changes.items()}
         with self.scratch_index() as env:
@@ -247,7 +247,7 @@ class Git:
                 self.run("read-tree", base, env=env)
             self.run("update-index", "-z", "--index-info", stdin=index_info(wanted), env=env)
             tree = self.run("write-tree", env=env).decode().strip()
-        # git skips a path that it refuses (`.git/x`, `../x`) with a word nobody hears, and exits 0.
+        # git skips a path it refuses (`.git/x`, `../x`) with a warning, and exits 0.
         held = {entry.path: (entry.mode, entry.oid) for entry in self.listing(tree)}
         if refused := [path for path, entry in wanted.items() if held.get(path) != entry]:
             raise GitError(("write-tree",), 0, f"git refuses the path {refused[0]!r}")
@@ -273,19 +273,19 @@ class Git:
         """A commit on `parent` (its id; "" for none) with regular files written (None: removed); moves no ref.
 
         One process, whatever the size of the tree: only the folders on the way to the files are read.
-        The objects are on disk (fsync) when it returns. Paths must not hold a newline or start with a quote.
+        The objects are on disk (fsync) on return. Paths must not contain a newline or start with a quote.
         """
         stream = import_stream(parent, files, message, f"{who.name} <{who.email}>", int(when.timestamp()))
         raw = self.run("-c", "core.fsync=committed", "fast-import", "--quiet", "--done", stdin=stream)
         return raw.decode().strip()
 
     def says_the_same(self, one: str, other: str) -> bool:
-        """Whether two commits differ in nothing but by whom, when and with what signature they were made."""
+        """Whether two commits only differ in author, time and signature."""
         told = {self.try_text("show", "--no-patch", "--format=%T %P%n%B", oid).strip() for oid in (one, other)}
         return len(told) == 1 and "" not in told
 
     def move_ref(self, ref: str, new: str, old: str) -> bool:
-        """Compare-and-swap of a ref; `old` "" : it must not exist, `new` "": it goes. False when it was elsewhere."""
+        """Compare-and-swap of a ref; `old` "": it must not exist, `new` "": delete it. False if it was elsewhere."""
         try:
             self.run("update-ref", "--no-deref", ref, new or NOBODY, old or NOBODY)
         except GitError:
@@ -296,12 +296,12 @@ class Git:
 
     @contextmanager
     def scratch_index(self) -> Iterator[dict[str, str]]:
-        """An environment with an index of its own, gone afterwards."""
+        """An environment with a temporary index."""
         with tempfile.TemporaryDirectory(prefix="ralph-index-") as folder:
             yield {"GIT_INDEX_FILE": os.path.join(folder, "index")}
 
     def write_blob(self, content: bytes) -> str:
-        """Store a content as it is; gives its object id. Raises GitError."""
+        """Store content as a blob; returns its object id. Raises GitError."""
         return self.run("hash-object", "-w", "-t", "blob", "--stdin", "--no-filters", stdin=content).decode().strip()
 
     def _command(self, arguments: Sequence[str]) -> list[str]:
@@ -313,7 +313,7 @@ class Git:
 
 
 def environment() -> dict[str, str]:
-    """What git may see of our environment: a path and nothing else of the user's."""
+    """The environment for git: a PATH, and nothing else of the user's."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.devnull,
@@ -358,7 +358,7 @@ def _rev_parse(directory: Path, extra: tuple[str, ...]) -> subprocess.CompletedP
     except subprocess.TimeoutExpired:
         hint = "see whether .git/HEAD is a plain file: rm it, then git symbolic-ref HEAD refs/heads/BRANCH"
         raise UserError(f"git gives no answer about {directory}", hint) from None
-    if b"must be run in a work tree" in done.stderr:  # bare: asks for no top level
+    if b"must be run in a work tree" in done.stderr:  # bare: there is no top level
         done = subprocess.run(command[:-1], capture_output=True, env=environment(), check=False)
     return done
 
@@ -385,11 +385,11 @@ def _not_a_repository(directory: Path, stderr: bytes) -> UserError:
     return UserError(f"git cannot read {directory}: {lines[-1]}", "fix the repository, then run again", usage=True)
 
 
-STALE = 24 * 3600.0  # seconds after which the lock of a maintenance is that of a dead process
+STALE = 24 * 3600.0  # seconds after which a maintenance lock belongs to a dead process
 
 
 def pack_loose(git: Git) -> None:
-    """Put loose objects into a pack; where that fails all stays as it is, and the next time tries again."""
+    """Pack loose objects; if that fails, nothing changes and the next time tries again."""
     lock = git.common_dir / "objects" / "maintenance.lock"
     with suppress(GitError, OSError):
         if lock.exists() and lock.stat().st_mtime < time.time() - STALE:

@@ -1,13 +1,11 @@
-"""Reads the paths out of a git or unified diff, before git is asked to believe any of it.
+"""Makes patches from a diff, from a work tree, or from two commits, without writing anything.
 
-Only what is needed to find sections that no repository should ever be asked to apply: names
-(C-quoted ones too), modes and the added and deleted lines. What git makes of the rest decides.
+A diff's sections are parsed first, only as far as needed to find those that must never be applied: names (also
+C-quoted), modes, and the added and deleted lines. Git decides about the rest, in a temporary index with a temporary
+object folder.
 
-Patches out of the world: from a diff, from a work tree, from two commits. Nothing is written anywhere.
-
-A diff is applied in a scratch index with a scratch object folder. The work tree is read
-by lstat, readlink and bytes: no filter, attribute or hook runs, and no index is refreshed;
-so a file that git would convert on its way in (line ends, LFS) counts as changed.
+The work tree is read by lstat, readlink and bytes: no filter, attribute or hook runs, and no index is refreshed, so a
+file that git would convert on its way in (line ends, LFS) counts as changed.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, Fi
 from ralph_mission.safety.paths import unsafe_path
 from ralph_mission.values import compile_regex, dataclass
 
-HUNK = compile_regex(rb"@@ -\d+(?:,(\d{1,18}))? \+\d+(?:,(\d{1,18}))? @@")  # git takes none of more digits
+HUNK = compile_regex(rb"@@ -\d+(?:,(\d{1,18}))? \+\d+(?:,(\d{1,18}))? @@")  # git accepts no more digits
 HEADER = compile_regex(rb"diff --git (.+)")
 NAMED = compile_regex(rb"(?:---|\+\+\+|rename from|rename to|copy from|copy to) (.+)")
 MODE = compile_regex(rb"(?:new file mode|new mode|deleted file mode|old mode) (\d{6})")
@@ -37,7 +35,7 @@ ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, 
 
 @dataclass(slots=True)
 class DiffSection:
-    """One file's part of a diff. `paths` are as named, without a leading `a/` or `b/`."""
+    """A file's section of a diff. `paths`: as named, without a leading `a/` or `b/`."""
 
     raw: list[bytes] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -48,20 +46,20 @@ class DiffSection:
     added: list[bytes] = field(default_factory=list)
 
     def change(self, path: str) -> FileChange:
-        """The section as a change of `path`, from the diff's own words; for naming it, not for applying it."""
+        """The section as a change of `path`, as written; for naming it, not for applying it."""
         old = None if self.is_new else b"\n".join(self.deleted)
         new = None if self.is_gone else b"\n".join(self.added)
         return FileChange(path, "" if self.is_new else self.mode, "" if self.is_gone else self.mode, old, new)
 
 
 def sections(diff: bytes) -> tuple[DiffSection, ...]:
-    """The file sections of `diff`, in order; text before the first is dropped, as git does."""
+    """The file sections of `diff`, in order; text before the first is ignored, as by git."""
     return tuple(_sections(diff.split(b"\n")))
 
 
 def _sections(lines: list[bytes]) -> Iterator[DiffSection]:
     section: DiffSection | None = None
-    deleted = added = 0  # what the hunk at hand still owes: a header inside one is content
+    deleted = added = 0  # lines the current hunk still needs: a header inside one is content
     for index, line in enumerate(lines):
         inside = deleted > 0 or added > 0
         if not inside and _begins(lines, index, section):
@@ -119,7 +117,7 @@ def _add(section: DiffSection, path: str) -> None:
 
 
 def _both(rest: bytes) -> tuple[str, ...]:
-    """The two names of a `diff --git` line; () when they cannot be told apart (then others name them)."""
+    """The two names of a `diff --git` line; () if ambiguous (then other lines name them)."""
     if quoted := re.fullmatch(rb'("(?:[^"\\]|\\.)*"|\S+) ("(?:[^"\\]|\\.)*"|\S+)', rest):
         return _name(quoted[1]), _name(quoted[2])
     half = len(rest) // 2
@@ -142,7 +140,7 @@ def _code(escape: str) -> int:
 
 
 def _strip_component(name: str) -> str:
-    """Without the first component, as `git apply` does; an absolute name stays absolute, so that it is seen."""
+    """Strip the first component, as `git apply` does; an absolute name stays absolute, so that it is noticed."""
     first, slash, rest = name.partition("/")
     if not slash or (first == "" and name != "/dev/null"):
         return name
@@ -153,24 +151,24 @@ OID = compile_regex("[0-9a-f]{40}|[0-9a-f]{64}")
 
 ABSENT = "000000"
 MODES = frozenset({REGULAR, EXECUTABLE, SYMLINK, GITLINK})
-"""All that a tree of git can hold; `git apply` takes others and makes something of them."""
+"""All modes a git tree can hold; `git apply` accepts others and converts them."""
 LARGEST = 64 * 1024 * 1024
-"""Bytes of one file in the work tree that are still read."""
+"""Bytes of the largest file in the work tree that is read."""
 
 Tree = Mapping[str, tuple[str, str]]
 """Path -> (mode, object id)."""
 
 
 def between(git: Git, base: str, head: str) -> Patch:
-    """What turned commit (or tree) `base` into `head`. Raises UserError when an object is missing."""
+    """The patch from commit (or tree) `base` to `head`. Raises UserError if an object is missing."""
     return Patch(git.resolve(base) or base, _changes(git, base, head))
 
 
 def from_diff(git: Git, diff: bytes) -> Patch:
-    """What a git or unified diff would make of HEAD. Raises UserError when it does not apply.
+    """The patch of a git or unified diff against HEAD. Raises UserError if it does not apply.
 
-    A section that names an unsafe path, or a mode that git would quietly make another one, is never
-    applied: it becomes a change by its own words, so that the rules can name it.
+    A section with an unsafe path, or a mode that git would silently convert, is never applied: it becomes a change as
+    written, so that the rules can name it.
     """
     base, parts = _head(git), sections(diff)
     if not parts and diff.strip():
@@ -183,7 +181,7 @@ def from_diff(git: Git, diff: bytes) -> Patch:
 
 
 def from_work_tree(git: Git) -> Patch:
-    """The work tree against HEAD: what is tracked, what was added, what is untracked and not ignored."""
+    """The patch of the work tree against HEAD: tracked, added, and untracked files that are not ignored."""
     if git.work_tree is None:
         what = "this repository is bare, so there is no work tree to judge"
         raise UserError(what, "give a patch with --patch FILE", usage=True)
@@ -254,7 +252,7 @@ def _mode(mode: str) -> str:
 
 @contextmanager
 def _scratch(git: Git) -> Iterator[dict[str, str]]:
-    """An index and an object folder of their own; the repository's objects are only read."""
+    """A temporary index and object folder; the repository's objects are only read."""
     with tempfile.TemporaryDirectory(prefix="ralph-patch-") as folder:
         objects = Path(folder) / "objects"
         objects.mkdir()
@@ -266,12 +264,12 @@ def _scratch(git: Git) -> Iterator[dict[str, str]]:
 
 
 def _quote(path: Path) -> str:
-    """git separates alternates by colons and takes a C-quoted name whole."""
+    """C-quote a path, as git separates alternates by colons."""
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _apply(git: Git, base: str, parts: Iterable[DiffSection], env: Mapping[str, str]) -> str:
-    """The tree that the sections make of `base`."""
+    """Apply the sections to `base`; returns the tree."""
     text = b"\n".join(b"\n".join(part.raw) for part in parts)
     try:
         git.run("read-tree", base, env=env)
@@ -293,7 +291,7 @@ def _head(git: Git) -> str:
 # --- a work tree ----------------------------------------------------------------------
 
 Now = tuple[str, bytes | None]
-"""Mode ("" when absent) and content of a path as it stands in the work tree."""
+"""Mode ("" if absent) and content of a path in the work tree."""
 
 
 def _present(git: Git, before: Tree) -> Iterator[tuple[str, Now]]:
@@ -310,7 +308,7 @@ def _present(git: Git, before: Tree) -> Iterator[tuple[str, Now]]:
 
 
 def _index(git: Git) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Paths that the index marks as left out of the checkout, and all its paths."""
+    """The index's paths that are left out of the checkout, and all its paths."""
     rows = [(row[0], row[2:]) for row in _names(git.run("ls-files", "-z", "-t", "--cached"))]
     return frozenset(path for tag, path in rows if tag == "S"), tuple(path for _, path in rows)
 
@@ -337,24 +335,24 @@ def _read(top: bytes, path: str) -> Now:
 
 
 def _beyond_link(top: bytes, path: str) -> bool:
-    """Whether a folder above `path` is a link: what lies there is not the repository's."""
+    """Whether a folder above `path` is a link, so that the file is not the repository's."""
     folders = path.rstrip("/").encode("utf-8", "surrogateescape").split(b"/")[:-1]
     return any(os.path.islink(os.path.join(top, *folders[:depth])) for depth in range(1, len(folders) + 1))
 
 
 def read_content(where: bytes, path: str, size: int) -> bytes:
-    """The bytes of a file that is no link. Raises UserError when it is too large."""
+    """The bytes of a file that is not a link. Raises UserError if it is too large."""
     if size > LARGEST:
         raise UserError(f"{path} has {size:,} bytes, too many to judge", "leave it out, or ignore it in .gitignore")
     with open(where, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
         found = os.fstat(file.fileno())
-        if found.st_nlink > 1 and not found.st_mode & stat.S_IROTH:  # a session may have given it its second name
+        if found.st_nlink > 1 and not found.st_mode & stat.S_IROTH:  # a session may have made a hard link
             raise UserError(f"{path} may be somebody else's file too: it has a second name", "leave it out")
         return file.read()
 
 
 def read_submodule(where: bytes) -> Now:
-    """A folder where a file is tracked: a gitlink with the commit it has checked out, else nothing."""
+    """A folder in place of a tracked file: a gitlink with its checked-out commit, else nothing."""
     dot_git = os.path.join(where, b".git")
     if not os.path.lexists(dot_git):
         return ("", None) if os.listdir(where) else (GITLINK, b"")
@@ -365,9 +363,9 @@ def read_submodule(where: bytes) -> Now:
 
 
 def _checked_out(dot_git: Path) -> str:
-    """The commit of a nested repository, by reading files: nothing of its configuration is run.
+    """The commit of a nested repository, read from files without running anything of its configuration.
 
-    They may be links of a session: what is no commit's id is not told.
+    They may be links made by a session, so only a commit id is returned.
     """
     said = _standing(dot_git)
     return said if OID.fullmatch(said) else "unknown"
@@ -389,7 +387,7 @@ def _same(before: tuple[str, str] | None, now: Now) -> bool:
     if before is None or now[1] is None or before[0] != now[0]:
         return False
     if now[0] == GITLINK:
-        return now[1] in (b"", before[1].encode())  # an empty folder: a submodule that was not checked out
+        return now[1] in (b"", before[1].encode())  # an empty folder: a submodule that is not checked out
     algorithm = "sha1" if len(before[1]) == 40 else "sha256"
     return hashlib.new(algorithm, b"blob %d\0" % len(now[1]) + now[1]).hexdigest() == before[1]
 

@@ -1,8 +1,8 @@
-"""The repository on its server, by git over HTTP: which one and by whose token, read from the environment alone.
+"""The repository on its server, by git over HTTP. Repository and token come from the environment alone.
 
-The token stands in git's environment only: never in a URL, an argument, a configuration file or a log. Nothing is
-forced: a branch moves from the commit that is named to a descendant of it, or not at all. A pull that is read or
-answered gives nobody orders: what it says to agents is taken out of its commit.
+The token is only in git's environment: never in a URL, an argument, a configuration file or a log. Nothing is forced: a
+branch moves from the named commit to a descendant, or not at all. Files of a pull request that would instruct agents
+are replaced in its commit before agents see it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ralph_mission.values import compile_regex, dataclass
 
 PUBLIC_API = "https://api.github.com"
 Credential = str | Callable[[], str]
-"""A token, or what gives the one of this moment and may raise UserError: an app's lives an hour."""
+"""A token, or a function that returns the current one (an app's expires after an hour) and may raise UserError."""
 REPOSITORY = compile_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryPlace:
-    """A repository on a GitHub server. Addresses carry no slash at the end and no token."""
+    """A repository on a GitHub server. URLs have no trailing slash and no token."""
 
     repository: str  # owner/name
     api: str
@@ -43,22 +43,22 @@ class RepositoryPlace:
 
     @property
     def of_app(self) -> bool:
-        """Whether an app signs in, as a workflow's own token does: it belongs to no person."""
+        """Whether an app signs in (a workflow's own token is one too), not a person."""
         return not isinstance(self.credential, str) or self.credential.startswith("ghs_")
 
     @property
     def git_url(self) -> str:
-        """Where git finds it."""
+        """Its URL for git."""
         return f"{self.server}/{self.repository}.git"
 
     @property
     def page(self) -> str:
-        """Where a person finds it."""
+        """Its URL for people."""
         return f"{self.server}/{self.repository}"
 
 
 def place(environ: Mapping[str, str]) -> RepositoryPlace:
-    """The repository that GITHUB_REPOSITORY and GITHUB_API_URL name, and who signs in: a GitHub App (GITHUB_APP_ID and
+    """The repository named by GITHUB_REPOSITORY and GITHUB_API_URL, with the sign-in: a GitHub App (GITHUB_APP_ID and
     GITHUB_APP_PRIVATE_KEY), else GITHUB_TOKEN. Raises UserError (usage).
     """
     repository = environ.get("GITHUB_REPOSITORY", "")
@@ -78,7 +78,7 @@ def _credential(environ: Mapping[str, str], api: str, repository: str) -> Creden
         from ralph_mission.adapters.git.app_token import app_token
 
         return app_token(api, repository, app, key)
-    if app or key:  # as somebody else we would not know our own threads
+    if app or key:  # with another identity we would not recognise our own threads
         said = f"GITHUB_APP_{'PRIVATE_KEY' if app else 'ID'} is not set, and an app needs both"
         raise UserError(said, "give the inputs app-id and private-key, or neither", usage=True)
     token = environ.get("GITHUB_TOKEN", "")
@@ -89,7 +89,7 @@ def _credential(environ: Mapping[str, str], api: str, repository: str) -> Creden
 
 
 def current_token(credential: Credential) -> str:
-    """What to sign in with now, "" for nobody. Raises UserError when an app is given none."""
+    """The current token, or "". Raises UserError if an app gets none."""
     return credential if isinstance(credential, str) else credential()
 
 
@@ -98,7 +98,7 @@ SPOKEN = ("issues", "issue_comment", "pull_request", "pull_request_review")
 
 
 def acts_on_github(environ: Mapping[str, str]) -> bool:
-    """Whether we run in a GitHub workflow."""
+    """Whether this runs in a GitHub workflow."""
     return environ.get("GITHUB_ACTIONS") == "true"
 
 
@@ -117,9 +117,9 @@ def _address(name: str, url: str) -> str:
 
 
 def read_shared(kept: Path, repository: str, commit: str, path: str) -> bytes | None:
-    """A file of any repository of our server at a commit, None when it is not there. Raises UserError.
+    """A file of any repository on our server at a commit, or None. Raises UserError.
 
-    Public ones need no token. What was read is kept below `kept`, a git common directory, by commit and path.
+    Public ones need no token. Files are cached below `kept`, a git common directory, by commit and path.
     """
     name = hashlib.sha256(f"{repository}\n{commit}\n{path}".encode()).hexdigest()[:32]
     cached = kept / "ralph" / "shared" / name
@@ -138,8 +138,8 @@ def read_shared(kept: Path, repository: str, commit: str, path: str) -> bytes | 
 
 MAX_SHARED = 256 * 1024  # bytes: what settings may have
 HEADS = "refs/heads/"
-KEPT = "refs/ralph/remote/"  # where what was fetched is held, so that it is neither lost nor fetched again
-PATIENCE = 300.0  # seconds for one transfer
+KEPT = "refs/ralph/remote/"  # refs that keep what was fetched
+PATIENCE = 300.0  # seconds for a transfer
 PASSED_ON = tuple(
     (
         "http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY SSL_CERT_FILE SSL_CERT_DIR"
@@ -156,14 +156,14 @@ LOST_RACE = (
     "failed to update ref",
 )
 DIVERTING = r"^(url\..*\.(push)?insteadof|http\.(.*\.)?(proxy|sslverify|sslca.*|curloptresolve))$"
-"""Settings of a clone that lead a request, and the token with it, elsewhere: an earlier job may have left them."""
+"""Settings of a clone that redirect requests, and the token with them; an earlier job may have left them."""
 _SAID = compile_regex(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
 
 
 class Denied(Exception):
-    """The server refused a push: `what` it refused and the `setting` a person must change.
+    """The server refused a push: `what` it refused, and the `setting` a person must change.
 
-    `lasting` is False where it may take the same push another time.
+    `lasting` is False if the same push may succeed later.
     """
 
     def __init__(self, what: str, setting: str, lasting: bool = True) -> None:
@@ -199,41 +199,41 @@ DENIALS: tuple[tuple[str, str, str], ...] = (
         "give the job `permissions: contents: write`",
     ),
 )
-"""What GitHub says when it refuses a push (regular expression), and the setting behind it."""
+"""GitHub's messages for refused pushes (regular expressions), and the setting behind each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """One server's copy of the repository that `git` is a clone of. Without `keep` no ref is written here."""
+    """The server's copy of the repository that `git` is a clone of. Without `keep` no ref is written here."""
 
     git: Git
     url: str
     credential: Credential = field(default="", repr=False)
     keep: bool = True
-    _held: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # by us: it is asked often
+    _held: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # cached: asked often
 
     @staticmethod
     @contextmanager
     def without_clone(place: RepositoryPlace) -> Iterator[Remote]:
-        """A server's repository as an empty one sees it that is gone afterwards."""
+        """The server's repository through a temporary empty clone."""
         with tempfile.TemporaryDirectory(prefix="ralph-remote-") as folder:
             here = Git(Path(folder), Path(folder), None)
             here.run("init", "--quiet", "--bare", folder)
             yield Remote(here, place.git_url, place.credential, keep=False)
 
     def heads(self, *names: str) -> dict[str, str]:
-        """Branches by name (globs allowed; all without one) and the commits they point at. Raises UserError."""
+        """Branches by name (globs allowed; all by default) with their commits. Raises UserError."""
         wanted = [HEADS + name for name in names] or [f"{HEADS}*"]
         lines = self._ask("ls-remote", "--quiet", self.url, *wanted).decode("utf-8", "surrogateescape").split("\n")
-        pairs = (line.partition("\t")[::2] for line in lines)  # a name may hold what ends a line elsewhere
+        pairs = (line.partition("\t")[::2] for line in lines)  # a name may contain other line separators
         return {ref.removeprefix(HEADS): oid for oid, ref in pairs if ref.startswith(HEADS)}
 
     def head(self, branch: str) -> str:
-        """The commit a branch points at, "" when there is none. Raises UserError."""
+        """The commit a branch points at, or "". Raises UserError."""
         return self.heads(branch).get(branch, "")
 
     def default(self) -> tuple[str, str]:
-        """Name and commit of the default branch. Raises UserError when there is none."""
+        """Name and commit of the default branch. Raises UserError if there is none."""
         lines = self._ask("ls-remote", "--quiet", "--symref", self.url, "HEAD").decode("utf-8", "surrogateescape")
         name = re.search(r"^ref: refs/heads/(.+)\tHEAD$", lines, re.M)
         oid = re.search(r"^([0-9a-f]{40,64})\tHEAD$", lines, re.M)
@@ -246,9 +246,9 @@ class Remote:
         return bool(oid) and self.git.resolve(oid) == oid
 
     def fetch(self, wanted: Mapping[str, str]) -> None:
-        """Bring commits here: ref on the server (`refs/heads/x`, `refs/pull/7/head`) -> commit it was seen at.
+        """Fetch commits: ref on the server (`refs/heads/x`, `refs/pull/7/head`) -> commit it was seen at.
 
-        What is here already is not asked for again. Raises UserError.
+        Commits that are here already are not fetched again. Raises UserError.
         """
         wanted = {ref: oid for ref, oid in wanted.items() if (ref, oid) not in self._held}
         missing = [ref for ref, oid in wanted.items() if not self.has(oid)]
@@ -268,24 +268,24 @@ class Remote:
             self._hold(wanted.items())
 
     def peek(self, branch: str, path: str) -> bytes | None:
-        """One file of a branch's head, with no more history than that; None when there is no such file."""
+        """A file of a branch's head, without history; None if there is no such file."""
         return self.peek_at(HEADS + branch, path)
 
     def peek_at(self, ref: str, path: str, *options: str) -> bytes | None:
-        """The same of a ref's whole name, or of a commit."""
+        """The same for a full ref name, or a commit."""
         self._ask("fetch", "--quiet", "--depth=1", "--no-tags", "--no-auto-maintenance", *options, self.url, ref)
         name = f"FETCH_HEAD:{path}"
         return self.git.blobs([name]).get(name)
 
     def push(self, branch: str, new: str, old: str) -> str:
-        """Move `branch` from commit `old` ("": none) to `new`; where it stands then, "" when it stood elsewhere.
+        """Move `branch` from commit `old` ("": none) to `new`; returns its new commit, or "" if it was elsewhere.
 
-        Raises Denied when the server will never take it, UserError when nobody could tell whether it did.
+        Raises Denied if the server refuses for good, UserError if the result is in doubt.
         """
         return new if self._move(branch, new, old) else ""
 
     def delete(self, branch: str, old: str) -> bool:
-        """Remove `branch` while it stands at `old`; False when it stood elsewhere. Raises Denied, UserError."""
+        """Delete `branch` while it is at `old`; False if it was elsewhere. Raises Denied, UserError."""
         return self._move(branch, "", old)
 
     def _move(self, branch: str, new: str, old: str) -> bool:
@@ -294,7 +294,7 @@ class Remote:
             with _as_user_errors(self.url):
                 self._run("push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{old}", self.url, f"{new}:{ref}")
         except UserError:
-            if self.head(branch) != new:  # an answer may get lost after the action
+            if self.head(branch) != new:  # the answer may get lost after the push
                 raise
         except GitError as error:
             return self._refused(branch, new, error)
@@ -351,7 +351,7 @@ class Remote:
 
 
 def _kept_ref(ref: str) -> str:
-    # Without a slash of its own: once `main` was held, `main/next` would have no place beside it.
+    # Without slashes: refs `main` and `main/next` cannot coexist.
     return KEPT + ref.removeprefix("refs/").replace("%", "%25").replace("/", "%2F")
 
 
@@ -375,13 +375,13 @@ UNREACHABLE = (
 
 BUSY = compile_regex(
     r"returned error: 4(?!0[134])\d\d"
-)  # an HTTP status that says nothing of rights or rules: a limit, a clash
+)  # an HTTP status not about permissions or rules: a limit, a conflict
 TURNED_AWAY = compile_regex(r"(?:HTTP|returned error:) 4\d\d|Authentication failed|could not read Username")
 
 
 @contextmanager
 def _as_user_errors(url: str) -> Iterator[None]:
-    """A network that fails, as one line."""
+    """Turn network failures into one-line UserErrors."""
     try:
         yield
     except GitError as error:
@@ -414,10 +414,9 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def without_steering(git: Git, base: str, head: str, steers: Callable[[str], bool] = steers_agents) -> str:
-    """A commit with the files of `head`, but for those that steer agents: these are as at `base`.
+    """A commit with the files of `head`, except those that instruct agents, which are as at `base`.
 
-    Nothing points at it; it is `head` itself where there is nothing to put back. Raises UserError when git cannot make
-    one.
+    No ref points at it; it is `head` itself if nothing differs. Raises UserError if git cannot create it.
     """
     try:
         paths = [path for path in _differing(git, base, head) if steers(path)]
@@ -426,7 +425,7 @@ def without_steering(git: Git, base: str, head: str, steers: Callable[[str], boo
         before = {entry.path: entry for entry in git.listing(base, *paths) if entry.mode != GITLINK}
         held = git.blobs(entry.oid for entry in before.values())
         back = {path: (entry.mode, held[entry.oid]) for path, entry in before.items()}
-        wanted = dict.fromkeys((path for path in paths if path not in back), None) | back  # first what makes room
+        wanted = dict.fromkeys((path for path in paths if path not in back), None) | back  # deletions first
         return git.commit_tree(git.write_tree(head, wanted), [head], "What steers agents is as on the base\n", EPOCH)
     except GitError as error:
         what = f"what steers agents cannot be put back: {error.detail.strip()}"

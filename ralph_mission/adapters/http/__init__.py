@@ -1,1 +1,1 @@
-"""HTTP: one client for every service that is asked (`client`), and a guard for addresses that others name (`guard`)."""
+"""HTTP: one client for every service (`client`), and a guard for URLs that others name (`guard`)."""

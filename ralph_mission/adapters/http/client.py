@@ -1,7 +1,7 @@
-"""The one HTTP client: `requests`, with one limit of bytes and one deadline, sent once, and never led elsewhere.
+"""The HTTP client: `requests` with a size limit and a deadline, without retries or redirects.
 
-Every error says the one thing that counts for a mutation: whether the request may have been carried out. No error shows
-an address, for some are secret.
+Every error says what matters for a mutation: whether the request may have been carried out. No error shows a URL, as
+some are secret.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from ralph_mission.adapters.http.deadline import call_within
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
-PIECE = 65_536  # bytes that are read at once
+PIECE = 65_536  # bytes read at once
 ENCODINGS = ("gzip", "x-gzip", "deflate")
 BROKE_OFF = "broke off in the middle of its answer"
 LATE = "did not answer in time"
 UNFIT = "cannot be asked with this address or these headers"
 Dial = Callable[[float], socket]
-"""Seconds to a connected socket. May raise OSError."""
+"""(host, port, seconds) to a connected socket. May raise OSError."""
 
 
 class NoAnswer(OSError):
-    """A request without an answer that can be used; the text is the end of a sentence about the server.
+    """No usable answer; the text completes a sentence about the server.
 
-    `sent`: it may have been carried out. `final`: asking again would be no better.
+    `sent`: the request may have been carried out. `final`: retrying would not help.
     """
 
     def __init__(self, why: str, sent: bool = True, final: bool = False) -> None:
@@ -51,7 +51,7 @@ class NoAnswer(OSError):
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """`seconds` for a request and its whole answer, `pause` for each wait in between; `size` in bytes, unpacked."""
+    """`seconds` for a request and its whole answer, `pause` for each wait in between; `size` in bytes, decoded."""
 
     seconds: float
     pause: float
@@ -59,10 +59,10 @@ class HttpLimits:
 
 
 class HttpSession(requests.Session):
-    """A session of `requests` whose answers are whole when they are returned; no .netrc of the machine counts.
+    """A `requests` session that reads whole answers and ignores the machine's .netrc.
 
-    `rewrite` replaces the beginning of an address by another one. A connection is used again within `idle` seconds.
-    With `dial` no name is resolved here, and no proxy of the environment counts.
+    `rewrite` replaces the beginning of a URL. A connection is reused within `idle` seconds. With `dial` no name is
+    resolved here, and proxies of the environment are ignored.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class HttpSession(requests.Session):
             url = other.rstrip("/") + url.removeprefix(begins) if url.startswith(begins) else url
         try:
             return super().request(method, url, **options)
-        except (requests.RequestException, ValueError):  # of an address or a header
+        except (requests.RequestException, ValueError):  # of a URL or a header
             raise NoAnswer(UNFIT, sent=False, final=True) from None
 
     def request_exactly(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> requests.Response:
-        """Ask for `url` as it stands: what was judged is not read anew, nor fixed. Raises NoAnswer."""
+        """Request `url` exactly as given, without normalisation. Raises NoAnswer."""
         try:
             request = self.prepare_request(requests.Request(method, url, dict(headers), data=body))
         except (requests.RequestException, ValueError):
@@ -105,7 +105,7 @@ class HttpSession(requests.Session):
             return _read(super(HttpSession, self).send(request, **options), self.limits.size)
 
         if time.monotonic() - self._used > self.idle:
-            self.close()  # what is sent down a connection that the other side just dropped is lost beyond knowing
+            self.close()  # a request sent on a connection that was just dropped is in doubt
         try:
             return call_within(self.limits.seconds, ask, "ralph http")
         except TimeoutError:
@@ -123,19 +123,19 @@ class HttpSession(requests.Session):
                 self.close()
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Nowhere: requests would read where it leads to, and all that is said there, even if it follows nothing."""
+        """None: requests would read the redirect's answer even without following it."""
 
 
 @cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Those of this machine or of SSL_CERT_FILE, and those that come with requests."""
+    """Certificates of this machine or of SSL_CERT_FILE, and those of requests."""
     context = ssl.create_default_context()
     context.load_verify_locations(DEFAULT_CA_BUNDLE_PATH)
     return context
 
 
 class _Exchange:
-    """One request while it goes on, in a thread of its own: whether anything of it was sent, and whether it is over."""
+    """A request in progress, in its own thread: whether anything was sent, and whether it is over."""
 
     def __init__(self, dial: Dial | None) -> None:
         self.dial, self.sent = dial, False
@@ -163,7 +163,7 @@ _EXCHANGE: ContextVar[_Exchange] = ContextVar("exchange")
 
 
 class _Stream(io.RawIOBase):
-    """What comes from a server, until the request is over: a server that goes on for ever keeps no thread."""
+    """The server's answer, cut off when the request is over, so that an endless answer keeps no thread."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw
@@ -214,7 +214,7 @@ class _SecurePool(HTTPSConnectionPool):
 
 
 class _Adapter(HTTPAdapter):
-    """Never tries again, as any adapter of requests."""
+    """An adapter of requests; never retries."""
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)
@@ -223,23 +223,23 @@ class _Adapter(HTTPAdapter):
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         manager = super().proxy_manager_for(proxy, **options)
         if proxy.lower().startswith("socks"):
-            _EXCHANGE.get().begin()  # its connections are its own, and tell nothing
+            _EXCHANGE.get().begin()  # its connections are its own
         else:
             manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
         return manager
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        if verify is not True:  # but another bundle of the environment's; there is no way to trust everybody
+        if verify is not True:  # except another bundle of the environment; verification cannot be switched off
             super().cert_verify(conn, url, verify or True, cert)  # type: ignore[no-untyped-call]  # in its stubs
 
 
 def _add_no_login(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Nothing, where requests would take a login for the host from ~/.netrc."""
+    """Do nothing, where requests would use ~/.netrc."""
     return request
 
 
 def _read(response: requests.Response, size: int) -> requests.Response:
-    """The same answer, read to its end. Raises NoAnswer for more than `size` bytes."""
+    """Read an answer to its end. Raises NoAnswer for more than `size` bytes."""
     with response:
         made = requests.Response()
         made.status_code, made.reason, made.url = response.status_code, response.reason, response.url
@@ -266,7 +266,7 @@ def _unpack(raw: Any, encoding: str, size: int) -> bytes:
 
 
 def _decoder(encoding: str) -> zlib._Decompress | None:
-    """What undoes one encoding. Several, one in the other, are what nobody needs who means well."""
+    """A decoder for one content encoding. Nested ones are refused: only attackers use them."""
     if encoding in ("", "identity"):
         return None
     if encoding not in ENCODINGS:
@@ -275,7 +275,7 @@ def _decoder(encoding: str) -> zlib._Decompress | None:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, in words of ours: a foreign error's text may hold anything."""
+    """The reason in our own words, as a foreign error's text may contain anything."""
     while inner := error.__cause__ or error.__context__:
         error = inner
     match error:
@@ -300,12 +300,12 @@ MOST = 4 * 1024 * 1024  # bytes of an answer
 
 
 def open_session(seconds: float, rewrite: Mapping[str, str] | None = None) -> HttpSession:
-    """A session for a network whose answers begin within `seconds`, and end within twice of it."""
+    """A session whose answers begin within `seconds` and end within twice that."""
     return HttpSession(HttpLimits(2 * seconds, seconds, MOST), rewrite)
 
 
 def ask_network(network: str, call: Callable[[], requests.Response]) -> requests.Response:
-    """What `call` gives. Raises UserError when there is no answer."""
+    """The result of `call`. Raises UserError if there is no answer."""
     try:
         return call()
     except NoAnswer as error:
@@ -315,7 +315,7 @@ def ask_network(network: str, call: Callable[[], requests.Response]) -> requests
 def read_json(
     network: str, session: HttpSession, url: str, headers: Mapping[str, str] | None = None, **query: str
 ) -> Any:
-    """The document at an address. Raises UserError."""
+    """The JSON document at a URL. Raises UserError."""
     answer = ask_network(network, lambda: session.get(url, headers=dict(headers or {}), params=query))
     if answer.status_code != 200:
         raise refusal(network, answer.status_code)
@@ -326,7 +326,7 @@ def read_json(
 
 
 def refusal(network: str, status: int) -> UserError:
-    """What a status means for people."""
+    """An error status as a UserError."""
     hints = {401: "look at its token", 403: "its token may not, or the API's tier does not have it",
              404: "look at its address and ids", 429: "it is asked again in the next look"}  # fmt: skip  # one table
     who = "network" if status == 429 or status >= 500 else "you"

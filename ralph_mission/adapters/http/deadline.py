@@ -1,4 +1,4 @@
-"""A call in a thread of its own, which may be given up after some seconds."""
+"""Calls in their own thread, which can be abandoned after some seconds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 def start_call(work: Callable[[], T], name: str = "ralph call") -> Future[T]:
-    """Start `work` in a thread of its own, with a copy of this context; no program waits for it at its end."""
+    """Start `work` in a daemon thread with a copy of this context."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # raised again where somebody waits for it
+        except BaseException as error:  # raised again in the waiting thread
             future.set_exception(error)
 
     threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
@@ -26,5 +26,5 @@ def start_call(work: Callable[[], T], name: str = "ralph call") -> Future[T]:
 
 
 def call_within(seconds: float, work: Callable[[], T], name: str = "ralph call") -> T:
-    """What `work` returns or raises. Raises TimeoutError after `seconds`; the thread is then left to itself."""
+    """What `work` returns or raises. Raises TimeoutError after `seconds`, and abandons the thread."""
     return start_call(work, name).result(max(0.0, seconds))

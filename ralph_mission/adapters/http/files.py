@@ -1,7 +1,7 @@
-"""GitHub by the standard library alone: files of a repository by one request, and any other GraphQL.
+"""GitHub with the standard library alone: files of a repository in one request, and other GraphQL.
 
-The gate asks before anything is installed or checked out. GraphQL gives files of several branches at once, where
-`git fetch` would bring whole commits.
+The gate runs before anything is installed or checked out. GraphQL returns files of several branches at once, where
+`git fetch` would transfer whole commits.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from ralph_mission.adapters.git.remote import RepositoryPlace, current_token
 from ralph_mission.errors import UserError
 
-SECONDS = 10.0  # without a byte
+SECONDS = 10.0  # seconds without a byte
 SIZE = 4 * 1024 * 1024  # bytes of an answer
-TRIES = 2  # it only reads
+TRIES = 2  # read-only
 
 
 def read_files(place: RepositoryPlace, *names: str) -> list[str | None]:
-    """Texts by name, such as `HEAD:ralph.yml`; None where there is no such file, "" for what is no text.
+    """Texts by name, such as `HEAD:ralph.yml`; None if there is no such file, "" if it is not text.
 
-    Raises UserError when the server gives no answer or refuses one.
+    Raises UserError if the server does not answer or refuses.
     """
     owner, _, name = place.repository.partition("/")
     files = " ".join(
@@ -94,7 +94,7 @@ def _ask(
 
 
 def _is_limit(error: HTTPError) -> bool:
-    """Whether it is asked for too often, which GitHub also tells by 403."""
+    """Whether it is a rate limit, which GitHub also reports as 403."""
     told = error.headers
     if error.code not in (403, 429):
         return False
@@ -132,7 +132,7 @@ def _refused(place: RepositoryPlace, why: str, lasting: bool = True) -> UserErro
 
 
 class _Nowhere(HTTPRedirectHandler):
-    """Follows nothing: the token would go along."""
+    """Follows no redirects, as the token would be sent along."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

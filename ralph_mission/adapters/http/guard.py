@@ -1,8 +1,8 @@
-"""The guard of the web: whatever address a person, a page or a redirect names, it asks public places alone.
+"""The SSRF guard: whatever URL a person, a page or a redirect names, only public addresses are contacted.
 
-A URL that two parsers could read differently is refused, not fixed: what was judged is what is asked. A name is
-resolved once for each hop; every address it has is checked, and the connection goes to the very address that was
-checked, so that a name which changes its mind is of no use. No proxy, no cookies, no retries.
+A URL that two parsers could read differently is refused, not repaired: what was judged is what is requested. A name is
+resolved once for each hop, every address is checked, and the connection goes to a checked address, so DNS rebinding
+does not work. No proxy, no cookies, no retries.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 AGENT = "ralph-mission"
 CAP = 5_000_000  # bytes of an answer, decoded
-TRIED = 4  # addresses of one name
-FIELD = 300  # characters of a header that is kept
+TRIED = 4  # addresses of a name
+FIELD = 300  # characters of a stored header
 NONE: Mapping[str, str] = MappingProxyType({})
 AGAIN = "nothing was lost; the next cycle tries again"
 Resolve = Callable[[str, int], Sequence[str]]
 """Host and port to addresses. May raise OSError."""
 Connect = Callable[[str, int, float], socket.socket]
-"""Address, port and seconds to a connected socket. May raise OSError."""
+"""(address, port, seconds) to a connected socket. May raise OSError."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """What a server said; an error status is an answer too. `url` is where it was found in the end.
+    """A server's answer, also with an error status. `url`: the final URL.
 
-    `content` is decoded, and empty where `status` is 304: unchanged since `etag` or `modified`.
+    `content` is decoded, and empty if `status` is 304: unchanged since `etag` or `modified`.
     """
 
     url: str
@@ -53,12 +53,12 @@ class WebAnswer:
 
 
 class Web(Protocol):
-    """Reads of the web, and questions that are asked by POST."""
+    """The web: GET and POST."""
 
     def get(
         self, url: str, *, etag: str = "", modified: str = "", headers: Mapping[str, str] = NONE, cap: int = CAP
     ) -> WebAnswer:
-        """Ask for `url`, following redirects. Raises UserError (`who` is network) for whatever a network can do."""
+        """Request `url`, following redirects. Raises UserError (`who` is network) for any network failure."""
         ...
 
     def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
@@ -67,24 +67,23 @@ class Web(Protocol):
 
 
 def resolve_name(host: str, port: int) -> Sequence[str]:
-    """The addresses of a name, as the system knows them."""
+    """The addresses of a name, by the system's resolver."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
 def connect_to(address: str, port: int, seconds: float) -> socket.socket:
-    """A TCP connection to an address, which is not resolved any more."""
+    """A TCP connection to an address, without name resolution."""
     return socket.create_connection((address, port), timeout=seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedWeb:
-    """The web behind its guard.
+    """The web behind the guard.
 
-    `allow` are hosts ("wiki", with all their ports) or "host:port" that may be private: never from a page, and never
-    by a redirect from a place that is not among them.
-    `seconds` bound one question with all its hops; `permit` is asked before each hop, once its address
-    was found fit, and raises UserError.
+    `allow`: hosts ("wiki", with all ports) or "host:port" that may be private; never from a page, nor by a redirect
+    from a host that is not among them. `seconds`: for a request with all its hops. `permit`: called before each hop,
+    once its address was accepted; may raise UserError.
     """
 
     allow: Collection[str] = ()
@@ -104,11 +103,11 @@ class GuardedWeb:
             response = web._hop(there, "GET", extra, None, cap, until)
             if not (onward := _onward(response, there)):
                 return _answer(response, there)
-            if not there.among(web.allow):  # no stranger leads to what was allowed for our own questions
+            if not there.among(web.allow):  # redirects from elsewhere must not lead to allowed private hosts
                 web = replace(web, allow=())
             _may_follow(asked, there, onward, web.allow)
             if onward.origin != there.origin:
-                extra = _conditions(etag, modified)  # what the caller's headers say is for the first place alone
+                extra = _conditions(etag, modified)  # the caller's headers are for the first host alone
             there = onward
         raise _trouble(asked, f"leads on more than {self.redirects} times")
 
@@ -118,13 +117,13 @@ class GuardedWeb:
         return _answer(self._hop(there, "POST", headers, body, cap, time.monotonic() + self.seconds), there)
 
     def admit(self, url: str) -> None:
-        """Nothing, where `url` may be asked; nothing is sent. Raises UserError as `get` does before it asks."""
+        """Check `url` without sending anything. Raises UserError as `get` would."""
         self._addresses(parse_address(url), time.monotonic() + self.seconds)
 
     def _hop(
         self, there: WebAddress, method: str, headers: Mapping[str, str], body: bytes | None, cap: int, until: float
     ) -> requests.Response:
-        from ralph_mission.adapters.http.client import HttpLimits, HttpSession, NoAnswer  # takes a while to load
+        from ralph_mission.adapters.http.client import HttpLimits, HttpSession, NoAnswer  # slow to import
 
         addresses = self._addresses(there, until)
         self.permit(there.url)
@@ -150,7 +149,7 @@ class GuardedWeb:
         return found[:TRIED]
 
     def _dial(self, there: WebAddress, addresses: Sequence[str]) -> Callable[[float], socket.socket]:
-        """Connects to the first of these addresses that answers."""
+        """Connect to the first address that answers."""
 
         def dial(seconds: float) -> socket.socket:
             until = time.monotonic() + seconds
@@ -163,7 +162,7 @@ class GuardedWeb:
 
 
 def _onward(response: requests.Response, there: WebAddress) -> WebAddress | None:
-    """Where a redirect leads; None when it is none."""
+    """The target of a redirect, or None."""
     location = response.headers.get("location", "")
     if response.status_code not in (301, 302, 303, 307, 308) or not location:
         return None
@@ -194,7 +193,7 @@ def _answer(response: requests.Response, there: WebAddress) -> WebAnswer:
 
 
 def _field(value: str) -> str:
-    """A header's value that may be kept and sent back; "" for any other."""
+    """A header's value if it may be stored and sent back, or ""."""
     return value if len(value) <= FIELD and re.fullmatch(r"[\x20-\x7e]*", value) else ""
 
 
