@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.config.loop import FixerCommand
 from ralph_mission.config.reading import GONE, STRICTER, load, read, schema
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
@@ -487,3 +488,8 @@ def test_what_ralph_orchestrator_says_in_its_own_way_means_the_same() -> None:
     assert theirs.warnings == ()
     assert theirs.cli.args == ("-c", 'exec "$@" "$(cat)"', "sh", "play", "-a", "-p")
     assert theirs.model_copy(update={"cli": ours.cli}) == ours
+
+
+def test_a_fixer_may_be_a_command_beside_the_names() -> None:
+    fixers = load("hands: {fixers: [codespell, typos, {name: imports, run: isort src}]}").hands.fixers
+    assert fixers == ("typos", FixerCommand(name="imports", run="isort src"))

@@ -79,7 +79,7 @@ class EventLoop(Lenient):
     cooldown_delay_seconds: Number | None = Field(
         None, ge=0, le=86400, description="Seconds between two sessions; 0: none."
     )
-    required_events: Names = Field((), description="Topics that must have been said before the loop is done.")
+    required_events: Names = Field((), description="Topics that must have been emitted before the loop is done.")
     starting_event: str = Field("", description="Hats that listen to this topic begin.")
     persistent: bool = Field(False, description="Completion becomes task.resume; only limits and people end the loop.")
 
@@ -241,7 +241,8 @@ RENAMED = {"codespell": "typos"}
 def _rename_old(names: object) -> object:
     if not isinstance(names, list | tuple):
         return names
-    return tuple(dict.fromkeys(RENAMED.get(name, name) if isinstance(name, str) else name for name in names))
+    renamed = [RENAMED.get(name, name) if isinstance(name, str) else name for name in names]
+    return tuple(name for place, name in enumerate(renamed) if name not in renamed[:place])  # commands have no hash
 
 
 class FixerCommand(ObserverSection):
