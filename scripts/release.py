@@ -33,6 +33,7 @@ def main(folder: Path, tag: str = "", repository: str = "") -> None:
     with tempfile.TemporaryDirectory(prefix="ralph-release-") as place:
         archives(folder, addressed(Path(place) / "tree", repository, tag or f"v{version}") if repository else ROOT)
         bill(tool(Path(place)), folder / "ralph_mission.cdx.json")
+    shutil.copy(ROOT / "tools" / "trust" / "evidence.md", folder / "trust-evidence.md")
     (folder / "SHA256SUMS").write_text(hashes(folder))
 
 

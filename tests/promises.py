@@ -18,7 +18,7 @@ class Promise:
 PROMISES = (
     Promise(
         "I1",
-        "At most one pull for a finding, closed ones included.",
+        "At most one pull request per finding, closed ones included.",
         (
             "integration/test_hub_life.py::test_closed_pull_request_is_never_reopened",
             "crash/test_cases.py::test_any_fault_at_any_sort_of_call_ends_as_if_nothing_had_happened",
@@ -28,7 +28,7 @@ PROMISES = (
     ),
     Promise(
         "I2",
-        "Never more than 3 active missions through our doing, whatever the number of runners.",
+        "Ralph never begins more than 3 missions at a time, however many runners there are.",
         (
             "crash/test_interleavings.py::test_every_interleaving_of_two_runners",
             "integration/test_trust.py::test_six_cycles_on_sixty_findings_never_exceed_a_cap",
@@ -38,7 +38,7 @@ PROMISES = (
     ),
     Promise(
         "I3",
-        "At most one delivery of a post; doubt becomes `unknown`, never a second send.",
+        "At most one delivery of a post; if in doubt it becomes `unknown` and is never sent again.",
         (
             "crash/test_cases.py::test_any_fault_at_any_sort_of_call_ends_as_if_nothing_had_happened",
             "integration/test_publishing.py::test_a_kill_between_send_and_receipt_leaves_one_delivery_and_one_doubt",
@@ -58,7 +58,7 @@ PROMISES = (
     ),
     Promise(
         "I5",
-        "Merges exactly the commit that an authorised numeric id approved, if that still holds at that moment.",
+        "Only the commit that an authorised account approved is merged, if the approval still holds at that moment.",
         (
             "integration/test_hub_life.py::test_a_head_that_moves_between_judgement_and_merge_is_not_merged",
             "integration/test_hub_life.py::test_an_approval_dismissed_between_judgement_and_merge_does_not_count",
@@ -69,7 +69,7 @@ PROMISES = (
     ),
     Promise(
         "I6",
-        "No protected path, odd mode or oversize change ever in an automatic pull.",
+        "An automatic pull request never holds a protected path, an unusual file mode or an oversized change.",
         (
             "attacks/test_patches.py::test_whatever_is_let_through_is_harmless_by_a_second_opinion_too",
             "attacks/test_obeying_planner.py::test_a_planner_that_obeys_the_attacker_brings_about_nothing_forbidden",
@@ -79,7 +79,7 @@ PROMISES = (
     ),
     Promise(
         "I7",
-        "No secret in any transform in anything that leaves, logs included.",
+        "No known secret, plain, url-encoded or in base64, in anything that is sent or logged.",
         (
             "attacks/test_secrets_everywhere.py::test_a_cycle_whose_observer_and_planner_are_the_attackers_lets_nothing_out",
             "attacks/test_secrets_everywhere.py::test_what_a_session_says_of_it_is_in_no_line_and_no_file_of_the_loop",
@@ -101,7 +101,7 @@ PROMISES = (
     ),
     Promise(
         "I9",
-        "Accepted memory entries and lines of the journal are never lost or altered.",
+        "Entries of memory and the journal are never lost or altered.",
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
             "mission/memory/test_text.py::test_what_falls_off_is_kept_word_for_word",
@@ -144,7 +144,7 @@ PROMISES = (
     ),
     Promise(
         "I13",
-        "What is written closes no issue, pings no one, triggers no bot, skips no CI.",
+        "What Ralph writes closes no issue, notifies nobody, triggers no bot and skips no CI.",
         (
             "attacks/test_obeying_planner.py::test_a_planner_that_obeys_the_attacker_brings_about_nothing_forbidden",
             "safety/test_text.py::test_what_was_sanitised_closes_pings_commands_and_hides_nothing",
@@ -154,7 +154,7 @@ PROMISES = (
     ),
     Promise(
         "I14",
-        "Nothing untrusted becomes a workflow command or an entry of an environment.",
+        "Nothing untrusted becomes a workflow command or an environment variable.",
         (
             "safety/test_text_injected.py::test_d37_d38_no_workflow_command_survives",
             "action/test_scripts.py::test_no_value_forges_another_output",
@@ -192,7 +192,7 @@ PROMISES = (
     ),
     Promise(
         "I18",
-        "The memory branch is never reset, nothing is forced, the default branch moves by the merge API alone.",
+        "The memory branch is never reset, nothing is forced, and the default branch moves only by merges.",
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
             "crash/test_cases.py::test_a_process_that_is_killed_at_any_sort_of_write_is_carried_on_by_the_next",
@@ -202,7 +202,7 @@ PROMISES = (
     ),
     Promise(
         "I19",
-        "A crash anywhere comes to the end that no crash would have come to.",
+        "After a crash anywhere, the result is the same as without it.",
         (
             "crash/test_pairs.py::test_any_two_faults_end_as_if_nothing_had_happened",
             "crash/test_cases.py::test_any_fault_at_any_sort_of_call_ends_as_if_nothing_had_happened",
@@ -225,8 +225,8 @@ PROMISES = (
     ),
     Promise(
         "I21",
-        "Every effect traces to its finding, to a decision of its tier that no rule spoke against, and, where it takes "
-        "a yes, to who said it; what is refused names its rules.",
+        "Every effect traces to its finding, to a decision that no rule objected to and, where it needs "
+        "approval, to the person who approved; what is refused names its rules.",
         ("integration/test_traces.py::test_every_deed_leads_to_its_finding_tier_rules_and_approver",),
     ),
     Promise(
@@ -248,7 +248,7 @@ PROMISES = (
     ),
     Promise(
         "I24",
-        "One successor wakes for each run, or the heartbeat makes up for it.",
+        "Each cycle is followed by one wake, or the heartbeat makes up for it.",
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
             "integration/test_drift.py::test_no_due_time_is_served_twice",

@@ -1,11 +1,11 @@
-"""`python -m tools.trust [SUITE ...]`: measure suites (`all` for every one), then write docs/trust.md."""
+"""`python -m tools.trust [SUITE ...]`: measure suites (`all` for every one), then write docs/trust.md and evidence."""
 
 from __future__ import annotations
 
 import sys
 from subprocess import CalledProcessError
 
-from tools.trust.document import FILE, document
+from tools.trust.document import EVIDENCE, FILE, document, evidence
 from tools.trust.suites import SUITES, kept, measure
 
 
@@ -16,6 +16,7 @@ def main(names: list[str]) -> int:
         return 2
     failed = [name for name in (SUITES if "all" in names else names) if not measured(name)]
     FILE.write_text(document(kept()))
+    EVIDENCE.write_text(evidence(kept()))
     if failed:
         print(f"[trust] failed, and their figures are as they were: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))

@@ -1,4 +1,4 @@
-"""docs/trust.md out of figures that were measured, the marks of tests and the list of promises."""
+"""docs/trust.md and the evidence for it, out of figures that were measured, marks of tests and the list of promises."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from tools.trust.attacks import CASES, GROUPS
 from tools.trust.suites import ROOT, SUITES, Measured
 
 FILE = ROOT / "docs/trust.md"
+EVIDENCE = Path(__file__).with_name("evidence.md")
+LIMITS = Path(__file__).with_name("limits.md")
 LEFT_OUT = Path(__file__).with_name("left_out.md")
 TITLES = {
     "crash-deaths": "Deaths at every call",
@@ -54,12 +56,12 @@ NOTES = {
     "agents": "Calls are chosen as for [every fault](#every-fault-at-every-sort-of-call); deaths of the issue agent "
     "with a pull, and of a review, are at each call.",
     "proof": "Real commits that mend a bug, told as an explorer would at their parents; and false claims made of them "
-    "([bench/proof_false.py](../bench/proof_false.py)). The commits are chosen by rules that ask the project's own "
-    "runner and never the gate ([bench/proof_commits.py](../bench/proof_commits.py)), newest first, at most ten of a "
-    "repository. They leave out fixes that no explorer could claim so: whose test fails by an error of its own, or by "
-    "an exception out of files that the fix does not touch.",
+    "([bench/proof_false.py](../../bench/proof_false.py)). The commits are chosen by rules that ask the project's own "
+    "runner and never the gate ([bench/proof_commits.py](../../bench/proof_commits.py)), newest first, at most ten of "
+    "a repository. They leave out fixes that no explorer could claim so: whose test fails by an error of its own, or "
+    "by an exception out of files that the fix does not touch.",
     "guards": "Each guard, what is put in its place, and the test that then fails (`killed_by`): "
-    "[tests/guards/rows](../tests/guards/rows).",
+    "[tests/guards/rows](../../tests/guards/rows).",
 }
 """What has to be known to read the tables of a suite."""
 WIDE = 12
@@ -68,16 +70,77 @@ LONG = 12
 """Rows; of a table of more that can be added up the sum alone is shown."""
 Rows = Mapping[str, Mapping[str, int | float]]
 
-INTRODUCTION = """# Trust
+SUMMARY = """# Trust
+
+What Ralph promises, how often that was tried, and what the tests do not show. `python -m tools.trust` writes this page
+from measured figures, and a test fails if it differs from them. Every table, test and attack behind it is in the
+[evidence](../tools/trust/evidence.md), which each release carries as `trust-evidence.md`."""
+TRIED = {
+    "crashes by stage": ("cases", "a runner dies before or after one call of a cycle"),
+    "faults": ("cases", "lists are late while a mission is under way"),
+    "pairs": ("pairs", "two faults, one after the other"),
+    "interleavings": ("interleavings", "two or three runners interleave"),
+    "soak": ("cycles", "cycles with deaths, faults, wrong clocks and other runners"),
+    "deaths of the issue agent": ("deaths", "a runner dies while an agent works on an issue"),
+    "faults of the issue agent": ("faults", "a fault while an agent works on an issue"),
+    "model": ("states", "states of a model of the protocol, all that there are in a small world"),
+    "obeying planner": ("cases", "a model obeys the attacker when it ranks findings"),
+    "obeying agent": ("cases", "an agent obeys the attacker when it changes code"),
+    "patches by two opinions": ("allowed", "automatic patches, judged by a second opinion"),
+    ATTACK: ("inputs", "hostile inputs that must be held back or made harmless"),
+    BENIGN: ("inputs", "harmless inputs that must pass"),
+    "guard mutants": ("guards", "a guard is switched off, and a test must fail"),
+}
+"""By table: the column that counts what was tried, and what that is."""
+WRONG = ("duplicates", "cap_breaches", "not_converged", "wrong", "forbidden", "breaches", "survived", "untried")
+"""Columns in which a published figure is 0, as is `lost` where it stands beside breaches of caps."""
+INTRODUCTION = """# Evidence
 
 Written by `python -m tools.trust`: the figures are those of the commits named below, the names those of tests that are
-there (`make test` fails where this page says something else). `python -m tools.trust all` measures everything anew.
+there. `python -m tools.trust all` measures everything again. [The page](../../docs/trust.md) has the summary.
 What is not covered stands at [the end](#what-is-not-covered)."""
 SINCE = "What changed in the product since a suite was measured: `git diff --stat COMMIT -- ralph_mission action.yml`."
 
 
 def document(suites: Mapping[str, Measured]) -> str:
-    """The whole page."""
+    """The page: promises, what was tried and went wrong, what that does not show."""
+    promises = "\n".join(f"{number}. {one.says}" for number, one in enumerate(PROMISES, 1))
+    parts = (
+        SUMMARY,
+        "## Promises\n\n" + promises.replace("#what-is-not-covered", "#what-this-does-not-show"),
+        "## What was tried\n\n" + _table(("", "Tried", "Went wrong", "Commit", "Day"), _tried(suites)),
+        _proven(suites["proof"].tables) if "proof" in suites else "",
+        "## What this does not show\n\n" + LIMITS.read_text("utf-8").strip(),
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _tried(suites: Mapping[str, Measured]) -> Iterator[tuple[str, ...]]:
+    """A row for each table that counts tries, with the sum of what should not have been."""
+    for one in suites.values():
+        for name, rows in one.tables.items():
+            if name in TRIED:
+                column, says = TRIED[name]
+                tried = sum(int(row.get(column, 0)) for row in rows.values())
+                held = sum(int(row["held"]) for row in rows.values()) if "held" in rows[next(iter(rows))] else tried
+                wrong = sum(int(row.get(figure, 0)) for row in rows.values() for figure in WRONG) + tried - held
+                yield says, f"{tried:,}", str(wrong), f"`{one.commit}`", one.day
+
+
+def _proven(tables: Mapping[str, Rows]) -> str:
+    """What became of claims about code."""
+    true, false = tables["bug fixes with their tests"], tables["false claims"]
+    proven, claims = (sum(int(row[column]) for row in true.values()) for column in ("proven", "claims"))
+    wrong, made = (sum(int(row[column]) for row in false.values()) for column in ("let through", "claims"))
+    return (
+        "## Claims about code\n\nReal bug fixes of other projects, claimed at the commit before them as "
+        f"[`explore`](observers.md#explore) would: {proven} of {claims} were proven, in {len(true)} repositories. "
+        f"False claims made of them: {wrong} of {made} were let through."
+    )
+
+
+def evidence(suites: Mapping[str, Measured]) -> str:
+    """Everything behind the page."""
     parts = (
         INTRODUCTION,
         _measured(suites),
@@ -133,7 +196,7 @@ def _figures(suite: str, name: str, rows: Rows) -> str:
     )
     place = ""
     if shown and len(rows) > LONG:
-        place = f"Each of the {len(rows)}: [figures/{suite}.json](../tools/trust/figures/{suite}.json)."
+        place = f"Each of the {len(rows)}: [figures/{suite}.json](figures/{suite}.json)."
     else:
         shown += [(row, *(str(figures.get(column, "")) for column in columns)) for row, figures in sorted(rows.items())]
     lines = [("", *(column.replace("_", " ") for column in columns)), *shown]

@@ -50,7 +50,7 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first eight as one; `real`
 needs what `make test-real` installs, `proof` clones of real repositories."""
-GENERATED = ("tools/trust/figures", "docs/trust.md")
+GENERATED = ("tools/trust/figures", "tools/trust/evidence.md", "docs/trust.md")
 """What a measurement itself writes: it makes no checkout another one."""
 DIRTY = "-dirty"
 """After a commit: something else than it was measured."""
