@@ -1,8 +1,8 @@
 """Pin the newest dependencies that fit, in one resolution: with hashes and without naming a registry (`make lock`).
 
 `requirements.lock` is what ralph needs everywhere and `requirements-EXTRA.lock` what an extra brings beyond that.
-`requirements-dev.lock` names those (but for two that bring large programs) and adds the tools of development. It runs
-on .venv's own Python, after `make install-dev`.
+`requirements-dev.lock` names those (but for two that bring large programs) and adds the tools of development;
+`requirements-docs.lock` is what builds the site. It runs on .venv's own Python, after `make install-dev`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     extras = tuple(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     with tempfile.TemporaryDirectory(prefix="ralph-lock-") as folder:
         every = Path(folder) / "every.lock"
-        groups = (word for group in ("dev", "release", "mutants") for word in ("--group", group))
+        groups = (word for group in ("dev", "docs", "release", "mutants") for word in ("--group", group))
         every.write_text(resolve(*groups, *options(extras), "--upgrade"))
         pinned = ("--constraint", str(every))
         base = resolve("--group", "build", *pinned)
@@ -35,6 +35,7 @@ def main() -> None:
         more = resolve("--group", "dev", "--group", "mutants", *options(extras, but=LARGE), *pinned)
         parts["mutants"] = without(more, dev)
         parts["release"] = resolve("--only-group", "release", *pinned)
+        parts["docs"] = resolve("--only-group", "docs", *pinned)
         for name, text in parts.items():
             (ROOT / file(name)).write_text(text)
 

@@ -80,7 +80,7 @@ def test_a_release_knows_no_secret_and_who_builds_holds_no_identity() -> None:
     assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text()
     assert JOBS["build"]["permissions"] == {"contents": "read"}
     holders = {name for name, job in jobs() if job["permissions"].get("id-token") == "write"}
-    assert holders == {"release/attest", "release/index"}
+    assert holders == {"release/attest", "release/index", "site/deploy"}
     assert not [step for step in JOBS["attest"]["steps"] if "run" in step]
     assert FLOWS["release"]["concurrency"] == {"group": "release", "cancel-in-progress": "false"}
 

@@ -30,6 +30,7 @@ WRITES = {
     "release/attest": {"attestations", "id-token"},
     "release/github": {"contents"},
     "release/index": {"id-token"},
+    "site/deploy": {"id-token", "pages"},
 }
 INSTALLING = re.compile(
     r"pip3? install|[\"']pip[\"'].*[\"']install[\"']|npm (ci|install)|uv (sync|tool|add|pip install)|uvx|npx"
