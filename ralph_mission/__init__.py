@@ -1,7 +1,7 @@
 """A repository's caretaker: the model proposes, code disposes.
 
-`run` and `RalphLoop` and what they give are for other programs (docs/library.md); they are imported when asked for, so
-that commands which do not need them start without them.
+`run` and `RalphLoop` and what they give are for other programs (docs/extending.md); they are imported when asked for,
+so that commands which do not need them start without them.
 """
 
 TYPE_CHECKING = False  # as typing has it, whose import costs more than the rest of `ralph task`

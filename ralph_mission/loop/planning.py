@@ -62,7 +62,7 @@ Read the code that the task touches. Then write `prd.json` in the root of the wo
      "userStories": [{"id": "US-001", "title": "…", "description": "As a …, I want … so that …",
                       "acceptanceCriteria": ["…", "Typecheck passes"], "priority": 1, "passes": false, "notes": ""}]}
 
-- A story is done in one session: what it does can be said in two or three sentences. Split what cannot.
+- A story is done in one session: two or three sentences describe what it does. Split what cannot.
 - What others build on comes first: schema, then backend, then the user interface, then overviews. `priority` says so.
 - A criterion can be checked: it names what is seen, returned or refused. Words such as "works well" do not count.
 - Every story ends with "Typecheck passes"; one of the user interface also with "Verify in browser".""",

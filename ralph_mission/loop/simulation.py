@@ -44,7 +44,7 @@ def _ralplan_steps() -> Steps:
     """The Critic objects to one section; the Planner fixes it."""
     rows = [
         {"section": "Greet", "verdict": "approve"},
-        {"section": "Refuse", "verdict": "reject", "objections": ["not said which names are none"]},
+        {"section": "Refuse", "verdict": "reject", "objections": ["does not define an empty name"]},
     ]
     return {
         "planner": [

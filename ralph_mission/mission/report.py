@@ -311,7 +311,7 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
     if any(act.cut for act in acts):
         yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
     if decide.is_quiet_period(situation) and (silent := decide.findings_fully_posted(situation, {})):
-        yield f"memory was recovered: what may have been said before is not said again ({len(silent)} findings)"
+        yield f"memory was recovered: what may have been reported before is not reported again ({len(silent)} findings)"
     yield from unknown(situation.state, acts, situation.records)
     if situation.plan.remark:
         yield situation.plan.remark

@@ -574,8 +574,8 @@ def test_somebody_who_may_decide_gets_another_draft_and_an_earlier_yes_is_void(p
     assert blocks(after.body) == ["12 harbours now."] * 2 and networks.said == []
     assert content_hash(after.title, after.body) != content_hash(before.title, before.body)
     assert "content:approved" not in after.labels and status(place, number) == "DISCOVERED"
-    (line,) = [one for one in place.comments(number) if "written anew" in one]
-    assert line.startswith("This was written anew as mara asked (round 1 of 5).")
+    (line,) = [one for one in place.comments(number) if "rewritten as" in one]
+    assert line.startswith("This was rewritten as mara asked (round 1 of 5).")
     assert "make it shorter" in writer.prompts[0] and TEXT in writer.prompts[0] and "shout" not in writer.prompts[0]
     assert round(place.spent(), 6) == 0.1
     cycle(here)
@@ -615,7 +615,7 @@ def test_drafts_of_one_text_are_bounded(place, networks):
         revise(here, number, f"again, number {n}")
         cycle(here)
     assert len(writer.prompts) == 5
-    assert [one for one in place.comments(number) if "it was written anew 5 times: edit the blocks" in one]
+    assert [one for one in place.comments(number) if "it was rewritten 5 times: edit the blocks" in one]
 
 
 def test_without_an_agent_one_line_says_what_to_do_instead(place, networks):

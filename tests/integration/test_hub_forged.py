@@ -425,7 +425,7 @@ def test_a_deleted_remark_gets_a_successor_as_often_as_it_is_lost(place):
     assert "brought back" in text(harbour, number)
     delete(harbour, number, second)
     refuse(harbour, number)
-    assert "said no" in text(harbour, number)
+    assert "rejected this" in text(harbour, number)
 
 
 def text(harbour, number) -> str:

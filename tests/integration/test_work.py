@@ -652,7 +652,7 @@ def test_an_issue_of_which_nothing_may_be_said_does_not_keep_the_next_one_from_i
     second = here.ready("Add a moon table")
     report = here.work(Scripted())
     assert (report.outcome, report.record.issue, here.labels(first)) == ("done", second, {READY})
-    assert report.skipped == ((first, "rules speak against what would be said there: secret"),)
+    assert report.skipped == ((first, "rules refuse the comment that would follow: secret"),)
 
 
 def held_up(place: Place) -> int:

@@ -157,7 +157,7 @@ def test_work_of_a_session_that_failed_lands_as_well():
 def test_the_ending_names_an_event_that_was_never_said():
     made = world(DONE, forever=True, checks=(GREEN,))
     ending = played(replace(spec(iterations=2), required_events=("audit.done",)), made).ending
-    assert ending.detail == "2 sessions; this has to be said first: audit.done"
+    assert ending.detail == "2 sessions; still to be emitted: audit.done"
 
 
 def test_a_change_that_a_later_session_takes_back_does_not_complete():

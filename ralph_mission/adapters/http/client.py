@@ -330,4 +330,4 @@ def refusal(network: str, status: int) -> UserError:
     hints = {401: "look at its token", 403: "its token may not, or the API's tier does not have it",
              404: "look at its address and ids", 429: "it is asked again in the next look"}  # fmt: skip  # one table
     who = "network" if status == 429 or status >= 500 else "you"
-    return UserError(f"{network} answers {status}", hints.get(status, "see docs/social.md"), who=who)
+    return UserError(f"{network} answers {status}", hints.get(status, "see docs/publishing.md"), who=who)

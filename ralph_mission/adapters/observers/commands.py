@@ -3,7 +3,7 @@
 Each runs in a separate clone of the commit looked at, in the sandbox for foreign code, and
 its results are kept per commit. One observer per command, so that one that fails hides no other.
 
-`RECIPES` are ready-made `observers.commands` entries for `ralph init`; docs/recipes.md shows the same. Each is tested
+`RECIPES` are ready-made `observers.commands` entries for `ralph init`; docs/fixers.md shows the same. Each is tested
 against what the tool really printed.
 """
 

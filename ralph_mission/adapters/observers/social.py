@@ -38,7 +38,7 @@ from ralph_mission.values import dataclass
 
 OBSERVER = "social"
 FRESH = timedelta(days=30)  # older posts are not reacted to any more, or not for what they were
-NOTHING = "not configured: no network has its token in the environment (docs/social.md)"
+NOTHING = "not configured: no network has its token in the environment (docs/publishing.md)"
 
 
 class Network(Protocol):

@@ -71,7 +71,9 @@ def no(network: str, answer: Answer, reason: str, hints: Mapping[int, str], wait
         told = f" {seconds:.0f} s" if seconds else ""
         return PartResult("failed", detail=f"{network} asks to wait{told}", wait=seconds, reason=FailureReason.LATER)
     if not answer.status or answer.ok or answer.status == 408 or answer.status >= 500:
-        why = answer.why or (f"answered {answer.status}" if not answer.ok else "said yes and not what it made of it")
+        why = answer.why or (
+            f"answered {answer.status}" if not answer.ok else "accepted it without saying what it made of it"
+        )
         return PartResult("unknown", detail=f"{network} {why}: look there whether it is out")
     hint = hints.get(answer.status, "") or f"look at what {network} says of it"
     told = f" ({reason})" if reason else ""

@@ -306,11 +306,11 @@ def _verdict(output: HatOutput) -> str:
     reason = safe(output.reason.splitlines()[0]) if output.reason else ""
     if output.failure:
         return f"failed ({output.failure}){f': {reason}' if reason else ''}"
-    return reason or ("" if output.progressed else "nothing moved")
+    return reason or ("" if output.progressed else "nothing changed")
 
 
 def _event(output: HatOutput) -> str:
-    return f"said {safe(output.event.topic)}" if output.event else ""
+    return f"emitted {safe(output.event.topic)}" if output.event else ""
 
 
 def _changed_paths(output: HatOutput) -> str:

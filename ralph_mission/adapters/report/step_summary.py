@@ -60,7 +60,7 @@ def step_summary(
         [f"## Ralph, cycle {report.cycle}: {_outcome(report)}"],
         _missions(report.missions, places),
         section(done, (_effect(effect, titles, places) for effect in report.effects if is_done(effect))),
-        section("Would be said" if report.staged else "Said", (_post(post) for post in cycle_summary.posts)),
+        section("Would be posted" if report.staged else "Posted", (_post(post) for post in cycle_summary.posts)),
         section("Looked at", map(harmless, filter(None, [looked_at(report)]))),
         section("Waiting for you", (_links(line, places) for line in cycle_summary.waiting)),
         section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *cycle_summary.remarks))),

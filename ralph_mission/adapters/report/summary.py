@@ -137,7 +137,7 @@ def _sections(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) 
             4 if said else 6,
             whole,
         ),
-        SummarySection("would be said" if report.staged else "said", public, said, whole),
+        SummarySection("would be posted" if report.staged else "posted", public, said, whole),
         SummarySection("why", tuple(fold_lines(cycle_summary.why)), 3 if said else 5, whole),
         SummarySection(
             "held back", tuple(fold_lines(cycle_summary.held or _verdicts(report))), 3 if said else 5, whole

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ralph_mission.mission.model.memory import Rhythm
 
 KINDS = {
-    "app": "an app's own, made anew by its key",
+    "app": "an app's own, renewed by its key",
     "workflow": "the workflow's or an app's own",
     "app-user": "an app's in a person's name",
     "oauth": "OAuth",

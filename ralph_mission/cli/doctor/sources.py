@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ralph_mission.config.settings import Config
 
 AT_A_TIME = 4
-ROLE_ADVICE = "give it a role that may SELECT and nothing else: see docs/observers.md"
+ROLE_ADVICE = "give it a role that may SELECT and nothing else: see docs/database.md"
 SHOWN = 3
 MODEL_PATIENCE = 10.0  # seconds
 
@@ -123,7 +123,7 @@ def _database(settings: Config, git: Git, environment: Mapping[str, str]) -> Ite
 
     chosen = settings.observers.database
     if chosen is None:
-        yield off("database", "to watch one: observers.database of ralph.yml (docs/observers.md)")
+        yield off("database", "to watch one: observers.database of ralph.yml (docs/database.md)")
         return
     observing = build(chosen, git, environment)
     with observing.opened(git.resolve("HEAD")) as opened:
@@ -212,7 +212,7 @@ def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> It
         yield from attempt(OUTBOX, _network(OUTBOX, outbox(told, git, SystemClock())))
     if told.templates or told.announce:
         names = [*told.templates, *(f"completed {kind}" for kind in told.announce)]
-        yield DoctorLine("templates", "ok", f"said at once: {', '.join(names)}")
+        yield DoctorLine("templates", "ok", f"posted at once: {', '.join(names)}")
     if "charts" in needed_extras(settings) and (module := missing_module("charts")):
         yield DoctorLine("charts", "note", f"{module} is not installed: posts go without", install_command("charts"))
 
@@ -258,7 +258,9 @@ def _social(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
 
     found = dict(find_networks(settings.observers.social, environment))
     if not found:
-        yield DoctorLine("social", "note", "no network has its token in the environment", "docs/social.md says which")
+        yield DoctorLine(
+            "social", "note", "no network has its token in the environment", "docs/publishing.md says which"
+        )
     for network, port in found.items():
         yield from attempt(f"social {network}", look(f"social {network}", port))
 

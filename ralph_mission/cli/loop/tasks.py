@@ -111,7 +111,7 @@ def emit_event(where: Path, topic: str, payload: str, json_payload: bool) -> Sai
     hat, number = os.environ.get("RALPH_HAT", ""), iteration()
     run_files.prepare(where)
     append_event(where, said["topic"], said["payload"], hat, number)
-    return f"said {topic}", {**said, "hat": hat, "iteration": number}
+    return f"emitted {topic}", {**said, "hat": hat, "iteration": number}
 
 
 def add_guidance(where: Path, text: str) -> Said:

@@ -325,7 +325,7 @@ def _why_not_merged(pull: Pull, default: str) -> str:
         return "Ralph does not merge it, because somebody else committed there"
     label = standing_label(pull.as_issue(), "ralph:mission")
     if not MARKER.search(pull.body) and (label is None or label.actor.is_bot):
-        return "Ralph does not merge it, because its text lost Ralph's marker and nobody set ralph:mission anew"
+        return "Ralph does not merge it, because its text lost Ralph's marker and nobody set ralph:mission again"
     return ""
 
 

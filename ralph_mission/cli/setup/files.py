@@ -414,7 +414,7 @@ def commands(files: Mapping[str, str], folder: Path, repo: Path) -> tuple[str, s
 
 
 def host_steps(folder: Path, repo: Path) -> Iterator[str]:
-    """What only a person can do for `host`, in order, one line each; docs/server.md says more."""
+    """What only a person can do for `host`, in order, one line each; docs/clock.md says more."""
     tunnel, runner, reader = (shlex.quote(str(folder / name)) for name in (TUNNEL, RUNNER, READER))
     yield f"where the database is, as its superuser: psql -v ON_ERROR_STOP=1 -d NAME -f {reader}"
     yield f"then give the role a password, in psql: \\password {ROLE}"
@@ -422,7 +422,7 @@ def host_steps(folder: Path, repo: Path) -> Iterator[str]:
     yield f"systemctl --user link {tunnel} {runner}"
     yield f"systemctl --user enable --now {shlex.quote(f'ralph-tunnel@{instance(repo)}.service')}"
     yield f"set DATABASE_URL to postgresql://{ROLE}:PASSWORD@127.0.0.1:5432/NAME where the runner keeps secrets"
-    yield "configure GitHub's runner in a folder of its own (docs/server.md), then:"
+    yield "configure GitHub's runner in a folder of its own (docs/clock.md), then:"
     yield 'systemctl --user enable --now "ralph-runner@$(systemd-escape --path FOLDER).service"'
 
 

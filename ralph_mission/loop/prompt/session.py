@@ -356,7 +356,7 @@ def _error_part(spec: RunSpec, state: RunState, scale: float) -> Document:
 
 
 def _describe_action(last: HatOutput) -> str:
-    event = f" said {last.event.topic}" if last.event else ""
+    event = f" emitted {last.event.topic}" if last.event else ""
     return f"{last.hat}{event}: {last.summary}"
 
 

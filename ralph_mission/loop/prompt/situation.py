@@ -187,7 +187,7 @@ def last(state: RunState) -> str:
     red = last.verification.ran and not last.verification.green
     return section(
         "LAST SESSION",
-        f"{line(last.hat, 40)} said at the end: {line(last.summary, 500) or '(nothing)'}",
+        f"{line(last.hat, 40)} reported at the end: {line(last.summary, 500) or '(nothing)'}",
         f"Files it changed: {list_names(kept, 8)}." if kept else "It changed no file.",
         "The project's checks were red after it:" if red else "",
         quote_text(last.verification.said, 1_500) if red else "",
@@ -198,7 +198,11 @@ def event(pending: LoopEvent) -> str:
     """The event that called this session, with its reasons: what, where and of which kind."""
     if pending.topic == START and not pending.payload:
         return ""
-    said = f"Said by {line(pending.hat, 40)} in session {pending.iteration}." if pending.hat else "Said by the engine."
+    said = (
+        f"Emitted by {line(pending.hat, 40)} in session {pending.iteration}."
+        if pending.hat
+        else "Emitted by the engine."
+    )
     issues = [_format_issue(issue) for issue in pending.issues[:20]]
     more = f"- … {len(pending.issues) - 20} more" if len(pending.issues) > 20 else ""
     payload = quote_text(pending.payload, 4_000)
@@ -225,7 +229,7 @@ def guidance(snapshot: RunSnapshot, home: str) -> str:
     room = max(200, 8_000 // len(given))
     said = [f"{line(word.id, 40)}:\n{quote_text(word.text, room)}" for word in given]
     left = len(snapshot.guidance) - len(given)
-    more = f"{left} more will be said to the next session." if left else ""
+    more = f"{left} more will be shown to the next session." if left else ""
     return section(
         "GUIDANCE",
         "A person says this to you now, once, and it goes before your own plans. Acknowledge each by its id "

@@ -62,7 +62,7 @@ def remaining(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
 def describe_missing(spec: RunSpec, state: RunState) -> str:
     """Which required events nobody said yet, "" for none."""
     missing = [topic for topic in spec.required_events if topic not in state.said]
-    return f"this has to be said first: {', '.join(missing)}" if missing else ""
+    return f"still to be emitted: {', '.join(missing)}" if missing else ""
 
 
 def _is_empty_claim(spec: RunSpec, state: RunState) -> bool:

@@ -55,7 +55,7 @@ def single_event(hat: Hat | None, said: Sequence[LoopEvent], promise: str) -> tu
     events = tuple({(event.topic, event.payload.strip()): event for event in reversed(said)}.values())[::-1]
     if len(events) > 1:
         names = ", ".join(event.topic for event in events)
-        return None, f"one event ends a session, and {len(events)} were said ({names})"
+        return None, f"one event ends a session, and {len(events)} were emitted ({names})"
     if not events:
         return _default_event(hat, promise)
     if hat is not None and hat.publishes and not _may_say(hat, events[0].topic, promise):
@@ -123,9 +123,9 @@ def _default_event(hat: Hat | None, promise: str) -> tuple[LoopEvent | None, str
     if hat is None or not (hat.publishes or hat.default_publishes):
         return None, ""
     if hat.default_publishes == promise or hat.default_publishes in (VERDICT, CONVERGED):
-        return None, f"no event was emitted, and {hat.default_publishes} is not taken as said"
+        return None, f"no event was emitted, and {hat.default_publishes} is no default"
     if hat.default_publishes:
-        return LoopEvent(hat.default_publishes, "(nothing was said)"), ""
+        return LoopEvent(hat.default_publishes, "(nothing was emitted)"), ""
     return None, f"no event was emitted; {hat.name} ends with {' or '.join(hat.publishes)}"
 
 

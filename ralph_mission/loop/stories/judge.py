@@ -149,7 +149,7 @@ def _accept_flips(
     names = ", ".join(story.id for story in flips)
     if not checked.green:
         lost = f" {names} does not pass." if flips else ""
-        return (), [f"The checks are red.{lost} They said: {checked.said.strip()[-SAID:]}"]
+        return (), [f"The checks are red.{lost} Output: {checked.said.strip()[-SAID:]}"]
     if flips and spec.require_checks and not checked.ran:
         return (), [f"{names} does not pass: no check has run, and this run requires one"]
     if not flips:
@@ -186,7 +186,7 @@ def _log_lines(output: HatOutput) -> list[str]:
         f"  - undone: {one_line(f'{change.path} ({change.how}): {change.reverted}')}" for change in output.reverted
     ]
     if output.summary:
-        lessons.append(f"  - the session said: {one_line(output.summary)}")
+        lessons.append(f"  - the session reported: {one_line(output.summary)}")
     return [
         *_outcome_lines(output),
         *([f"- Files changed: {one_line(', '.join(touched[:20]))}"] if touched else []),

@@ -124,7 +124,7 @@ def _revise(
 ) -> AgentResult:
     from ralph_mission.mission.publishing import drafting  # hats and prompts are slow to load
 
-    tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent writes it anew, for at most ${left.usd:.2f}")
+    tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent rewrites it, for at most ${left.usd:.2f}")
     try:
         made = drafting.revise(ask, tx.ports.publisher, mission, facts, situation.world.default.sha, left.usd)
         held_back = find_secrets(made.words, tx.secrets)

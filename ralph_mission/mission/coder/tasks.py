@@ -121,7 +121,7 @@ def pull_text(
         f"{capitalise(why)}.",
         reproduced(proof),
         f"The agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
-        if words.strip() else "The agent said nothing about it.",
+        if words.strip() else "The agent did not comment on it.",
         propose_learnings(learned),
         "**Approve** it to have exactly this commit merged. **Request changes**, and an agent answers. "
         f"{HOW_TO_SAY_NO}",

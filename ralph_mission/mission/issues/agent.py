@@ -330,7 +330,7 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
     plan = work.work_proposal(record, issue, work.begin_effects(record, task.others))
     done = carry_out_plan(tx, record, plan, usd)
     if done.refused:  # nothing was begun, and another issue may have its turn
-        return TakenIssue("refused", reason=f"rules speak against what would be said there: {', '.join(done.rules)}")
+        return TakenIssue("refused", reason=f"rules refuse the comment that would follow: {', '.join(done.rules)}")
     if done.paused:
         return TakenIssue("paused")
     if done.carried.cut:

@@ -255,10 +255,10 @@ def _refuse(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
     who, reason = wording.person_name(reading.opinion.actor), wording.plain(reading.words, 200)
     why = f": {reason}" if reason else ""
     step = build_step(mission, context).advance(MissionEvent.REFUSED)
-    step = step.tell(f"{who} said no{why}", "It will not come back.")
-    step = step.finish("rejected", f"{who} said no{why}").teach("rejected", reason)
+    step = step.tell(f"{who} rejected this{why}", "It will not be proposed again.")
+    step = step.finish("rejected", f"{who} rejected this{why}").teach("rejected", reason)
     label = Label(key_of(mission.key, "label", "rejected"), mission.thread, add=("ralph:rejected",))
-    step = step.close_pull(facts.pull, f"{who} said no to #{mission.thread}{why}").send_story().send(label)
+    step = step.close_pull(facts.pull, f"{who} rejected #{mission.thread}{why}").send_story().send(label)
     return step.close_issue(facts.issue, "not_planned").propose(Action.FINISH, who)
 
 

@@ -299,7 +299,7 @@ def _of_test(claim: CodeClaim) -> Iterator[tuple[str, str]]:
 def _of_change(claim: CodeClaim) -> Iterator[tuple[str, str]]:
     paths = {change.path for change in claim.change}
     if claim.path not in paths:
-        yield "scope", f"the change leaves {claim.path} as it is, which is said to be at fault"
+        yield "scope", f"the change leaves {claim.path} as it is, which the claim blames"
     if TEST_PATH.search(claim.path):
         yield "scope", f"{claim.path} is a test itself"
     if comment_of(claim.path) is None:

@@ -31,7 +31,7 @@ ASKED = section(
     "Your last message is one JSON document and nothing else:",
     '`{"sections": [{"heading": "…", "text": "what the page says, in your words", "source": "https://…", '
     '"quote": "the words of that page, copied to the letter"}]}`',
-    f"A quote has {SHORTEST} to {QUOTE} characters; it is looked for in the page, which is asked for anew, and a "
+    f"A quote has {SHORTEST} to {QUOTE} characters; it is looked for in the page, which is fetched again, and a "
     "section without it is dropped. Figures of the text stand in the page.",
 )
 MORE = (

@@ -232,7 +232,7 @@ def ask_again(digest: str, key: str, extra: str = "") -> str:
     """The comment after an edit: what is asked now. `extra` precedes our line."""
     return "\n\n".join(
         [
-            "The text above was edited, so approve it again: label it `ralph:approved` anew or comment "
+            "The text above was edited, so approve it again: set the label `ralph:approved` again or comment "
             "`/ralph approve`.",
             *([extra] if extra else []),
             seal_line(digest),

@@ -265,7 +265,7 @@ def why_not_revised(mission: Mission, facts: MissionFacts, request: ThreadCommen
     if not facts.coder:
         return f"no agent is set up here (`hands.agent`) that could write another text: {edit}"
     if mission.review.rounds >= ROUNDS:
-        return f"it was written anew {ROUNDS} times: {edit}"
+        return f"it was rewritten {ROUNDS} times: {edit}"
     if not words_of(request):
         return "say what to change: `/ralph revise WORDS`"
     if facts.shown.wrong or not facts.shown.posts:

@@ -191,7 +191,7 @@ def _show_draft(step: StepBuilder, facts: MissionFacts, request: ThreadComment, 
     mission, who = step.before, wording.person_name(request.author)
     bound = approval.about(step.after, facts.issue.title, made.words)
     step = replace(step, after=bound).change(proposal_at=facts.issue.updated_at + TICK)
-    line = f"written anew as {who} asked (round {bound.review.rounds} of {content.ROUNDS})"
+    line = f"rewritten as {who} asked (round {bound.review.rounds} of {content.ROUNDS})"
     key = key_of(mission.key, "comment", "revise", str(request.id))
     text = "\n\n".join((f"This was {line}.", wording.seal_line(bound.question.proposal_hash), marker(key)))
     edit = EditComment(key_of(mission.key, "edit_comment", made.words), mission.issue, 0, made.words)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ralph_mission.adapters.observers import commands, markers
 from ralph_mission.adapters.observers import results as items
@@ -17,7 +15,6 @@ from ralph_mission.adapters.observers.results import Result
 from ralph_mission.mission.model.proposal import KINDS
 
 SAMPLES = Path(__file__).parents[0] / "samples"
-PAGE = Path(__file__).parents[3] / "docs/recipes.md"
 
 
 def read(tool: str, sample: str, tmp_path: Path) -> list[tuple[str, int, str, str, str]]:
@@ -88,11 +85,6 @@ def test_knip(tmp_path: Path) -> None:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.tool)
 def test_a_recipe_uses_a_kind_that_policy_knows(recipe: Any) -> None:
     assert recipe.settings["kind"] in KINDS
-
-
-def test_the_page_shows_exactly_the_data() -> None:
-    shown = [yaml.safe_load(part.split("```")[0])[0] for part in PAGE.read_text().split("```yaml\n")[1:]]
-    assert shown == [json.loads(json.dumps(recipe.settings)) for recipe in RECIPES]
 
 
 def test_a_repository_is_offered_what_it_has_signs_of() -> None:

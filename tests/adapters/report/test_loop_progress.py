@@ -82,7 +82,7 @@ def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> Non
     for line in (
         "run run-a resumes after session 2; at most 10 sessions, 4h00m, $5.00",
         "[3/10] builder, US-2 Pay, 1/2 stories, $0.12, 1m05s",
-        "passed US-2, said build.complete, a.py (1 commit), checks green, $0.12, 3,400 tokens, 9s",
+        "passed US-2, emitted build.complete, a.py (1 commit), checks green, $0.12, 3,400 tokens, 9s",
         "undone: b.py (created): outside",
         "waiting 1m30s: rate limit",
         "iterations: 10 sessions; in all $0.12, 1m05s, 30 tokens",
@@ -126,7 +126,7 @@ def test_what_agents_write_cannot_steer_the_terminal() -> None:
 
 
 def test_a_session_without_anything_says_so() -> None:
-    assert list(came(HatOutput("ralph", 1))) == ["nothing moved"]
+    assert list(came(HatOutput("ralph", 1))) == ["nothing changed"]
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ posts = st.lists(
 
 def test_the_summary_names_each_network_with_its_fate_and_how_the_post_begins() -> None:
     shown = summary(REPORT, CycleSummary(posts=POSTS)).splitlines()
-    start = shown.index("said")
+    start = shown.index("posted")
     assert shown[start + 1 : start + 5] == [
         "  twitter https://x.test/7, telegram unknown",
         f"    {SAID}",
@@ -239,7 +239,7 @@ def test_the_summary_names_each_network_with_its_fate_and_how_the_post_begins() 
 def test_before_anything_is_sent_all_of_it_stands_there_with_its_length() -> None:
     thread = replace(POSTS[0], status="staged", url="", parts=("one " * 60, "two"), lengths=(240, 3))
     shown = summary(replace(REPORT, staged=True), CycleSummary(posts=(thread,)))
-    assert "would be said\n  twitter (240, 3 of 280)\n" in shown
+    assert "would be posted\n  twitter (240, 3 of 280)\n" in shown
     assert " ".join(shown.split()).count("one") >= 60
     assert "/ two" in " ".join(shown.split())
 

@@ -203,7 +203,7 @@ def test_memories_stay_within_the_orders_budget() -> None:
 def test_an_event_comes_with_its_issues_so_that_nobody_has_to_find_them_again() -> None:
     issue = ReviewIssue("two threads write", "src/sse.py", 12, "race", "major")
     shown = text(state=replace(STATE, pending=LoopEvent(VERDICT, "see below", (issue,), "reviewer", 4)))
-    assert "Said by reviewer in session 4." in shown and "> see below" in shown
+    assert "Emitted by reviewer in session 4." in shown and "> see below" in shown
     assert "- [major] src/sse.py:12 (race) two threads write" in part(shown, "EVENT: review.verdict")
 
 

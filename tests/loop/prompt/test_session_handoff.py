@@ -133,7 +133,7 @@ def test_the_status_of_the_prd_is_written_each_time() -> None:
 def test_the_last_action_is_who_said_what() -> None:
     last = HatOutput("builder", 3, LoopEvent("build.complete"), "wrote the lock")
     stuck = session.handoff_document(ORDER, replace(STATE, last=last), snapshot())["stuckDetection"]
-    assert stuck["lastActionAttempted"] == "builder said build.complete: wrote the lock"
+    assert stuck["lastActionAttempted"] == "builder emitted build.complete: wrote the lock"
 
 
 # --- 5 KB (fault 3: 1.75 KB at 5 stories, 8.1 KB at 100, 25.3 KB at 500) -------------

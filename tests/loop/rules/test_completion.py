@@ -103,7 +103,7 @@ def test_events_that_are_required_have_to_be_said_in_the_run() -> None:
     spec = RunSpec("build it", LoopPreset("loop"), required_events=("review.passed", "tests.passed"))
     state = RunState("r", "build it", datetime(2026, 5, 4, tzinfo=UTC))
     state = completion.advance_state(spec, state, HatOutput("", 1, LoopEvent("tests.passed")), 1.0)
-    assert completion.remaining(spec, state, RunSnapshot()) == "this has to be said first: review.passed"
+    assert completion.remaining(spec, state, RunSnapshot()) == "still to be emitted: review.passed"
     state = completion.advance_state(spec, state, HatOutput("", 2, LoopEvent("review.passed")), 2.0)
     assert completion.remaining(spec, state, RunSnapshot()) == ""
 

@@ -194,7 +194,7 @@ def test_a_failed_attempt_is_told_with_its_reason_and_what_was_undone() -> None:
     assert read.last_completed == ""
     assert read.learnings == (
         "undone: ci.yml (modified): builder may not write there",
-        "the session said: I tried X",
+        "the session reported: I tried X",
     )
 
 

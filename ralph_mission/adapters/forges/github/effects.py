@@ -47,7 +47,7 @@ from ralph_mission.values import dataclass
 
 Wire = IssueWire | PullWire | CommentWire | ReviewWire
 ACTIONS = "github-actions[bot]"
-ALLOWED = "pulls may be opened"
+ALLOWED = "pull requests may be opened"
 PULL = "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }"
 COMMENTED = "COMMENTED"
 """The state of a review that decides nothing."""

@@ -122,7 +122,7 @@ def _first_contribution(
         pull,
         now,
         f"is its author's first contribution, and has no answer after {days:.0f} days",
-        "nobody has reviewed it or said anything to it",
+        "nobody has reviewed or answered it",
         "-first",
         Severity.HIGH,
     )

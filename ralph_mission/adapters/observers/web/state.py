@@ -220,7 +220,7 @@ def change(
     said = "\n".join([*kept, *([f"… {count_noun(more, 'more line')}"] if more > 0 else [])])
     first = next((line[2:] for line in kept if line.startswith("+")), "")
     title = f"changed: {first}" if first else "changed"
-    said = said or "(what it said before is not kept here)"
+    said = said or "(its earlier text is not kept here)"
     return _signal(settings, title, url, f"{now:%Y-%m-%d}", said, ("web", settings.name), to, now)
 
 
