@@ -1,4 +1,4 @@
-"""The sample is what docs/sample.md says: real history, real flaws, tests that pass before and after mending them."""
+"""The sample is what examples/README.md says: real history, real flaws, tests that pass before and after fixes."""
 
 from __future__ import annotations
 

@@ -151,14 +151,6 @@ def test_the_token_is_not_kept_by_any_checkout() -> None:
     assert {step["with"]["persist-credentials"] for step in checkouts} == {False}
 
 
-def test_inputs_and_outputs_are_documented() -> None:
-    action = yaml.safe_load((ROOT / "action.yml").read_text())
-    text = (ROOT / "docs" / "action.md").read_text()
-    for kind in ("inputs", "outputs"):  # each in one table, which a blank line would end
-        table = text.partition(f"\n## {kind.capitalize()}\n\n")[2].partition("\n\n")[0]
-        assert set(re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE)) == {*action[kind]}
-
-
 @pytest.mark.parametrize(
     ("name", "beyond"),
     [("loop", ()), *((name, ("checks", "statuses", "security-events")) for name in ("work", "review"))],

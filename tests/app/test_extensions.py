@@ -19,7 +19,7 @@ from ralph_mission.errors import UserError
 from tests.conftest import ROOT
 from tests.helpers import cli_here, make_repo
 
-BLOCKS = dict(re.findall(r"^```(yaml|toml|python)\n(.*?)^```", (ROOT / "docs/extensions.md").read_text(), re.M | re.S))
+BLOCKS = dict(re.findall(r"^```(yaml|toml|python)\n(.*?)^```", (ROOT / "docs/extending.md").read_text(), re.M | re.S))
 OTHERS = """
 from ralph_mission.errors import UserError
 

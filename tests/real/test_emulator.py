@@ -2,7 +2,7 @@
 
 What it shows is that the forge and our own fake do not merely share one misunderstanding. What cannot
 run here stands in `ELSEWHERE` with its reason, and the reasons are tested too, so that the table is
-looked at again when the emulator changes. docs/emulator.md tells who is right.
+looked at again when the emulator changes. emulator.md tells who is right.
 """
 
 from __future__ import annotations

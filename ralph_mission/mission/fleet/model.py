@@ -171,7 +171,7 @@ def parse_state(text: str) -> FleetState:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = "the fleet's state (fleet.json) cannot be read"
         raise UserError(
-            what, "restore it from its history, or delete it: the budget of today then begins anew"
+            what, "restore it from its history, or delete it: the budget of today then starts again"
         ) from None
 
 

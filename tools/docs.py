@@ -1,0 +1,145 @@
+"""What documents say of the code, written by the code: `python -m tools.docs`.
+
+A page marks a part with `<!-- generated: NAME -->` and `<!-- end -->`; `PARTS` names what comes between them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from ralph_mission.config import reading
+from ralph_mission.adapters.observers.commands import RECIPES
+from ralph_mission.cli.app import COMMANDS, UNLISTED
+from ralph_mission.cli.options import SHARED, SharedOption
+from ralph_mission.mission.policy import RULES
+from tools import surface
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+MARK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+
+
+def commands() -> Iterator[str]:
+    """Each command with its options, those of people before those of programs."""
+    context = click.Context(surface.app)
+    unlisted = ((name, surface.app.get_command(context, name)) for name in UNLISTED)
+    for name, command in (*surface.commands(), *((f"ralph {name}", command) for name, command in unlisted if command)):
+        arguments = [part.make_metavar(click.Context(command)) for part in command.params if _is_argument(part)]
+        yield f"### `{' '.join((name, *arguments))}`\n\n{_sentences(command, name)}\n"
+        rows = [_option(part) for part in command.params if isinstance(part, click.Option) and _is_own(part)]
+        if rows:
+            yield table(("Option", "Meaning"), rows) + "\n"
+
+
+def _is_argument(part: click.Parameter) -> bool:
+    return isinstance(part, click.Argument)
+
+
+def _is_own(option: click.Option) -> bool:
+    return not option.hidden and not isinstance(option, SharedOption) and not set(option.opts) & SHARED.keys()
+
+
+def _sentences(command: click.Command, name: str) -> str:
+    """What `--help` says above the options."""
+    told = command.help or COMMANDS.get(name.split()[1], ("", ""))[1]
+    told = re.sub(r"\x08.*?(\n\n|$)", "", told, flags=re.DOTALL)  # lines that are laid out for a terminal
+    return " ".join(told.split())
+
+
+def _option(option: click.Option) -> tuple[str, str]:
+    names = ", ".join(f"`{name}`" for name in sorted((*option.opts, *option.secondary_opts), key=len))
+    value = "" if option.is_flag or option.count else option.make_metavar(click.Context(surface.app))
+    more = " May be repeated." if option.multiple else ""
+    return f"{names} {f'`{value}`' if value else ''}".strip(), " ".join((option.help or "").split()) + more
+
+
+def keys() -> str:
+    """Each key of `ralph.yml` with its default and what it means, as the schema says."""
+    schema = reading.schema()
+    rows = dict.fromkeys(_keys(schema, schema["$defs"], ""))
+    told = [(f"`{key}`", _default(json.loads(default)), says) for key, default, says in rows if says]
+    return table(("Key", "Default", "Meaning"), told)
+
+
+def _keys(node: Mapping[str, Any], defs: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, str]]:
+    for part in (node, *node.get("anyOf", ()), *node.get("oneOf", ())):
+        part = defs[part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+        for key, below in part.get("properties", {}).items():
+            path = f"{place}.{key}".lstrip(".")
+            yield path, json.dumps(below.get("default")), below.get("description", "")
+            yield from _keys(below, defs, path)
+        for word, end in (("items", "[]"), ("additionalProperties", ".*")):
+            if isinstance(part.get(word), Mapping):
+                yield from _keys(part[word], defs, place + end)
+
+
+def _default(value: object) -> str:
+    """As a person writes it in `ralph.yml`; a section's own stand in its rows."""
+    if value in (None, "", [], {}) or isinstance(value, Mapping):
+        return ""
+    if isinstance(value, str) and (found := DURATION.fullmatch(value)) and any(found.groups()):
+        return "`" + "".join(f"{part}{unit}" for part, unit in zip(found.groups(), "dhms", strict=True) if part) + "`"
+    return f"`{yaml.safe_dump(value, default_flow_style=True, width=1000).split(chr(10))[0]}`"
+
+
+def rules() -> str:
+    """Each rule, what it does and what lifts it."""
+    told = [(f"[`{rule.id}`](#{rule.id})", rule.verdict.value, rule.lifted_by) for rule in RULES]
+    return table(("Rule", "Verdict", "Lifted by"), told)
+
+
+def _of_action(kind: str) -> str:
+    named = yaml.safe_load((ROOT / "action.yml").read_text())[kind]
+    rows = [(f"`{name}`", f"`{told['default']}`" if told.get("default") else "", " ".join(told["description"].split()))
+            for name, told in named.items()]  # fmt: skip  # one row each
+    if kind == "outputs":
+        return table(("Output", "Meaning"), [(name, says) for name, _, says in rows])
+    return table(("Input", "Default", "Meaning"), rows)
+
+
+def recipes() -> Iterator[str]:
+    """Ready-made entries of `observers.commands`."""
+    for recipe in RECIPES:
+        entry = yaml.safe_dump([dict(recipe.settings)], sort_keys=False, allow_unicode=True, width=1000)
+        found = " or ".join(f"`{name}`" for name in recipe.signs)
+        offered = f"`ralph init` offers it when there is {found}." if found else "`ralph init` does not offer it."
+        yield f"### {recipe.tool}: {recipe.summary}\n\n{offered}\n\n```yaml\n{entry}```\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+PARTS = {
+    "commands": lambda: "\n".join(commands()),
+    "keys": keys,
+    "rules": rules,
+    "inputs": lambda: _of_action("inputs"),
+    "outputs": lambda: _of_action("outputs"),
+    "recipes": lambda: "\n".join(recipes()),
+}
+
+
+def written(text: str) -> str:
+    """A page with its parts as the code has them now."""
+    return MARK.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]().strip()}\n\n{found[3]}", text)
+
+
+def main() -> None:
+    """Write every part of every page anew."""
+    for page in DOCS.glob("*.md"):
+        page.write_text(written(page.read_text()))
+
+
+if __name__ == "__main__":
+    main()
