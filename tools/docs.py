@@ -14,10 +14,10 @@ from typing import Any
 import click
 import yaml
 
-from ralph_mission.config import reading
 from ralph_mission.adapters.observers.commands import RECIPES
 from ralph_mission.cli.app import COMMANDS, UNLISTED
 from ralph_mission.cli.options import SHARED, SharedOption
+from ralph_mission.config import reading
 from ralph_mission.mission.policy import RULES
 from tools import surface
 
