@@ -31,6 +31,7 @@ from ralph_mission.values import dataclass
 RANKS = {Urgency.LOW: 0, Urgency.MEDIUM: 1, Urgency.HIGH: 2}
 SPOKE = 3  # above every urgency: a person waits
 RISES = timedelta(hours=2)  # of being late lift a repository by one rank, as far as the highest urgency
+SOON = timedelta(seconds=75)  # before its time: a job needs 20 s to begin, and its own gate waits a minute (`cli.gate`)
 ECHO = timedelta(minutes=2)  # after its commit a cycle still edits its dashboard: nobody spoke
 WAVES = 2  # of jobs that are under way: one runs, one waits for it
 QUEUED = timedelta(minutes=10)  # that a job may wait for a runner, beyond the wave before it
@@ -154,7 +155,7 @@ def _when_due(header: RepositoryHeader, state: FleetState, now: datetime) -> _Du
     if planned is None or is_misdated(planned, now, Rhythm().low):
         planned = header.last_cycle_at or now
     late = max(now - planned, timedelta(0))
-    if planned <= now:
+    if planned <= now + SOON:
         risen = RANKS[header.urgency] + late // RISES
         rank = SPOKE if spoken else min(risen, max(RANKS.values()))
         return _Due(header, min(planned, spoken or planned), False, late, 1, rank)

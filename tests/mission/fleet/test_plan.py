@@ -46,7 +46,11 @@ def started(headers, limits=FleetLimits(), state=FleetState(), now=NOW, **more):
 
 
 def test_only_who_is_due_is_started():
-    assert names(started([header("a/due"), header("a/later", -MINUTE), header("a/off", paused=True)])) == ["a/due"]
+    assert names(started([header("a/due"), header("a/later", -HOUR), header("a/off", paused=True)])) == ["a/due"]
+
+
+def test_who_is_due_before_its_job_can_begin_does_not_wait_for_the_next_scan():
+    assert names(started([header("a/now", -MINUTE), header("a/later", -2 * MINUTE)])) == ["a/now"]
 
 
 def test_the_most_urgent_comes_first_and_the_longest_overdue_of_equal_urgency():
