@@ -90,6 +90,15 @@ def test_the_workflows_of_a_fleet_are_clean(tmp_path: Path) -> None:
     assert checkouts == re.findall(r"uses: (actions/checkout\S+ # \S+)", (ROOT / "action.yml").read_text())
 
 
+def test_the_image_of_a_runner_is_clean_and_copies_what_is_there(tmp_path: Path) -> None:
+    dockerfile = ROOT / "scripts" / "Dockerfile"
+    lint(tmp_path, "hadolint", "--no-color", dockerfile)
+    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile.read_text(), re.MULTILINE)
+    assert all(any(ROOT.glob(name)) for line in copies for name in line.split())
+    pinned = re.search(r"astral-sh/uv:(\S+) AS", dockerfile.read_text())
+    assert pinned and f"\nuv=={pinned[1]} " in (ROOT / "requirements-dev.lock").read_text()
+
+
 def test_a_workflow_that_a_runner_cannot_read_is_noticed(tmp_path: Path) -> None:
     text = render_workflow("cycle", ActionReference("mara/ralph", "a" * 40), ("self-hosted",)).replace(
         "timeout-minutes:", "time-out-minutes:"
