@@ -85,16 +85,6 @@ def test_a_release_knows_no_secret_and_who_builds_holds_no_identity() -> None:
     assert FLOWS["release"]["concurrency"] == {"group": "release", "cancel-in-progress": "false"}
 
 
-def test_the_tag_of_the_major_version_follows_each_release() -> None:
-    (moving,) = [step["run"] for step in JOBS["github"]["steps"] if "git/refs" in step.get("run", "")]
-    asked = "case $* in *PATCH*) echo $*; exit 1 ;; *) echo $* ;; esac"
-    given = {"PATH": os.environ["PATH"], "GITHUB_REPOSITORY": "o/r", "GITHUB_REF_NAME": "v1.2.3", "GITHUB_SHA": "abc"}
-    said = subprocess.run(["bash", "-euc", f"gh() ({asked}); {moving}"], env=given, capture_output=True, text=True)
-    patch, post = said.stdout.splitlines()
-    assert patch == "api --silent --method PATCH repos/o/r/git/refs/tags/v1 -f sha=abc -F force=true"
-    assert post == "api --silent repos/o/r/git/refs -f ref=refs/tags/v1 -f sha=abc"
-
-
 def test_links_of_the_readme_lead_somewhere_on_a_package_index(tmp_path: Path) -> None:
     script = _script()
     tree = script.addressed(tmp_path / "tree", "o/r", "v1.2.3")
@@ -186,3 +176,44 @@ def test_the_bill_names_every_locked_package_with_version_and_hashes(bill: dict[
     }
     assert named == _pins("requirements.lock")
     assert not [one for one in bill["components"] if one["purl"] != f"pkg:pypi/{one['name']}@{one['version']}"]
+
+
+GH = """\
+#!/bin/sh
+case "$*" in
+  *matching-refs/tags/*) for tag in $TAGS; do echo "$tag"; done ;;
+  *) echo "$@" >>"$ASKED"; case "$*" in *PATCH*) exit 1 ;; esac ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("tag", "kind", "moves"),
+    [
+        ("v1.10.0", "--latest", True),
+        ("v1.9.1", "--latest=false", False),
+        ("v1.11.0-rc.1", "--prerelease", False),
+        ("v1.11.0rc1", "--prerelease", False),
+    ],
+)
+def test_only_the_newest_version_moves_the_tag_of_its_major_one(
+    tmp_path: Path, tag: str, kind: str, moves: bool
+) -> None:
+    (tmp_path / "gh").write_text(GH)
+    (tmp_path / "gh").chmod(0o755)
+    (step,) = [step["run"] for step in JOBS["github"]["steps"] if "run" in step]
+    env = {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "ASKED": str(tmp_path / "asked"),
+        "TAGS": "v1 v1.9.0 v1.9.1 v1.10.0 v1.11.0-rc.1 v1.11.0rc1",
+        "GITHUB_REF_NAME": tag, "GITHUB_SHA": "c0de", "GITHUB_REPOSITORY": "o/r",
+    }  # fmt: skip  # variables
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    subprocess.run(step.split(), env=env, cwd=tmp_path, check=True)
+    made, *moved = (tmp_path / "asked").read_text().splitlines()
+    assert made == f"release create {tag} dist/* --verify-tag --generate-notes {kind}"
+    assert bool(moved) is moves
+    if moves:
+        assert moved == [
+            "api --silent --method PATCH repos/o/r/git/refs/tags/v1 -f sha=c0de -F force=true",
+            "api --silent repos/o/r/git/refs -f ref=refs/tags/v1 -f sha=c0de",
+        ]
