@@ -1,1 +1,1 @@
-"""How the looked-after repository is set up, and by which commands it is checked."""
+"""How a repository is set up, and the commands that check it."""

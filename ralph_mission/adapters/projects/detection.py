@@ -1,6 +1,6 @@
-"""How a repository installs what it needs and which checks it has, told by its files. Nothing runs here.
+"""Detects how a repository installs its dependencies and which checks it has, by its files. Runs nothing.
 
-A tool is chosen by its lock file, and by `packageManager` of package.json where two lock files stand side by side
+A tool is chosen by its lock file, and by `packageManager` of package.json if there are two lock files
 (https://nodejs.org/api/packages.html#packagemanager). A Node.js tool that is not on PATH is installed into the home of
 the set-up in the version that the repository names.
 """
@@ -18,17 +18,17 @@ from typing import Any
 from ralph_mission.values import compile_regex, dataclass
 
 Read = Callable[[str], str]
-"""The text of a file of the repository; "" for one that is missing or no text."""
+"""The text of a file of the repository; "" if it is missing or not text."""
 
 DEEPEST, MOST_FOLDERS = 2, 6
-"""How far below the top a project of its own may lie, and how many of them are set up."""
+"""How deep a nested project may be, and how many are set up."""
 ASIDE = frozenset(
     """
     node_modules vendor third_party fixtures fixture testdata test tests __tests__ examples example samples sample demo
     demos e2e benchmarks benchmark playground templates template docs website
     """.split()
 )
-"""Folders whose projects are data of another project: not set up by themselves."""
+"""Folders whose projects are test data and the like: not set up."""
 NODE_LOCKS = {
     "pnpm-lock.yaml": "pnpm",
     "yarn.lock": "yarn",
@@ -40,23 +40,23 @@ NODE_LOCKS = {
 MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "setup.py", "Cargo.toml", "go.mod", "pom.xml",
              "build.gradle", "build.gradle.kts", "Gemfile", "composer.json")  # fmt: skip  # one list
 NO_TEST = "no test specified"
-"""What `npm init` writes for a project without tests."""
+"""The test script `npm init` writes for a project without tests."""
 SCRIPTS = {
     "lint": ("lint", "eslint", "lint:check"),
     "types": ("typecheck", "type-check", "check-types", "check:types", "types", "tsc", "lint:typecheck"),
     "test": ("test", "test:unit", "test-unit", "unit"),
     "build": ("build",),
 }
-"""Scripts of package.json by what they check; the first that is there is taken."""
+"""Scripts of package.json by what they check; the first existing one is used."""
 TEST_EXTRAS = ("test", "tests", "testing", "dev", "develop", "development")
 _MAKE_TARGET = compile_regex(r"^(test|check|lint)\s*:(?!=)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One command of a set-up, run by `/bin/sh -c` in `folder` ("" is the top).
+    """A set-up command, run by `/bin/sh -c` in `folder` ("" is the top).
 
-    `needs`: programs without which it cannot run. `inputs`: files whose contents decide what it installs.
+    `needs`: required programs. `inputs`: files whose contents decide what it installs.
     """
 
     tool: str
@@ -68,7 +68,7 @@ class SetupStep:
 
 @dataclass(frozen=True, slots=True)
 class ProjectCheck:
-    """A check that the repository itself names: "lint", "types", "test" or "build"."""
+    """A check the repository defines: "lint", "types", "test" or "build"."""
 
     name: str
     folder: str
@@ -76,13 +76,13 @@ class ProjectCheck:
 
     @property
     def line(self) -> str:
-        """As it is typed at the top of the repository."""
+        """The command as typed at the top of the repository."""
         return f"cd {shlex.quote(self.folder)} && {self.command}" if self.folder else self.command
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedProject:
-    """Everything that was found; `notes`: one line for each project for which nothing is known."""
+    """The result; `notes`: a line for each project without a known set-up."""
 
     steps: tuple[SetupStep, ...]
     checks: tuple[ProjectCheck, ...]
@@ -90,12 +90,12 @@ class DetectedProject:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """What installs packages here, each once."""
+        """The package managers used here, each once."""
         return tuple(dict.fromkeys(step.tool for step in self.steps))
 
 
 def detect_project(paths: Collection[str], read: Read) -> DetectedProject:
-    """What stands in a repository with the files `paths`."""
+    """Detect the projects in a repository with the files `paths`."""
     steps: list[SetupStep] = []
     checks: list[ProjectCheck] = []
     folders = _project_folders(paths)
@@ -114,7 +114,7 @@ def detect_project(paths: Collection[str], read: Read) -> DetectedProject:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the repository: its files by their name in it, and how to read one."""
+    """A folder of the repository: its files by name, and how to read one."""
 
     path: str
     files: Mapping[str, str]
@@ -124,19 +124,19 @@ class Folder:
         return name in self.files
 
     def text(self, name: str) -> str:
-        """Of a file in it; "" when there is none."""
+        """The text of a file in it, or ""."""
         return self.reader(self.files[name]) if name in self.files else ""
 
     def any_of(self, *names: str) -> tuple[str, ...]:
-        """Full paths of those that are there."""
+        """Full paths of those that exist."""
         return tuple(self.files[name] for name in names if name in self.files)
 
     def step(self, tool: str, command: str, *inputs: str, needs: tuple[str, ...] = ()) -> SetupStep:
-        """One that is decided by the files `inputs`."""
+        """A set-up step that depends on the files `inputs`."""
         return SetupStep(tool, self.path, command, needs, self.any_of(*inputs))
 
     def check(self, name: str, command: str) -> ProjectCheck:
-        """One that runs here."""
+        """A check that runs in this folder."""
         return ProjectCheck(name, self.path, command)
 
 
@@ -149,7 +149,7 @@ def _in(path: str, folder: str) -> bool:
 
 
 def _project_folders(paths: Collection[str]) -> list[str]:
-    """The top, and folders with a lock file of their own: what stands below a workspace belongs to it."""
+    """The top, and folders with their own lock file; folders below a workspace belong to it."""
     locks = (*NODE_LOCKS, "uv.lock", "poetry.lock", "Cargo.lock", "go.mod", "Gemfile.lock", "composer.lock", "pom.xml")
     found = {posixpath.dirname(path) for path in paths if posixpath.basename(path) in locks}
     top = {posixpath.basename(path) for path in paths if "/" not in path}
@@ -161,7 +161,7 @@ def _is_own_project(folder: str, found: set[str], top: set[str]) -> bool:
     parts = folder.split("/")
     if len(parts) > DEEPEST or any(part.lower() in ASIDE or part.startswith(".") for part in parts):
         return False
-    # A Maven module is built by the pom above it, a Go or Cargo workspace by its own file.
+    # A Maven module is built by its parent pom, a Go or Cargo workspace by its own file.
     above = ("", *("/".join(parts[:depth]) for depth in range(1, len(parts))))
     return not ({"pom.xml", "go.work"} & top and any(place in found or not place for place in above))
 
@@ -192,7 +192,7 @@ def _node(folder: Folder) -> Detected:
 
 
 def _node_tool(folder: Folder, manifest: Mapping[str, Any]) -> tuple[str, str]:
-    """(tool, version that the repository wants, "" for any)."""
+    """(tool, required version, "" for any)."""
     named, _, wanted = str(manifest.get("packageManager") or "").partition("@")
     version = wanted.partition("+")[0]
     if named in ("npm", "yarn", "pnpm", "bun"):
@@ -211,7 +211,7 @@ def _is_berry(folder: Folder) -> bool:
 
 
 def _bring(tool: str, version: str) -> Iterator[SetupStep]:
-    """The tool itself, into the home of the set-up, unless one of the same line is on PATH."""
+    """Install the tool into the home of the set-up, unless one of the same major version is on PATH."""
     if tool == "npm":
         return
     package = "@yarnpkg/cli-dist" if tool == "yarn" and not version.startswith(("0", "1")) else tool
@@ -235,14 +235,14 @@ def _node_install(folder: Folder, tool: str, version: str) -> str:
 
 
 def _generated(folder: Folder, manifest: Mapping[str, Any]) -> Iterator[SetupStep]:
-    """What the project's own tools write before anything else can be checked."""
+    """Steps that generate code which checks need."""
     asked = _asked(manifest)
     schemas = [name for name in sorted(folder.files) if name.endswith(".prisma") and "node_modules/" not in name]
     schemas = [name for name in schemas if re.search(r"^generator\s", folder.text(name), re.MULTILINE)]
     if "prisma" in asked:
         for name in schemas:
             command = f"npx --no-install prisma generate --schema {shlex.quote(name)}"
-            # The engine is downloaded from elsewhere; the types, which are all that checks need, come without it.
+            # Checks only need the types, not the engine, which is downloaded separately.
             yield folder.step("prisma", f"{command} || {command} --no-engine", name)
     if "next" in asked and "tsconfig.json" in folder and "next-env.d.ts" not in folder:
         types = r'/// <reference types="next" />\n/// <reference types="next/image-types/global" />\n'
@@ -278,7 +278,7 @@ def _python(folder: Folder) -> Detected:
 
 
 def _own_python(tool: str) -> SetupStep:
-    """uv or poetry, in an environment of its own in the home of the set-up, where none is on PATH."""
+    """Install uv or poetry into an environment in the home of the set-up, if it is not on PATH."""
     place = f'"$HOME/.local/{tool}"'
     command = (
         f"command -v {tool} >/dev/null && exit 0; python3 -m venv {place} && {place}/bin/pip install --quiet {tool} && "
@@ -295,7 +295,7 @@ def _requirements(folder: Folder) -> tuple[str, ...]:
 
 
 def _pip_wanted(folder: Folder, project: Mapping[str, Any]) -> tuple[str, ...]:
-    """What pip is told, one call after the other: lists may pin a release of the project itself, which gives way."""
+    """Arguments for pip, one call after another: lists may pin a release of the project itself, which is overridden."""
     lists = " ".join(f"-r {name}" for name in _requirements(folder))
     words: list[str] = []
     declared = (project.get("project") or {}).get("optional-dependencies") or {}
@@ -305,7 +305,7 @@ def _pip_wanted(folder: Folder, project: Mapping[str, Any]) -> tuple[str, ...]:
         words.append(f"-e '.[{extras}]'" if extras else "-e .")
     words += [f"--group {name}" for name in groups]
     if (lists or words) and _has_pytests(folder):
-        words.append("pytest")  # which many leave to tox, hatch or whoever comes
+        words.append("pytest")  # which many leave to tox or hatch
     return tuple(filter(None, (lists, " ".join(words))))
 
 
@@ -347,7 +347,7 @@ def _rust(folder: Folder) -> Detected:
 def _go(folder: Folder) -> Detected:
     if "go.mod" not in folder:
         return NOTHING
-    command = "go mod download && { go test -exec true ./... || true; }"  # compiled once, and run nowhere here
+    command = "go mod download && { go test -exec true ./... || true; }"  # compiled, not run
     step = folder.step("go", command, "go.mod", "go.sum", "go.work", needs=("go",))
     lint = [folder.check("lint", "golangci-lint run")] if folder.any_of(".golangci.yml", ".golangci.yaml") else []
     return [step], [folder.check("types", "go vet ./..."), *lint, folder.check("test", "go test ./...")]
@@ -389,7 +389,7 @@ def _php(folder: Folder) -> Detected:
 
 
 def _make(paths: Collection[str], read: Read) -> list[ProjectCheck]:
-    """`make test` or `make check`, where no tool of a language says how tests are run."""
+    """`make test` or `make check`, if no language's tool defines the tests."""
     if "Makefile" not in paths:
         return []
     targets = set(_MAKE_TARGET.findall(read("Makefile")))
@@ -397,7 +397,7 @@ def _make(paths: Collection[str], read: Read) -> list[ProjectCheck]:
 
 
 def _json(text: str) -> dict[str, Any] | None:
-    """An object; None for a file that is missing or holds none."""
+    """A JSON object; None if the file is missing or is not one."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""What a failed command's output says: the first lines that tell why (the last ones often name a log that is gone),
-whether its packages are missing, and what it complains of that another run did not; and of a job's log the lines that
-say why it failed.
+"""Excerpts of a failed command's output: the first lines that say why (the last ones often name a log that is gone),
+whether packages are missing, and new complaints compared with another run; and the lines of a job's log that say why it
+failed.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ MISSING = tuple(
     )
 )
 GENERATED = compile_regex(r"^@prisma/client$|^\.prisma/")
-"""Packages whose contents a generator writes: a member that is missing there is no fault of whoever imports it."""
+"""Packages with generated contents: a missing member is not the importer's fault."""
 NOT_SET_UP = "not set up"
 STORM_NAMES, STORM_PLACES = 2, 5
-"""From so many packages in so many places on, what is missing is a set-up and no fault in the code: of a single package
-that is missing, an undeclared dependency is as likely."""
+"""Missing packages, and places, from which on the set-up is missing rather than the code wrong; a single missing
+package may as well be an undeclared dependency."""
 _NUMBERS = compile_regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*")
 
 
 def not_set_up(lines: Iterable[str]) -> str:
-    """That the packages are not installed, when the lines of a command's output say so in many places; else ""."""
+    """A sentence that packages are not installed, if a command's output says so in many places; else ""."""
     found = Counter(filter(None, map(_missing_package, lines)))
     places = sum(found.values())
     if places < STORM_PLACES or (len(found) < STORM_NAMES and not any(map(GENERATED.search, found))):
@@ -62,7 +62,7 @@ def not_set_up(lines: Iterable[str]) -> str:
 
 
 def _missing_package(line: str) -> str:
-    """The package that a line says cannot be found; a file of the project's own (`./x`, `@/x`, `~/x`) is none."""
+    """The package a line reports as missing; the project's own files (`./x`, `@/x`, `~/x`) do not count."""
     for pattern in MISSING:
         found = pattern.search(line)
         name = found["name"].strip() if found else ""
@@ -74,23 +74,23 @@ def _missing_package(line: str) -> str:
 
 
 def output_lines(stdout: bytes, stderr: bytes, root: Path | None = None) -> list[str]:
-    """What a command said, errors first, without control characters, noise of package managers and paths of a clone."""
+    """A command's output, errors first, without control characters, package managers' noise and paths of a clone."""
     lines = [line for stream in (stderr, stdout) for line in _lines(stream, root)]
     return [line for line in lines if not NOISE.search(line)] or lines
 
 
 def complaints(lines: list[str]) -> Mapping[str, int]:
-    """How often each complaint is made; numbers (of lines, seconds, results) make no difference."""
+    """How often each complaint occurs, ignoring numbers (lines, seconds, results)."""
     return Counter(_NUMBERS.sub("#", line) for line in lines if TELLING.search(line))
 
 
 def is_worse(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
-    """Whether a complaint is made now that was not made before, or more often."""
+    """Whether any complaint is new or more frequent."""
     return any(times > before.get(line, 0) for line, times in now.items())
 
 
 def excerpt(stdout: bytes, stderr: bytes, root: Path | None = None) -> str:
-    """At most five lines: from the first that says what went wrong on; the last ones where none does."""
+    """At most five lines, from the first that says what went wrong; else the last ones."""
     useful = output_lines(stdout, stderr, root)
     start = next((number for number, line in enumerate(useful) if TELLING.search(line)), max(0, len(useful) - LINES))
     return "\n".join(useful[start : start + LINES])
@@ -113,11 +113,11 @@ SAYS_WHY = compile_regex(
     r"^E\s{2,}\S|^FAILED |^ERROR |^error(?:\[\w+\])?:|^\s*(?:\w+\.)*\w*(?:Error|Exception): |panicked at|--- FAIL"
     r"|^\s*[✕✖●] |\berror TS\d+|^\S+:\d+(?::\d+)?:? (?:error|fatal error)\b|AssertionError|^npm (?:ERR!|error) code"
 )
-"""What a test runner, a compiler or an interpreter says of a failure, and hardly anybody else."""
+"""Messages typical of failures in test runners, compilers and interpreters."""
 
 
 def failing_lines(log: str) -> str:
-    """At most ten lines: from the first that names the failure on, of the step that failed; "" for an empty log."""
+    """At most ten lines of the failed step, from the first that names the failure; "" for an empty log."""
     lines = [STAMP.sub("", line) for line in without_controls(log).splitlines()]
     end = next((place for place, line in enumerate(lines) if ENDS.match(line)), None)
     if end is None:
@@ -130,7 +130,7 @@ def failing_lines(log: str) -> str:
 
 
 def _printed(lines: Iterable[str]) -> Iterable[str]:
-    """What the step itself printed: without the lines that show how it was called."""
+    """The step's own output, without the lines that show its command."""
     shown = True
     for line in lines:
         if line.startswith("##[group]Run "):

@@ -1,7 +1,7 @@
-"""Which formatters and linters a repository uses itself, and how each is told to report and to put right. Nothing runs.
+"""Detects the formatters and linters a repository uses, with their commands to check and to fix. Runs nothing.
 
-A tool counts as used when the repository configures it, or names it in a script, a workflow or its hooks. Where one of
-these runs it to check, the repository holds itself to it; a configuration alone may be there for people's editors.
+A tool counts as used if the repository configures it, or names it in a script, a workflow or its hooks. If one of these
+runs it as a check, the repository enforces it; a configuration alone may be for people's editors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRETTIER = (
 )
 NAMING = (".pre-commit-config.yaml", "Makefile", "makefile", "justfile", "tox.ini", "noxfile.py", "lefthook.yml")
 FOLDERS = ("scripts", "script", ".github/workflows", ".husky")
-"""Files at the top, and folders of files, that say what is run here."""
+"""Files and folders that say what is run here."""
 RUNNERS = frozenset({"npx", "pnpm", "yarn", "bunx", "exec", "dlx", "run", "-s", "--silent"})
 WRITES = frozenset({"--fix", "--write", "-w", "--check", "-c", "--list-different", "-l"})
 CACHES = ("--cache", "--format", "-f", "--output-file", "-o", "--watch")
@@ -34,11 +34,11 @@ _PARTS = compile_regex(r"&&|\|\||[;|]")
 
 @dataclass(frozen=True, slots=True)
 class ProjectFixer:
-    """One tool: `check` reports, and exits with `found` (0: any code but 0) when there is something to put right; "" of
-    an owner who names no such command. `run` puts it right. `kind` is that of its findings.
+    """A tool. `check` reports, and exits with `found` (0: any code but 0) if there is something to fix; "" if the owner
+    named no such command. `run` fixes it. `kind`: of its findings.
 
-    `lent`: its program has to come with the project's packages, whose version is the one that counts. `enforced`:
-    whether the repository itself checks by it.
+    `lent`: its program must come with the project's packages, in their version. `enforced`: whether the repository
+    itself checks with it.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ProjectFixer:
 
 
 def project_fixers(paths: Collection[str], read: Read) -> tuple[ProjectFixer, ...]:
-    """Those of a repository with the files `paths`; the ones at its top alone."""
+    """The fixers of a repository with the files `paths`, only at its top."""
     scripts = (path for path in paths if posixpath.dirname(path) in FOLDERS)
     said = "\n".join(map(read, sorted({*scripts, *(name for name in NAMING if name in paths)})))
     return (*_node(paths, read, said), *_python(read, said), *_rust(paths, said), *_go(paths, said))
@@ -80,7 +80,8 @@ def _node(paths: Collection[str], read: Read, said: str) -> Iterator[ProjectFixe
 
 
 def _arguments(program: str, lines: Iterable[str]) -> tuple[list[str], bool]:
-    """What a script hands to `program`, without what says whether it writes; and whether there is such a script."""
+    """The arguments a script passes to `program`, without those that say whether it writes; and whether there is such a
+    script."""
     for part in (part for line in lines for part in _PARTS.split(line)):
         try:
             words = shlex.split(part)
@@ -129,5 +130,5 @@ def _any(names: Iterable[str], paths: Collection[str]) -> bool:
 
 
 def owners_fixer(name: str, run: str, checks: Mapping[str, str]) -> ProjectFixer:
-    """A command of the owner's; `checks`: commands that report, by the name of their observer."""
+    """The fixer of an owner's command; `checks`: commands that report, by the name of their observer."""
     return ProjectFixer(name, "lint-fix", run, checks.get(name, ""), found=0)

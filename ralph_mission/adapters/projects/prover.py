@@ -1,8 +1,8 @@
-"""Runs the tests that a claim about code brings, on the code as it is and as the claim changes it.
+"""Runs a claim's tests, on the code as it is and as the claim changes it.
 
-Everything runs in one clone without remotes, credentials or network, to which the repository's set-up is lent once.
-Before each run its files are put back as the commit has them, and each run has a new home: nothing that a test leaves
-behind reaches the next one. Runs that `judge_proof` wants next are made in a random order: no test can count them.
+Everything runs in one clone without remotes, credentials or network, which uses the repository's set-up. Before each
+run the files are reset to the commit, and each run has a new HOME, so nothing a test leaves affects the next run. The
+runs that `judge_proof` requests are made in random order, so no test can count them.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from ralph_mission.mission.proof.judge import (
 from ralph_mission.values import dataclass
 
 SHORT, LONG = 180.0, 1_200.0
-"""Seconds for the tests of a claim, and for all tests of the repository."""
-OUTPUT = 16_000_000  # bytes that a run may print
+"""Seconds for a claim's tests, and for all tests of the repository."""
+OUTPUT = 16_000_000  # bytes of a run's output
 LARGEST = 64_000_000  # bytes of a report
-LARGEST_FILE = 4_000_000  # bytes of a file that a claim may be about
-MOST_RUNS = 20  # of one claim: the judge asks for sixteen at most
+LARGEST_FILE = 4_000_000  # bytes of the largest file a claim may be about
+MOST_RUNS = 20  # per claim: the judge requests at most sixteen
 
 
 @dataclass(frozen=True, slots=True)
 class ProofOutcome:
-    """What came of one claim: the verdict, the runs that it rests on, and how long they took in seconds."""
+    """A claim's verdict, its runs, and their duration in seconds."""
 
     claim: CodeClaim
     verdict: ProofVerdict
@@ -59,7 +59,7 @@ class ProofOutcome:
 
 
 def closed_sandbox(writable: Sequence[Path]) -> Sandbox:
-    """A view of the machine without a network. Raises UserError where there is none to be had."""
+    """A sandbox without a network. Raises UserError if there is none."""
     why, remedy = missing_bwrap()
     if not why and (why := bwrap.attempt().open_network):
         remedy = "let ordinary users make network namespaces"
@@ -70,7 +70,7 @@ def closed_sandbox(writable: Sequence[Path]) -> Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class Prover:
-    """Proves claims about commits of a repository. `cache` keeps what all tests of a commit came to."""
+    """Proves claims about commits of a repository. `cache`: results of all tests by commit."""
 
     git: Git
     setup: ProjectSetup
@@ -81,7 +81,7 @@ class Prover:
     note: Callable[[str], None] = lambda _: None
 
     def read(self, base: str, path: str) -> bytes | None:
-        """A file of a commit; None when there is none, or a large one."""
+        """A file of a commit; None if it is missing or large."""
         found = [entry for entry in self.git.listing(base, path) if entry.path == path and entry.kind == "blob"]
         content = self.git.blobs([found[0].oid]).get(found[0].oid) if found else None
         return content if content is not None and len(content) <= LARGEST_FILE else None
@@ -89,7 +89,7 @@ class Prover:
     def prove(self, claim: CodeClaim, base: str) -> ProofOutcome:
         """Judge a claim about the commit `base`.
 
-        Raises UserError when the repository cannot be set up, or nothing can be kept apart here.
+        Raises UserError if the repository cannot be set up, or there is no isolation here.
         """
         started = time.monotonic()
         refusal = judge_text(claim, lambda path: self.read(base, path))
@@ -103,19 +103,19 @@ class Prover:
 
     @contextmanager
     def bench(self, claim: CodeClaim, base: str, tool: SuiteTool) -> Iterator[ProofBench]:
-        """A place for the runs of a claim, set up. Raises UserError."""
+        """A clone for the runs of a claim, set up. Raises UserError."""
         with (
             tempfile.TemporaryDirectory(prefix="ralph-proof-", ignore_cleanup_errors=True) as scratch,
             clone(self.git, base, Path(scratch)) as pristine,
             clone(self.git, base, Path(scratch)) as folder,
         ):
             lent = self.setup.lend(base, folder, Path(scratch) / "tools")
-            for place in (pristine, folder):  # git would tell a test what was changed
+            for place in (pristine, folder):  # git would show a test what was changed
                 remove_any(os.fsencode(place / ".git"))
             yield ProofBench(self, tool, base, claim, Path(scratch), pristine, folder, lent)
 
     def tool(self, claim: CodeClaim, base: str) -> SuiteTool | None:
-        """What runs the claim's tests; None where nobody knows, or it takes more than one."""
+        """The test runner of the claim's tests; None if unknown, or more than one."""
         paths = {entry.path for entry in self.git.listing(base) if entry.kind == "blob"}
         tools = {find_suite(paths, lambda path: (self.read(base, path) or b"").decode("utf-8", "replace"), near)
                  for near in claim.test_files}  # fmt: skip  # one set
@@ -125,7 +125,7 @@ class Prover:
 
 @dataclass(frozen=True, slots=True)
 class ProofBench:
-    """A clone in which the tests of one claim are run, again and again from the same beginning."""
+    """A clone in which a claim's tests run repeatedly from the same state."""
 
     prover: Prover
     tool: SuiteTool
@@ -137,7 +137,7 @@ class ProofBench:
     lent: LentSetup
 
     def judge(self) -> tuple[ProofVerdict, tuple[ProofRun, ...]]:
-        """Make the runs that are wanted until there is a verdict."""
+        """Make the requested runs until there is a verdict."""
         runs: list[ProofRun] = []
         while not isinstance(step := judge_proof(self.claim, runs), ProofVerdict):
             if len(runs) >= MOST_RUNS:
@@ -159,7 +159,7 @@ class ProofBench:
         return report
 
     def run(self, request: RunRequest) -> SuiteReport:
-        """Run tests once, from the same beginning as ever."""
+        """Run tests once, from the initial state."""
         asked = f"{len(request.files)} of the test files" if request.files else "all tests"
         self.prover.note(f"running {asked} on the code: {request.state}")
         self._restore()
@@ -198,7 +198,7 @@ class ProofBench:
         return replace(unloaded(said), connected=hosts, sources=sources)
 
     def _restore(self) -> None:
-        """The files of the commit and what the set-up left, and nothing else."""
+        """Reset to the files of the commit and of the set-up."""
         _remove_others(self.folder, frozenset(self.lent.names))
         copy_entries(self.pristine, self.folder)
 

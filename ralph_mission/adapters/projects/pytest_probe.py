@@ -1,8 +1,8 @@
-"""Loaded by pytest in the project's own Python (`-p ralph_probe`): what each test failed with, where, what it touched.
+"""A pytest plug-in for the project's own Python (`-p ralph_probe`): each test's failure, its frames, what it touched.
 
-It stands beside the project's packages and imports nothing of ours. JUnit's XML would tell neither the exception's type
-nor the way to it. Hosts that a test looks for are noted, though the network is closed: so is the text of a file that is
-under test, when a test opens it and no import does.
+It is imported beside the project's packages and imports nothing of ours. JUnit XML contains neither the exception's
+type nor its frames. Hosts that a test tries to reach are recorded, though the network is closed, and so are files under
+test that a test itself opens, not an import.
 """
 
 import ipaddress
@@ -17,7 +17,7 @@ ROOT = os.path.realpath(os.environ["RALPH_PROBE_ROOT"])
 REPORT = os.environ["RALPH_PROBE_REPORT"]
 WATCHED = frozenset(os.path.join(ROOT, path) for path in json.loads(os.environ["RALPH_PROBE_WATCHED"]))
 LOADERS = ("<frozen importlib", "linecache.py", "traceback.py", "warnings.py", "_pytest")
-"""Who opens source code on behalf of others than the test."""
+"""Modules that open source code for reasons other than the test."""
 LONGEST = 4_000  # characters of a message
 cases: dict[str, dict[str, Any]] = {}
 touched: dict[str, set[str]] = {"sources": set(), "connected": set()}
@@ -37,7 +37,7 @@ def notice(event: str, args: tuple[Any, ...]) -> None:
 
 
 def note_host(host: str) -> None:
-    """One that is not this machine."""
+    """Record a remote host."""
     try:
         local = ipaddress.ip_address(host).is_loopback or host in ("0.0.0.0", "::")
     except ValueError:
@@ -47,7 +47,7 @@ def note_host(host: str) -> None:
 
 
 def is_loading() -> bool:
-    """Whether an import, or a message about an error, opens the file."""
+    """Whether an import, or the formatting of an error, opens the file."""
     frame: Any = sys._getframe(2)
     names: list[str] = []
     while frame is not None and len(names) < 30:
@@ -59,7 +59,7 @@ def is_loading() -> bool:
 
 
 def place(path: Any) -> str:
-    """A path of the repository; "" for any other."""
+    """A path within the repository, or ""."""
     real = os.path.realpath(str(path))
     inside = real.startswith(ROOT + os.sep) and not any(
         part in real[len(ROOT) :].split(os.sep) for part in (".venv", "node_modules", "site-packages")
@@ -69,7 +69,7 @@ def place(path: Any) -> str:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: Any) -> Any:
-    """Notice what it touches."""
+    """Record what the test touches."""
     touched["sources"].clear()
     touched["connected"].clear()
     running[0] = True
@@ -79,7 +79,7 @@ def pytest_runtest_call(item: Any) -> Any:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Any:
-    """What one phase of a test came to; it travels with the report, also from a worker of pytest-xdist."""
+    """The result of a test's phase, attached to the report, also from a worker of pytest-xdist."""
     outcome = yield
     running[0] = False
     told: dict[str, Any] = {"file": place(item.fspath)}
@@ -94,7 +94,7 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:
 
 
 def pytest_runtest_logreport(report: Any) -> None:
-    """Put the phases of a case together: the first that goes wrong counts."""
+    """Combine a case's phases: the first failure counts."""
     properties = [value for name, value in report.user_properties if name == "ralph"]
     told = json.loads(properties[-1]) if properties else {}
     case = cases.setdefault(report.nodeid, {"id": report.nodeid, "file": told.get("file", ""), "status": "passed"})
@@ -110,7 +110,7 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 
 def pytest_collectreport(report: Any) -> None:
-    """A file that cannot be loaded is a case that failed."""
+    """A file that cannot be imported counts as a failed case."""
     if report.failed:
         lines = [line[1:].strip() for line in str(report.longrepr).splitlines() if line.startswith("E ")]
         error = lines[-1].partition(":")[0] if lines else ""
@@ -121,7 +121,7 @@ def pytest_collectreport(report: Any) -> None:
 
 
 def pytest_sessionfinish(session: Any) -> None:
-    """The report; a worker has none of its own."""
+    """Write the report; workers write none."""
     if not hasattr(session.config, "workerinput"):
         with open(REPORT, "w") as file:
             json.dump({"cases": list(cases.values())}, file)

@@ -1,1 +1,1 @@
-"""Where sessions work: a clone of the checkout, read by content; what was judged in it lands as a commit."""
+"""The workspace of sessions: a clone of the checkout, read by content; judged changes land as a commit."""

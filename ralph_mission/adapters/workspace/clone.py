@@ -1,8 +1,8 @@
-"""A clone for sessions: its files, and a repository in it that is made anew before each session.
+"""A clone for sessions, whose `.git` is made anew before each session.
 
-No remotes, hooks, credentials, filters or user's configuration; objects are borrowed from the repository it comes from.
-What a session does to its `.git` (settings, hooks, refs, an index, all of it gone) is never read, compared or put back.
-Only the texts of its commits are, by bytes and within bounds: they name what is landed.
+It has no remotes, hooks, credentials, filters or user configuration; objects are borrowed from the original repository.
+Whatever a session does to its `.git` (settings, hooks, refs, the index) is never read, compared or restored. Only its
+commit messages are read, as bytes and within bounds, to describe what lands.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ralph_mission.safety.paths import unsafe_path
 from ralph_mission.values import compile_regex, dataclass
 
 SHARED_REFS = ("refs/heads", "refs/tags")
-"""What a session sees of the repository besides its branch."""
+"""The refs a session sees besides its branch."""
 COMMIT = compile_regex("[0-9a-f]{40}([0-9a-f]{24})?")
 MOST_COMMITS, LONGEST_COMMIT, LONGEST_FILE = 20, 65_536, 4096
-"""Commits of a session whose texts are read, bytes of one, bytes of HEAD or a ref."""
+"""Commits of a session whose messages are read, bytes of one, bytes of HEAD or a ref."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a repository stands: the branch ("" when HEAD is detached), its commit ("" before the first), the refs."""
+    """The state of a repository: the branch ("" if HEAD is detached), its commit ("" before the first), the refs."""
 
     branch: str
     head: str
@@ -44,7 +44,7 @@ class Position:
 
 
 def position(git: Git, branch: str | None = None) -> Position:
-    """Where the user's repository stands, on the branch that is checked out or on `branch`. Raises GitError."""
+    """The position of the user's repository, on the checked-out branch or on `branch`. Raises GitError."""
     rows = git.text("for-each-ref", "--format=%(refname) %(objectname)", *SHARED_REFS).split("\n")
     refs = {name: oid for name, _, oid in (row.partition(" ") for row in rows if row)}
     on = git.try_text("symbolic-ref", "--quiet", "HEAD") if branch is None else branch
@@ -53,7 +53,7 @@ def position(git: Git, branch: str | None = None) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """The clone at `folder` of the repository `git`, in which `who` commits where a session does not say who does."""
+    """The clone at `folder` of the repository `git`; `who`: the default author of a session's commits."""
 
     git: Git
     folder: Path
@@ -61,16 +61,16 @@ class Clone:
 
     @property
     def index(self) -> Path:
-        """An index of the last commit that sessions are given a copy of: it knows the files' times."""
+        """An index of the last commit, copied for each session: it holds the files' times."""
         return self.folder.with_name(f"{self.folder.name}.index")
 
     @property
     def repository(self) -> Git:
-        """The session's own. For whoever works in the clone before a session does."""
+        """The session's repository, for use before a session starts."""
         return Git(self.folder / ".git", self.folder / ".git", self.folder)
 
     def make(self, commit: str) -> None:
-        """Have the files of `commit` ("" for none) where no clone stands yet. Raises UserError."""
+        """Create the clone with the files of `commit` ("" for none). Raises UserError."""
         if self.folder.is_dir() and not self.folder.is_symlink():
             return
         remove_any(os.fsencode(self.folder))
@@ -84,7 +84,7 @@ class Clone:
         self._write_index.write_text(commit)
 
     def renew(self, at: Position) -> None:
-        """Make its repository anew, as if it had just been cloned. Raises OSError, GitError."""
+        """Recreate its repository, as if just cloned. Raises OSError, GitError."""
         place = self.folder / ".git"
         remove_any(os.fsencode(place))
         for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
@@ -104,17 +104,18 @@ class Clone:
             shutil.copyfile(self.index, place / "index")
 
     def landed(self, commit: str, paths: Mapping[str, File | None]) -> None:
-        """The files are those of `commit`, which changes `paths`: of all others the index knows the times."""
+        """Record that the files are those of `commit`, which changed `paths`; the index keeps the times of all
+        others."""
         wanted = {path: (file.mode, file.oid) if file else None for path, file in paths.items()}
         env = {"GIT_INDEX_FILE": str(self.index)}
-        gone = {path: None for path, entry in wanted.items() if entry is None}  # first what makes room
+        gone = {path: None for path, entry in wanted.items() if entry is None}  # deletions first
         lines = wire.index_info(gone) + wire.index_info({path: entry for path, entry in wanted.items() if entry})
         self.git.run("update-index", "--replace", "-z", "--index-info", stdin=lines, env=env)
         self._write_index.write_text(commit)
 
     @property
     def _write_index(self) -> Path:
-        """Which commit the index is of."""
+        """The file that names the index's commit."""
         return self.index.with_suffix(".commit")
 
     def _refresh_index(self, commit: str) -> None:
@@ -131,7 +132,7 @@ class Clone:
             return b"/.ralph/\n"
 
     def messages(self, base: str) -> tuple[str, ...]:
-        """What the session said of its own commits since `base`, oldest first; () when that cannot be read."""
+        """The session's commit messages since `base`, oldest first; () if unreadable."""
         found: list[str] = []
         place = self.folder / ".git"
         with suppress(OSError, ValueError, zlib.error):
@@ -143,19 +144,19 @@ class Clone:
         return tuple(message for message in reversed(found) if message)
 
     def populate_submodules(self, objects: Objects, commit: str) -> None:
-        """Lay the files of submodules that the user has checked out into their folders. Raises UserError, OSError."""
+        """Copy the submodules that the user has checked out into their folders. Raises UserError, OSError."""
         if self.git.work_tree is None:
             return
         entries = objects.entries(commit)
         for path in submodules(entries):
             folder = self.folder / path
             if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
-                with suppress(UserError, GitError):  # not checked out there either, or not whole
+                with suppress(UserError, GitError):  # not checked out there either, or incomplete
                     _lay(Git.open(self.git.work_tree / path), self.git, entries[path].oid, folder)
 
 
 def _lay(git: Git, above: Git, commit: str, folder: Path) -> None:
-    if git.common_dir == above.common_dir:  # its folder is empty: git found the repository around it
+    if git.common_dir == above.common_dir:  # its folder is empty: git found the outer repository
         return
     inner = Objects(git)
     entries = inner.entries(commit)
@@ -208,7 +209,7 @@ def _read_packed_ref(place: Path, ref: str) -> Iterator[str]:
 
 
 def _commit(place: Path, oid: str) -> tuple[list[str], str]:
-    """Parents and text of a commit that stands as a file of its own, as `git commit` leaves it."""
+    """Parents and message of a commit stored as a loose object, as `git commit` leaves it."""
     packed = _bytes(place / "objects" / oid[:2] / oid[2:], LONGEST_COMMIT)
     content = zlib.decompressobj().decompress(packed, LONGEST_COMMIT)
     algorithm = "sha256" if len(oid) == 64 else "sha1"
@@ -224,7 +225,7 @@ def _text(path: Path) -> str:
 
 
 def _bytes(path: Path, most: int) -> bytes:
-    """At most so many bytes of a plain file, by no link in its place, never waited for. Raises OSError."""
+    """At most so many bytes of a plain file, without following links or blocking. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -245,10 +246,10 @@ def clone(
     paths: Iterable[str] | None = None,
     changes: Sequence[FileChange] = (),
 ) -> Iterator[Path]:
-    """A folder below `scratch` with the files of `commit`, all or only `paths`; gone afterwards.
+    """A temporary folder below `scratch` with the files of `commit`, all or only `paths`.
 
-    HEAD is detached at the commit; `changes` stand in its index and in the files. Submodules are
-    empty folders, contents are those of the blobs. Raises UserError when it cannot be checked out.
+    HEAD is detached at the commit; `changes` are applied to index and files. Submodules are empty folders, and files
+    have the blobs' bytes. Raises UserError if it cannot be checked out.
     """
     folder = Path(tempfile.mkdtemp(prefix="workshop-", dir=scratch)).resolve()
     try:
@@ -259,9 +260,9 @@ def clone(
 
 
 def check_out(git: Git, commit: str, folder: Path) -> Git:
-    """The same at a path of the caller's, and it stays: the repository of the new clone. Half of one is never there.
+    """The same at the caller's path, permanently and atomically; returns the new clone's repository.
 
-    Raises UserError when it cannot be checked out.
+    Raises UserError if it cannot be checked out.
     """
     with clone(git, commit, folder.parent) as made:
         made.rename(folder)
@@ -269,10 +270,10 @@ def check_out(git: Git, commit: str, folder: Path) -> Git:
 
 
 def changed_since(folder: Path, commit: str, git: Git) -> Patch:
-    """What really differs between `folder` and the tree of `commit`, read by content.
+    """The differences between `folder` and the tree of `commit`, by content.
 
-    New files count unless ignored. The clone's own `.git`, which foreign code could have changed,
-    is never asked: `git` is the repository that was cloned. Raises UserError as `patches` does.
+    New files count unless ignored. The clone's own `.git`, which foreign code could have changed, is never read: `git`
+    is the repository that was cloned. Raises UserError as `patches` does.
     """
     with tempfile.TemporaryDirectory(prefix="ralph-witness-") as place:
         witness = _borrow_objects(git, Git(Path(place), Path(place), folder))
@@ -292,7 +293,7 @@ def _check_out(git: Git, commit: str, folder: Path, paths: Iterable[str] | None,
 
 
 def _entries(changes: Sequence[FileChange]) -> dict[str, tuple[str, bytes] | None]:
-    # git would refuse some of these and take others: each is named here with what is wrong with it.
+    # git would refuse only some of these: each is named here with its problem.
     for change in changes:
         if why := unsafe_path(change.path):
             raise UserError(f"{change.path!r} {why}", "leave it out of the change")
@@ -306,7 +307,7 @@ def _borrow_objects(git: Git, fresh: Git) -> Git:
     (fresh.git_dir / "objects/info/alternates").write_bytes(os.fsencode(git.common_dir / "objects") + b"\n")
     if (git.common_dir / "shallow").exists():
         shutil.copyfile(git.common_dir / "shallow", fresh.git_dir / "shallow")
-    fresh.run("config", "credential.helper", "")  # an empty one forgets the helpers of the system's configuration
+    fresh.run("config", "credential.helper", "")  # an empty value drops the system's credential helpers
     return fresh
 
 
@@ -321,7 +322,7 @@ def _materialise(fresh: Git, tree: str, paths: Iterable[str] | None) -> None:
 
 
 def _remove(folder: Path) -> None:
-    # Foreign code may have left folders that nobody may enter.
+    # Foreign code may have left folders without permissions.
     for root, folders, _ in os.walk(folder):
         for name in folders:
             if not os.path.islink(os.path.join(root, name)):

@@ -1,7 +1,7 @@
-"""Lands what was judged on the user's branch: objects, that branch, and a clean work tree that is fast-forwarded.
+"""Lands judged changes on the user's branch: writes objects, moves that branch, and fast-forwards a clean work tree.
 
-Where the user committed meanwhile, what was judged goes on top if it meets none of that; where something uncommitted
-stands in the way, nothing is changed. Who the user is to git is read before any session could have changed it.
+If the user committed meanwhile, the change goes on top unless it conflicts; if something uncommitted is in the way,
+nothing is changed. The user's git identity is read before any session could have changed it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A change as it was judged: `paths` as they became (None: gone) on the commit `base` ("" for none)."""
+    """A judged change: the new state of `paths` (None: deleted) on the commit `base` ("" for none)."""
 
     base: str
     paths: Mapping[str, File | None]
@@ -35,17 +35,17 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """The way into the repository `git` of `user`. What cannot be landed is kept as a patch in the folder `aside`."""
+    """Lands into the repository `git` of `user`. What cannot land is kept as a patch in the folder `aside`."""
 
     git: Git
     user: User
     aside: Path
 
     def land(self, branch: str, judged: Judged, exempt: Collection[str] = ()) -> str:
-        """Bring a change to `branch` ("" for a detached HEAD); gives the commit it became there.
+        """Bring a change to `branch` ("" for a detached HEAD); returns its commit there.
 
-        The work tree goes along where the branch is checked out; the files of `exempt` paths are left to the caller,
-        whatever stands in them. Raises UserError, with everything as it was.
+        The work tree follows if the branch is checked out; the files of `exempt` paths are left to the caller. Raises
+        UserError, and then changes nothing.
         """
         tip = branch or "HEAD"
         head, checked_out = self._stands(branch)
@@ -58,20 +58,21 @@ class Landing:
         return judged.commit
 
     def _stands(self, branch: str) -> tuple[str, bool]:
-        """The commit of the branch, and whether it is the one that is checked out."""
+        """The commit of the branch, and whether the branch is checked out."""
         said = self.git.text("for-each-ref", "--format=%(HEAD)%(objectname)", branch) if branch else ""
         if said:
             return said[1:], said[0] == "*"
         return self.git.resolve("HEAD"), self.git.try_text("symbolic-ref", "--quiet", "HEAD") == branch
 
     def keep_patch(self, base: str, commit: str) -> Path:
-        """Write what `commit` changes on `base` ("" for none) to a file; gives where. Raises GitError, OSError."""
+        """Write the patch from `base` ("" for none) to `commit` to a file; returns its path. Raises GitError,
+        OSError."""
         path = self.aside / f"{commit[:12]}.patch"
         files.write(path, Objects(self.git).patch(base, commit))
         return path
 
     def _on_top(self, judged: Judged, head: str) -> Judged:
-        """The change on what the user committed meanwhile."""
+        """The change on top of what the user committed meanwhile."""
         objects = Objects(self.git)
         if judged.base and not objects.behind(judged.base, head):
             raise self._branch_moved_error(judged)
@@ -83,7 +84,7 @@ class Landing:
         return Judged(head, judged.paths, judged.message, made)
 
     def _fast_forward(self, tip: str, judged: Judged, exempt: Collection[str]) -> None:
-        """The branch, the index and the files go to the commit, through the user's own filters."""
+        """Move branch, index and files to the commit, through the user's own filters."""
         git = self.git
         here = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self.user.settings))
         base = judged.base or EMPTY_TREE
@@ -91,7 +92,7 @@ class Landing:
         before = _write_index(here, carried)
         self._begin(judged, tip)
         try:
-            if carried:  # what the index has already as the commit has it, git leaves alone in the work tree
+            if carried:  # git does not touch files in the work tree that the index already has as in the commit
                 _index(here, {path: judged.paths[path] for path in carried})
             _read_tree(here, base, judged.commit)
         except GitError as error:
@@ -108,10 +109,10 @@ class Landing:
         self._note.unlink(missing_ok=True)
 
     def undo_cut_off(self) -> None:
-        """Take back what a landing that was killed had already written: each file that stands as the landing left it,
-        while the last commit has it as before. Whatever a person wrote or committed since stays.
+        """Undo what a killed landing had already written: each file that is still as the landing left it, while the
+        last commit has the old version. Anything a person wrote or committed since stays.
 
-        Raises OSError, and UserError when git cannot do it now: the note of it stays for the next start.
+        Raises OSError, and UserError if git cannot do it now: the note stays for the next start.
         """
         note = files.read_json(self._note, NOTE_CAP)
         if not isinstance(note, dict):
@@ -139,7 +140,7 @@ class Landing:
 
     @property
     def _note(self) -> Path:
-        """Stands while a landing writes into the work tree."""
+        """A note that exists while a landing writes into the work tree."""
         return self.aside.parent / "landing.json"
 
     def _branch_moved_error(self, judged: Judged) -> UserError:
@@ -149,13 +150,13 @@ class Landing:
 
 
 def uncommitted(git: Git) -> frozenset[str]:
-    """Every path that differs from the last commit, also in the index alone, or is not tracked. Raises GitError."""
+    """All paths that differ from the last commit, also only in the index, or are untracked. Raises GitError."""
     entries = iter(git.text("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all").split("\0"))
     return frozenset(entry[3:] for entry in entries if entry)
 
 
 def meeting(paths: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
-    """Those of `paths` that are among `others`, or a folder of one, or in one."""
+    """Those of `paths` that are among `others`, or contain one, or are in one."""
     known = tuple(others)
     return tuple(
         path for path in paths
@@ -166,13 +167,13 @@ def meeting(paths: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
 def _read_tree(git: Git, before: str, after: str) -> None:
     try:
         git.run("read-tree", "-m", "-u", before, after)
-    except GitError:  # a file that was only touched counts as changed until git looked at it again
+    except GitError:  # a file with a new time counts as changed until git refreshes the index
         git.try_text("update-index", "-q", "--refresh")
         git.run("read-tree", "-m", "-u", before, after)
 
 
 def _take_back(git: Git, base: str, commit: str, tip: str) -> None:
-    """Have the files and the index as `tip` has them, where they stand as `commit` has them and `tip` as `base`."""
+    """Restore files and index to `tip` where they are as in `commit`, if `tip` is as `base` there."""
     objects = Objects(git)
     old, new, last = objects.entries(base), objects.entries(commit), objects.entries(tip)
     paths = [path for path in objects.paths_between(base, commit) if last.get(path) == old.get(path)]
@@ -187,7 +188,7 @@ def _take_back(git: Git, base: str, commit: str, tip: str) -> None:
 
 
 def _contents(git: Git, paths: Sequence[str]) -> dict[str, str]:
-    """The object ids of those of the files that stand in the work tree, as the user's filters make them."""
+    """The object ids of existing files in the work tree, through the user's filters."""
     top = _work_tree(git)
     found = [path for path in paths if "\n" not in path and (top / path).is_file() and not (top / path).is_symlink()]
     named = "".join(f"{path}\n" for path in found).encode("utf-8", "surrogateescape")
@@ -196,7 +197,7 @@ def _contents(git: Git, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _work_tree(git: Git) -> Path:
-    assert git.work_tree is not None  # nothing lands in the files of a bare repository
+    assert git.work_tree is not None  # a bare repository has no files
     return git.work_tree
 
 
@@ -218,21 +219,21 @@ def _said(error: GitError) -> str:
 
 
 WANTED = r"^(user\.(name|email)|core\.(autocrlf|eol|excludesfile)|filter\..*)$"
-"""Who commits; how bytes become blobs (line ends, large files); what is left out everywhere."""
+"""The user's settings that are used: identity, how bytes become blobs (line ends, large files), global ignores."""
 SEEN = ("PATH", "HOME", "XDG_CONFIG_HOME")
 NOTE_CAP = 10_000  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whose commits they are, and the settings of theirs that decide what a commit holds."""
+    """The author of commits, with the settings that decide what a commit holds."""
 
     identity: Identity = Identity()
     settings: tuple[str, ...] = ()
 
     @staticmethod
     def of(git: Git) -> User:
-        """The user of a checkout, from git's own configuration; Ralph where it says nothing."""
+        """The user of a checkout, from git's configuration; Ralph by default."""
         found = _read_settings(str(git.work_tree))
         name, email = found.pop("user.name", ""), found.pop("user.email", "")
         found.setdefault("core.excludesfile", _default_excludes())
@@ -248,7 +249,8 @@ def _read_settings(folder: str) -> dict[str, str]:
 
 
 def _git_environment() -> dict[str, str]:
-    """What leads git to its settings. On a runner nobody is at home: what stands there an earlier job may have left."""
+    """The environment that leads git to its settings. On a runner, HOME is not used: an earlier job may have written
+    there."""
     seen = {name: value for name, value in os.environ.items() if name in SEEN or name.startswith("GIT_CONFIG")}
     return seen | ({"GIT_CONFIG_GLOBAL": os.devnull} if acts_on_github(os.environ) else {})
 

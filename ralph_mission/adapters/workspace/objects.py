@@ -1,7 +1,7 @@
-"""The user's repository as the witness of a clone, and the project's own checks on what stands there.
+"""The user's repository as the trusted reader of a clone, and the project's own checks on the clone.
 
-Nothing of the witness reads what a session could write: what a commit holds, contents, and new objects. Of the
-repository it writes objects alone; no ref, index or file.
+`Objects` reads nothing a session could write: trees, contents and new objects come from the user's repository, to which
+it only adds objects; no ref, index or file.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ralph_mission.values import compile_regex
 GITLINK = "160000"
 NOT_IN_A_NAME = compile_regex(r"[\x00-\x1f<>\x7f]")
 SCRATCH = "refs/ralph/scratch"
-"""What `fast-import` calls a commit that no ref will name: it is reset to nothing at once."""
+"""The scratch ref of `fast-import` for a commit; it is removed at once."""
 
 
 @dataclass(frozen=True)
 class Objects:
-    """The objects of `git`; `entries` remembers nothing."""
+    """The objects of `git`; `entries` is not cached."""
 
     git: Git
 
     @cached_property
     def algorithm(self) -> str:
-        """What object ids are made with."""
+        """The hash algorithm of object ids."""
         return self.git.try_text("rev-parse", "--show-object-format") or "sha1"
 
     def entries(self, commit: str) -> dict[str, File]:
@@ -46,7 +46,7 @@ class Objects:
         return {entry.path: File(entry.mode, entry.oid) for entry in listed}
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """Contents by object id; what is not there is left out. Raises GitError."""
+        """Contents by object id; missing ones are left out. Raises GitError."""
         return self.git.blobs(oids)
 
     def store(self, contents: Iterable[bytes]) -> None:
@@ -59,8 +59,8 @@ class Objects:
         self, parent: str, changes: Mapping[str, File | None], message: str, when: datetime, who: Identity,
         contents: Iterable[bytes] = (),
     ) -> str:  # fmt: skip  # as one reads it
-        """A commit on `parent` ("" for none) with those paths as given (None: gone). Blobs are stored already, or
-        among `contents`.
+        """A commit on `parent` ("" for none) with the given paths (None: deleted). Blobs are stored already, or in
+        `contents`.
 
         On disk when it returns. Raises GitError.
         """
@@ -86,12 +86,12 @@ class Objects:
         return [path.decode("utf-8", "surrogateescape") for path in raw.split(b"\0") if path]
 
     def patch(self, old: str, new: str) -> bytes:
-        """What turns one commit into another, for `git apply`. Raises GitError."""
+        """The patch between two commits, for `git apply`. Raises GitError."""
         flags = ("-r", "-p", "--binary", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
         return self.git.run("diff-tree", *flags, old or EMPTY_TREE, new)
 
     def behind(self, commit: str, tip: str) -> bool:
-        """Whether `tip` is `commit` or has it behind it; False when git cannot tell."""
+        """Whether `tip` is `commit` or a descendant; False if git cannot tell."""
         if not re.fullmatch("[0-9a-f]{40}([0-9a-f]{24})?", commit) or not tip:
             return False
         try:
@@ -106,12 +106,12 @@ class Objects:
 
 
 def submodules(entries: Files) -> Iterator[str]:
-    """The paths of a commit that are submodules."""
+    """The submodules of a commit."""
     return (path for path, file in entries.items() if file.mode == GITLINK)
 
 
 def quoted(path: str) -> bytes:
-    """A path on a line of its own, as git reads one back."""
+    """A path quoted for a line of git's input."""
     name = wire.raw(path)
     return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
@@ -125,10 +125,10 @@ def _name(text: str) -> str:
 
 
 LINES = 40
-"""Of a failed check's output, from the end, that are told."""
+"""Characters reported of a failed check's output, from the end."""
 KnownRed = Callable[[str, FinishedProcess], bool]
-"""Whether a check that failed is one that was red before, and is no worse."""
-GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
+"""Whether a failed check failed before, and is not worse now."""
+GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C takes effect within two
 
 
 def verdict(
@@ -139,12 +139,11 @@ def verdict(
     environment: Mapping[str, str] = MappingProxyType({}),
     known: KnownRed = lambda *_: False,
 ) -> CheckResult:
-    """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `sandbox`,
-    with more in their `environment`. One that fails does not count where it is `known` to. One whose runner says that
-    it ran no test is not green.
+    """Run shell commands in `top` until one fails, each for at most `seconds`, in `sandbox`, with `environment` added.
+    A failure that is `known` does not count. A check whose runner says that it ran no tests does not pass.
 
-    Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
-    judge the next. Raises UserError when it cannot be kept as far apart as `sandbox` wants.
+    Each gets a fresh HOME: start-up files that a session, or its code in a check, left there would affect the next one.
+    Raises UserError if `sandbox` cannot isolate it as required.
     """
     standing = list[str]()
     for check in checks:
@@ -186,12 +185,12 @@ SOME = compile_regex(
 )
 COLOUR = compile_regex(r"\x1b\[[\d;]*m")
 LABEL = compile_regex(r"^[\w@./-]+(?: [\w:-]+)?(?:: | +\| )", re.MULTILINE)
-"""What a runner of many packages puts before each line of one: `packages/a test: `, `web  | `."""
+"""Prefixes of lines by runners of several packages: `packages/a test: `, `web  | `."""
 
 
 def ran_no_test(output: str) -> bool:
-    """Whether a test runner says that it ran none, or skipped them all. One that ran some beside it counts more; of
-    what no runner says nothing is known."""
+    """Whether a test runner says that it ran no tests, or skipped all; not if another one ran some. Without a known
+    runner's message nothing is known."""
     plain = COLOUR.sub("", output)
     whole = f"{plain}\n{LABEL.sub('', plain)}"
     return NONE.search(whole) is not None and SOME.search(whole) is None

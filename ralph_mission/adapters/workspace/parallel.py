@@ -1,7 +1,7 @@
-"""Several sessions at once (`ports.SessionPool`): each in a clone of its own, their changes merged in one fixed order.
+"""Several sessions at once (`ports.SessionPool`): each in its own clone, their changes merged in a fixed order.
 
-A clone borrows the objects and is gone afterwards; what was left by a process that died is removed by the next one.
-Whatever plays a session is handed in: this knows git's clones and the order of things, and no store or agent.
+A clone borrows the objects and is temporary; leftovers of a dead process are removed by the next one. The tools that
+run a session are passed in: this module knows clones and their order, but no store or agent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEPT = ".ralph"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One builder's clone: where it is, and the commit it starts from."""
+    """A builder's clone: its folder, and the commit it starts from."""
 
     name: str
     folder: Path
@@ -44,26 +44,26 @@ class Part:
 
     @property
     def git(self) -> Git:
-        """Its own repository: refs, index and configuration are nobody else's."""
+        """Its own repository, with separate refs, index and configuration."""
         return Git(self.folder / ".git", self.folder / ".git", self.folder)
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a builder made and was judged; None for nothing."""
+    """A builder's judged change; None for nothing."""
 
     name: str
     judged: Judged | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What it touches."""
+        """The paths it touches."""
         return tuple(sorted(self.judged.paths)) if self.judged else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Several builders' changes as commits on one another; `left_out` tells of each path that met an earlier one's."""
+    """Builders' changes as a chain of commits; `left_out`: paths that conflicted with an earlier builder."""
 
     judged: Judged
     applied: tuple[str, ...]
@@ -71,12 +71,12 @@ class Merged:
 
 
 class WorkspaceApart(Workspace):
-    """A clone whose work somebody else lands, with that of others: `built` is the last that was judged."""
+    """A clone whose work is merged and landed elsewhere; `built`: the last judged change."""
 
     built: Judged | None = None
 
     def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
-        """Store what was judged as one commit; no branch moves. Gives its id, "" when there is nothing."""
+        """Store the judged change as a commit without moving a branch; returns its id, or "" if there is nothing."""
         judged = self.build(message, lists)
         self.built = judged if judged.paths else None
         return judged.commit
@@ -84,21 +84,21 @@ class WorkspaceApart(Workspace):
 
 @contextmanager
 def make_parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> Iterator[tuple[Part, ...]]:
-    """One clone of `commit` for each name, on a branch `work`; all are gone afterwards. Raises UserError."""
+    """A temporary clone of `commit` for each name, on a branch `work`. Raises UserError."""
     base = git.resolve(commit)
     files.own(scratch).mkdir(parents=True, exist_ok=True)
     with ExitStack() as open_ones:
-        with files.hold_folder(scratch):  # or another process could take the new folder for an abandoned one
+        with files.hold_folder(scratch):  # or another process could treat the new folder as abandoned
             prune(scratch)
             place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
-            place.chmod(0o711)  # a builder that plays as another user has to get to its clone
+            place.chmod(0o711)  # a builder that runs as another user must reach its clone
             open_ones.callback(_remove, place)
             open_ones.enter_context(files.hold_folder(place))
         yield tuple(Part(name, _make_clone(git, base, place, open_ones), base) for name in names)
 
 
 def prune(scratch: Path) -> tuple[Path, ...]:
-    """Remove what processes left that do not run any more; gives what was removed."""
+    """Remove leftovers of dead processes; returns what was removed."""
     left = tuple(place for place in sorted(scratch.glob(f"{PREFIX}*")) if place.is_dir() and not files.is_held(place))
     for place in left:
         _remove(place)
@@ -106,10 +106,10 @@ def prune(scratch: Path) -> tuple[Path, ...]:
 
 
 def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity()) -> Merged:
-    """Apply what builders made to `base` in the order given, a commit for each.
+    """Apply builders' changes to `base` in the given order, a commit for each.
 
-    A builder that touched what an earlier one had touched (or a folder above or below it) is left out as a
-    whole: half of a change was built by nobody. The same input always gives the same trees.
+    A builder that touched a path of an earlier one (or a folder above or below it) is left out entirely, as nobody
+    built half of its change. Deterministic.
     """
     objects, head = Objects(git), base
     taken: dict[str, str] = {}
@@ -138,7 +138,7 @@ def _make_clone(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Pat
 
 
 def _find_conflict(path: str, taken: Mapping[str, str]) -> str:
-    """Which earlier builder had this path, or a file where it needs a folder, or files below it; "" for none."""
+    """The earlier builder with this path, a file where it needs a folder, or files below it; or ""."""
     for other, name in taken.items():
         if other == path or other.startswith(f"{path}/") or path.startswith(f"{other}/"):
             return name
@@ -151,14 +151,14 @@ def _remove(place: Path) -> None:
 
 
 MOST = 4
-"""Sessions at the same time: a person's machine and a provider's limits bear so many."""
+"""Concurrent sessions: as many as an ordinary machine and a provider's limits can take."""
 HERE = "it is not committed in the checkout"
 MEANWHILE = "it was committed in the checkout meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionTools:
-    """What a session apart plays with, and the files below the `.ralph` of its clone."""
+    """The tools of a parallel session, and the files below the `.ralph` of its clone."""
 
     ports: RunPorts
     artifacts: ArtifactStore
@@ -166,12 +166,12 @@ class SessionTools:
 
 
 Equip = Callable[[Part, ParallelSession, Callable[[], bool]], SessionTools]
-"""The tools for a clone and its job. The last tells whether the session has to end now."""
+"""Makes the tools for a clone and its job; the last argument says whether the session has to end now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClonePool:
-    """Clones of `git`'s last commit in `scratch`; `user` signs what was built."""
+    """Clones of `git`'s last commit in `scratch`; `user`: the author of the result."""
 
     git: Git
     scratch: Path
@@ -182,8 +182,7 @@ class ClonePool:
     def together(
         self, jobs: Sequence[ParallelSession], may_start: Callable[[SessionUsage], bool]
     ) -> tuple[ParallelResult, ...]:
-        """Play `jobs`, and take over what each changed and committed or not, in their order: one `ParallelResult` for
-        each."""
+        """Run `jobs`, and take over each one's changes, committed or not, in order: one `ParallelResult` for each."""
         base = self.git.resolve("HEAD")
         if not base:
             raise UserError("this repository has no commit to start from", "commit something first", usage=True)
@@ -201,7 +200,7 @@ class ClonePool:
             try:
                 return list(pool.map(lambda pair: self._one(pair[0], pair[1], gate), pairs))
             except BaseException:
-                gate.ended.set()  # agents end their processes when they are asked, which the pool waits for
+                gate.ended.set()  # agents end their processes on request, which the pool waits for
                 raise
 
     def _one(self, part: Part, job: ParallelSession, gate: _Gate) -> tuple[ParallelResult, Built]:
@@ -226,7 +225,7 @@ class ClonePool:
     # --- taking over -----------------------------------------------------------------
 
     def _merge_results(self, base: str, made: Sequence[tuple[ParallelResult, Built]]) -> tuple[ParallelResult, ...]:
-        """The checkout with everything that met nothing; whoever met something is told what."""
+        """Merge everything without conflicts into the checkout; jobs with conflicts get to know them."""
         objects, head = Objects(self.git), self.git.resolve("HEAD")
         grown = objects.behind(base, head)
         others = {
@@ -251,7 +250,7 @@ class ClonePool:
 
 @dataclass(slots=True)
 class _Gate:
-    """Asked before each start, with what those that have ended took."""
+    """Called before each start, with the cost of finished sessions."""
 
     may_start: Callable[[SessionUsage], bool]
     ended: threading.Event = field(default_factory=threading.Event)

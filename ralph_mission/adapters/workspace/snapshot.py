@@ -1,8 +1,8 @@
-"""The files of a clone as they stand, by content: raw bytes, never through a link, a filter or an attribute.
+"""The files of a clone by content: raw bytes, never through a link, a filter or an attribute.
 
-Python alone walks the tree. Git would enter nested repositories, wait at a pipe that is called `.gitignore`, and heed
-attributes and settings that a session left; here it is asked about names only, in a folder that is ours. Writing and
-removing follow no link that a session may have left, either.
+Only Python walks the tree. Git would enter nested repositories, block on a pipe named `.gitignore`, and apply
+attributes and settings that a session left; it only decides about ignored names, in a folder of ours. Writing and
+removing do not follow a session's links, either.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from ralph_mission.values import dataclass
 
 LINK, REGULAR, EXECUTABLE, SPECIAL = "120000", "100644", "100755", "special"
 UNREADABLE, TOO_LARGE = "unreadable", "too large"
-"""In the place of an object id: nobody could read it, or it is larger than `LARGEST`."""
+"""Instead of an object id: unreadable, or larger than `LARGEST`."""
 NAMED = {LINK: "made a link", SPECIAL: "made a special file"}
-LARGEST = 100 * 1024 * 1024  # bytes of a file that is taken over
+LARGEST = 100 * 1024 * 1024  # bytes of the largest accepted file
 IGNORE_FILE = ".gitignore"
 OURS = ".ralph"
-"""The engine's folder at the top: only what is known in it is looked at."""
+"""The engine's folder at the top: only known files in it are read."""
 REPOSITORY = ".git"
 NONE_IGNORED = 1
-"""What `check-ignore` exits with when no path is ignored."""
+"""The exit code of `check-ignore` if no path is ignored."""
 FRESH, FRESH_COARSE = 100_000_000, 2_000_000_000
-"""Nanoseconds in which a second write may carry the same time: a kernel's tick is 10 ms at most, FAT's 2 s."""
+"""Nanoseconds within which two writes may have the same time: a kernel's tick is at most 10 ms, FAT's 2 s."""
 
 Signature = tuple[int, int, int, int, int]
 
 
 class File(NamedTuple):
-    """One path: git's mode (or SPECIAL: a pipe, a socket, a device) and the object id of its bytes."""
+    """A path: git's mode (or SPECIAL: a pipe, a socket, a device) and the object id of its bytes."""
 
     mode: str
     oid: str
 
     @property
     def storable(self) -> bool:
-        """Whether git could hold it."""
+        """Whether git can store it."""
         return self.mode != SPECIAL and self.oid not in (UNREADABLE, TOO_LARGE)
 
 
@@ -58,16 +58,16 @@ Files = Mapping[str, File]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A tree at one moment. `repositories` are folders below the top that hold a `.git`; their files are among all."""
+    """A tree at a moment. `repositories`: nested folders with a `.git`; their files are included."""
 
     files: Files
     repositories: tuple[str, ...] = ()
 
 
 class IgnoreRules:
-    """What git ignores by given `.gitignore` files (path -> content), the user's settings and `info/exclude`.
+    """Git's ignore rules: given `.gitignore` files (path -> content), the user's settings and `info/exclude`.
 
-    The question is put to git in a folder that holds these files and nothing else.
+    Git evaluates them in a folder that contains only these files.
     """
 
     def __init__(self, git: Git, rules: Mapping[str, bytes]) -> None:
@@ -76,7 +76,7 @@ class IgnoreRules:
         self._known: dict[str, bool] = {}
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Those of `paths` that are ignored; a folder ends with a slash. Raises GitError."""
+        """Those of `paths` that are ignored; folders end with a slash. Raises GitError."""
         asked = list(dict.fromkeys(paths))
         if new := [path for path in asked if path not in self._known]:
             found = self._ask(new)
@@ -90,7 +90,7 @@ class IgnoreRules:
                 os.makedirs(os.path.dirname(where), exist_ok=True)
                 Path(os.fsdecode(where)).write_bytes(content)
             for path in paths:
-                if path.endswith("/"):  # a rule may be for folders alone
+                if path.endswith("/"):  # a rule may apply to folders only
                     os.makedirs(os.path.join(os.fsencode(place), wire.raw(path)), exist_ok=True)
             alone = Git(self._git.git_dir, self._git.common_dir, Path(place), self._git.extra)
             names = b"".join(b"./" + wire.raw(path.rstrip("/")) + b"\0" for path in paths)
@@ -106,17 +106,17 @@ class IgnoreRules:
 
 
 class _Folder(NamedTuple):
-    """What a folder holds: path, whether it is a folder, name. `stamp` changes with each name in it."""
+    """The entries of a folder: path, whether it is a folder, name. `stamp` changes whenever an entry does."""
 
     stamp: tuple[int, int, int]
     names: tuple[tuple[str, bool, str], ...]
 
 
 class Reader:
-    """Reads the tree at `top` again and again; only what was written in between is hashed, or listed anew.
+    """Reads the tree at `top` repeatedly; only files written in between are hashed, or folders listed, again.
 
-    A hash is remembered as long as inode, size, times of change and mode stay: a session can set a file's modification
-    time, but not the time of its last change.
+    A hash is reused while inode, size, mtime, ctime and mode stay the same: a session can set a file's mtime, but not
+    its ctime.
     """
 
     def __init__(self, top: Path, algorithm: str) -> None:
@@ -127,9 +127,9 @@ class Reader:
     def read(
         self, known: Files, ignored: Callable[[Iterable[str]], frozenset[str]], opaque: frozenset[str] = frozenset()
     ) -> Reading:
-        """What stands there of `known`, and all else that is not `ignored`. Raises OSError.
+        """Read `known` paths, and all others that are not `ignored`. Raises OSError.
 
-        A folder that nobody knows and that ignores itself, as tools' caches do, is not entered, nor are `opaque` ones.
+        Unknown folders that ignore themselves, as tools' caches do, are not entered, nor are `opaque` ones.
         """
         look = _Walk(known, _folders(known), opaque, time.time_ns())
         new = self._list("", look)
@@ -146,7 +146,7 @@ class Reader:
         return Reading(look.files, tuple(sorted(look.repositories)))
 
     def content(self, path: str) -> tuple[File, bytes] | None:
-        """A file as it is at this moment with its bytes; None when there is nothing that git could hold."""
+        """A file with its bytes right now; None if there is nothing git can store."""
         where = f"{self._top}/{path}"
         try:
             descriptor = _without_links(where, os.O_RDONLY)
@@ -177,7 +177,7 @@ class Reader:
         return digest.hexdigest()
 
     def _list(self, start: str, look: _Walk) -> list[str]:
-        """Add what is known below a folder to `look`; gives what nobody knows, folders with a slash."""
+        """Add known paths below a folder to `look`; returns unknown ones, folders with a slash."""
         new: list[str] = []
         known, folders, files, top = look.known, look.folders, look.files, self._top
         waiting = [start]
@@ -245,7 +245,7 @@ class Reader:
 
 @dataclass(slots=True)
 class _Walk:
-    """One reading: what is known, the folders above it, and what was found so far."""
+    """A reading in progress: known paths, their folders, and the result so far."""
 
     known: Files
     folders: frozenset[str]
@@ -256,13 +256,13 @@ class _Walk:
 
 
 def differing(before: Files, now: Files) -> list[str]:
-    """Which paths are not the same on both sides."""
+    """The paths that differ between both sides."""
     changed = [path for path, value in now.items() if before.get(path) != value]
     return sorted(changed + [path for path in before if path not in now])
 
 
 def how(before: File | None, now: File | None) -> str:
-    """What came of a path, in words."""
+    """How a path changed, in words."""
     if now is None:
         return "deleted"
     if (before is None or before.mode != now.mode) and now.mode in NAMED:
@@ -275,12 +275,12 @@ def how(before: File | None, now: File | None) -> str:
 def _status(where: str) -> os.stat_result | None:
     try:
         return os.lstat(where)
-    except OSError:  # gone meanwhile, or a folder above became something else
+    except OSError:  # gone meanwhile, or a parent folder was replaced
         return None
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """What a folder holds; one that a session locked is opened, one that is gone meanwhile holds nothing."""
+    """The entries of a folder; permissions a session removed are restored, and a vanished folder is empty."""
     try:
         with os.scandir(folder) as entries:
             yield from entries
@@ -302,7 +302,7 @@ def _folders(files: Iterable[str]) -> frozenset[str]:
 
 
 def _whole(descriptor: int, size: int) -> bytes:
-    """All bytes of an open file, which may grow meanwhile."""
+    """All bytes of an open file, which may be growing."""
     parts = [os.read(descriptor, size + 1)]
     while parts[-1] and sum(map(len, parts)) <= LARGEST:
         parts.append(os.read(descriptor, 1 << 20))
@@ -316,7 +316,7 @@ def _mode(status: os.stat_result) -> str:
 
 
 def _is_settled(changed: int, now: int) -> bool:
-    """Whether a change after `now` is sure to carry another time than `changed`; both in nanoseconds."""
+    """Whether a change after `now` certainly gets another time than `changed`; both in nanoseconds."""
     return changed + (FRESH if changed % 1_000_000_000 else FRESH_COARSE) < now
 
 
@@ -325,11 +325,11 @@ def _without_links(name: str, flags: int) -> int:
 
 
 LEADING_OUT = frozenset(("", ".", "..", ".git"))
-"""Parts of a path that lead out of a folder, nowhere, or into its repository."""
+"""Path components that lead out of a folder, nowhere, or into its repository."""
 
 
 def write_file(top: str, path: str, mode: str, content: bytes) -> None:
-    """Make `path` below `top` a file (or link) of git's `mode`; whatever stands in its way goes. Raises OSError."""
+    """Make `path` below `top` a file (or link) of git's `mode`, removing whatever is in the way. Raises OSError."""
     where = os.path.join(os.fsencode(top), git.raw(path))
     _clear_way(os.fsencode(top), git.raw(path))
     os.makedirs(os.path.dirname(where), exist_ok=True)
@@ -341,14 +341,14 @@ def write_file(top: str, path: str, mode: str, content: bytes) -> None:
     if mode == LINK:
         os.symlink(content, spare)
     else:
-        permissions = 0o777 if mode == EXECUTABLE else 0o666  # the user's umask has its say
+        permissions = 0o777 if mode == EXECUTABLE else 0o666  # subject to the user's umask
         with open(os.open(spare, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, permissions), "wb") as out:
             out.write(content)
     os.replace(spare, where)
 
 
 def remove_path(top: str, path: str) -> None:
-    """Make `path` below `top` absent, and the folders that are empty then; what lies beyond a link stays."""
+    """Remove `path` below `top`, and folders that become empty, without following links."""
     folder, name = os.path.split(git.raw(path))
     if LEADING_OUT.intersection(path.split("/")) or not _reachable(os.fsencode(top), folder):
         return
@@ -360,7 +360,7 @@ def remove_path(top: str, path: str) -> None:
 
 
 def remove_any(where: bytes) -> None:
-    """Have nothing at `where`: a file, a link, a pipe, a folder with all in it. Raises OSError."""
+    """Remove whatever is at `where`: a file, a link, a pipe, a folder with its contents. Raises OSError."""
     with suppress(FileNotFoundError, NotADirectoryError):
         if stat.S_ISDIR(os.lstat(where).st_mode):
             remove_folder(where)
@@ -369,7 +369,7 @@ def remove_any(where: bytes) -> None:
 
 
 def remove_folder(folder: bytes) -> None:
-    """A folder and all in it, though a session may have locked some of it. Follows no link. Raises OSError."""
+    """Remove a folder with its contents, even without permissions. Follows no links. Raises OSError."""
     with suppress(OSError):
         os.chmod(folder, 0o700)
     for root, folders, _ in os.walk(folder):
@@ -388,7 +388,7 @@ def _clear_way(top: bytes, path: bytes) -> None:
 
 
 def _reachable(top: bytes, folder: bytes) -> bool:
-    """Whether `folder` is one all the way down: what lies beyond a link is not the clone's."""
+    """Whether `folder` is reached without links: anything beyond a link is not the clone's."""
     parts = [part for part in folder.split(b"/") if part]
     ways = (os.path.join(top, *parts[:depth]) for depth in range(1, len(parts) + 1))
     return all(os.path.isdir(way) and not os.path.islink(way) for way in ways)

@@ -1,7 +1,7 @@
-"""A clone as the place of a loop's sessions (`loop.ports.Workplace`): marked, judged by content, put right, landed.
+"""A clone as the workplace of a loop's sessions (`loop.ports.Workplace`): mark, judge by content, restore, land.
 
-What the clone should hold is known from the user's repository and from what was judged, never from the clone's own
-`.git`. A program that outlives its session can write in the clone alone: what lands was stored when it was judged.
+The expected content comes from the user's repository and from what was judged, never from the clone's own `.git`. A
+process that outlives its session can only write in the clone: what lands was stored when it was judged.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ from ralph_mission.safety.paths import configures_agents, unsafe_path
 from ralph_mission.safety.secrets import secret_values
 
 WINDOW, OVERLAP = 1_000_000, 4_000
-"""Characters of a changed file that are looked through for credentials at once, and what two such pieces share."""
+"""Characters of a changed file that are searched for credentials at once, and the overlap of two such pieces."""
 LOOSE = ("assigned-secret", "authorization", "jwt", "signed-address")
-"""Kinds that code and tests hold made-up ones of: a report leaves them out, a commit may have them."""
+"""Kinds of which code and tests contain made-up examples: redacted in reports, allowed in commits."""
 IN_MEMORY = 64 * 1024 * 1024
-"""Bytes of judged contents that wait for their commit; more are stored at once."""
+"""Bytes of judged contents kept until the commit; more are stored at once."""
 MOVED = 0.5
-"""Of a deleted file's lines, the part that a new one has to hold to be what became of it."""
+"""The share of a deleted file's lines that a new file must contain to count as a rename."""
 EMPTY = "empty"
 """The name of a mark before the first commit."""
 CHECKED = "a check changed it"
 SHARED = ("agent", "loop", "plan.md")
-"""Of the engine's folder beside the user's files: what sessions reach by `.ralph/` in their clone too."""
+"""The parts of the engine's folder that sessions also reach by `.ralph/` in their clone."""
 HINT = "git fsck tells what is missing, a remote or another clone may have it; fix that, then resume with --continue"
 
 
 @contextmanager
 def _as_user_errors() -> Iterator[None]:
-    """What git cannot do here is for a person to fix."""
+    """Turn git failures into UserErrors."""
     try:
         yield
     except GitError as error:
@@ -71,12 +71,12 @@ def _as_user_errors() -> Iterator[None]:
 
 
 class Workspace:
-    """The clone at `folder` of the checkout `git`; what is judged lands on the branch that is checked out there.
+    """The clone at `folder` of the checkout `git`; judged changes land on the branch checked out there.
 
-    `checks` are shell commands, each of at most `seconds`; `more` is asked for checks that are due at the moment, and
-    `sandbox` keeps all of them apart. `lists` names files that the engine carries into the clone and back.
-    `no_agent_settings`: what configures agents and came with a session goes with it. `shared` is the engine's folder of
-    the user's checkout. `known`: which checks may fail, as they did before.
+    `checks`: shell commands, each for at most `seconds`, run in `sandbox`; `more` returns further checks that are due
+    now. `lists`: files that the engine copies into the clone and back. `no_agent_settings`: remove agent configuration
+    that a session added. `shared`: the engine's folder in the user's checkout. `known`: checks that may fail, as
+    before.
     """
 
     def __init__(
@@ -94,36 +94,36 @@ class Workspace:
         self._checks, self._more, self._seconds, self._sandbox = checks, more, seconds, sandbox
         self._lists, self._no_agent_settings, self._shared = lists, no_agent_settings, shared
         self._environment, self._known = environment, known  # of checks; which of them may fail
-        self._branch: str | None = None  # what was checked out when the loop began
+        self._branch: str | None = None  # the checked-out branch when the loop began
         self._at = Position("", "", {})
         self._marked = ""
         self._submodules: frozenset[str] = frozenset()
-        self._base: Files = {}  # the last commit here
-        self._before: Files = {}  # what the session found: that, and the lists
-        self._now: Files = {}  # what the clone should hold: that, and what was judged since
+        self._base: Files = {}  # the last commit
+        self._before: Files = {}  # at the session's start: that, plus the lists
+        self._now: Files = {}  # expected content: that, plus what was judged since
         self._rules = self._rules_now = IgnoreRules(self._git, {})  # of the mark, and of what was judged since
-        self._hidden: frozenset[str] = frozenset()  # created in this session and ignored by its rules
-        self._held: dict[str, bytes] = {}  # contents of lists, which no commit may have
-        self._fits = ""  # the commit that the files are those of since they were last judged
-        self._judged_contents: dict[str, bytes] = {}  # of what was judged, as far as it is not stored yet
+        self._hidden: frozenset[str] = frozenset()  # created in this session and ignored by its own rules
+        self._held: dict[str, bytes] = {}  # contents of lists, which must not be committed
+        self._fits = ""  # the commit the files matched when last judged
+        self._judged_contents: dict[str, bytes] = {}  # judged contents that are not stored yet
 
     # --- beginning --------------------------------------------------------------------
 
     @_as_user_errors()
     def prepare(self) -> None:
-        """Have a clone at all. Nobody else may work in it. Raises UserError."""
+        """Create the clone if needed. Nobody else may work in it. Raises UserError."""
         self._stand()
         self.clone.make(self._at.head)
 
     def undo_cut_off(self) -> None:
-        """Take back what a landing that was killed left in the user's files. Nobody else may work in it."""
+        """Undo what a killed landing left in the user's files. Nobody else may work in it."""
         self._landing.undo_cut_off()
 
     @_as_user_errors()
     def begin_session(self) -> str:
-        """Make the clone ready for a session: the files of the last commit and the lists, with a repository of its own.
+        """Prepare the clone for a session: the files of the last commit and the lists, with a fresh repository.
 
-        Whatever else stands there goes, but for what is ignored: build results stay for the next session.
+        Everything else is removed, except ignored files: build results stay for the next session.
         """
         self._stand()
         fits = self._fits == self._at.head != ""
@@ -146,7 +146,7 @@ class Workspace:
         return self._marked
 
     def _stand(self) -> None:
-        """Know the branch and its files. Raises UserError when the branch is gone."""
+        """Read the branch and its files. Raises UserError if the branch is gone."""
         at = position(self._git, self._branch)
         if self._at.head and not at.head:
             raise UserError(f"the branch {at.branch or 'HEAD'} is gone", "make it again, then resume with --continue")
@@ -155,7 +155,7 @@ class Workspace:
         self._at, self._branch = at, at.branch
 
     def _entries(self, commit: str) -> tuple[dict[str, File], frozenset[str]]:
-        """The files of a commit, and its submodules: what is in those is nobody's here."""
+        """The files of a commit, and its submodules, whose contents do not count."""
         every = self._objects.entries(commit)
         return {path: file for path, file in every.items() if file.mode != GITLINK}, frozenset(submodules(every))
 
@@ -166,7 +166,7 @@ class Workspace:
         self._rules_now = self._rules
 
     def _share(self) -> None:
-        """What sessions share by `.ralph/`, where the repository itself has nothing of that name."""
+        """Link what sessions share by `.ralph/`, unless the repository has something of that name."""
         place = self.clone.folder / OURS
         if self._shared is None:
             return
@@ -182,7 +182,7 @@ class Workspace:
                 link.symlink_to(target)
 
     def _remove_agent_settings(self) -> None:
-        """Remove what configures agents and is not the repository's: what git ignores stays otherwise."""
+        """Remove agent configuration that is not the repository's; other ignored files stay."""
         top = self.clone.folder
         for name in sorted(os.listdir(top)):
             if configures_agents(name):
@@ -194,7 +194,7 @@ class Workspace:
 
     @_as_user_errors()
     def changed(self, mark: str) -> SessionWork:
-        """What differs from the mark. It is stored as it is read: nobody changes that afterwards."""
+        """The differences from the mark, stored as they are read, so that later writes do not matter."""
         assert mark == self._marked, "the session of another mark"
         seen = self._read(self._before, self._rules)
         told = self._without_repositories(seen)
@@ -217,7 +217,7 @@ class Workspace:
             raise UserError(f"what a session left cannot be read: {what}", "go on with --continue") from None
 
     def _without_repositories(self, seen: Reading) -> tuple[PathChange, ...]:
-        """Repositories that a session made inside of its clone: their files count as any others do."""
+        """Ignore repositories that a session created in its clone: their files count like any others."""
         for folder in seen.repositories:
             remove_any(os.fsencode(self.clone.folder / folder / REPOSITORY))
         return tuple(
@@ -225,15 +225,15 @@ class Workspace:
         )
 
     def _undo_unsafe(self, files: dict[str, File], hidden: frozenset[str]) -> tuple[PathChange, ...]:
-        """Put back what no change may touch because of its name, and what git cannot hold; `files` says so then."""
+        """Undo changes of paths that must not be touched, and files git cannot store; updates `files`."""
         changed = differing(self._before, files)
         why = {path: unsafe_path(path) or ("" if path in hidden else _why_unstorable(files.get(path)))
                for path in changed}  # fmt: skip  # one value
         return self._put_back(files, {path: reason for path, reason in why.items() if reason})
 
     def _undo_secrets(self, files: dict[str, File]) -> tuple[PathChange, ...]:
-        """Put back what would bring a credential into a commit; `files` says so then. What the last commit holds
-        anywhere stays, wherever it stands now."""
+        """Undo changes that would commit a credential; updates `files`. Files that the last commit contains anywhere
+        stay, wherever they are now."""
         found = dict[str, str]()
         for path in differing(self._before, files):
             content = self._content(files.get(path))
@@ -249,7 +249,7 @@ class Workspace:
         return self._put_back(files, found)
 
     def _stands_anywhere(self, line: bytes) -> bool:
-        """Whether a file of the last commit holds these bytes."""
+        """Whether a file of the last commit has these bytes."""
         try:
             return bool(self._at.head) and bool(
                 self._git.run("grep", "-a", "-l", "-F", "-f", "-", self._at.head, stdin=line + b"\n")
@@ -258,8 +258,8 @@ class Workspace:
             return False
 
     def _put_back(self, files: dict[str, File], why: Mapping[str, str]) -> tuple[PathChange, ...]:
-        """Undo what became of these paths, each for a reason; `files` says so then. Of a file that was moved the old
-        one comes back, too."""
+        """Undo changes of these paths, each for a reason; updates `files`. If a file was moved, the old one is restored
+        too."""
         moved = {old: f"it became {path}, which was undone" for old, path in self._find_moved(files, why).items()}
         wanted = {path: self._before.get(path) for path in (*why, *moved)}
         undone = tuple(
@@ -274,7 +274,7 @@ class Workspace:
         return undone
 
     def _find_moved(self, files: Files, paths: Iterable[str]) -> dict[str, str]:
-        """The deleted files of which a new one at these paths is made: most of their lines are in it. Old -> new."""
+        """Deleted files most of whose lines are in a new file at these paths. Old -> new."""
         made = {path: files[path] for path in paths if path in files and path not in self._before}
         gone = {path: file for path, file in self._before.items() if made and path not in files and file.storable}
         contents = self._objects.contents(file.oid for file in gone.values()) if gone else {}
@@ -294,7 +294,7 @@ class Workspace:
         return self._objects.contents([file.oid]).get(file.oid, b"") if held is None else held
 
     def _ignored_since(self, files: Files) -> frozenset[str]:
-        """What the session created and has ignored by rules of its own: seen, and not landed."""
+        """Files the session created and ignored by its own rules: seen, but not landed."""
         self._rules_now = self._rules
         if self._rule_files(files) == self._rule_files(self._before):
             return frozenset()
@@ -303,7 +303,7 @@ class Workspace:
         return self._rules_now.ignored(path for path in files if path not in self._before)
 
     def _store_objects(self, files: dict[str, File], hidden: frozenset[str]) -> dict[str, File]:
-        """The files with their contents in the object store; one that changes meanwhile is what was stored."""
+        """The files with their contents stored; if one changes meanwhile, the stored version counts."""
         contents: dict[str, bytes] = {}
         size = 0
         for path in differing(self._before, files):
@@ -326,21 +326,21 @@ class Workspace:
 
     @_as_user_errors()
     def undo(self, mark: str, paths: Sequence[str]) -> None:
-        """Put `paths` back as they were at the mark."""
+        """Restore `paths` to the mark."""
         assert mark == self._marked, "the session of another mark"
         now = dict(self._now)
         self._put_back(now, dict.fromkeys(paths, ""))
         self._now = now
 
     def _put_right(self, seen: Reading) -> list[str]:
-        """Have the clone hold `_now`; gives what did not fit."""
+        """Make the clone match `_now`; returns what did not match."""
         self._without_repositories(seen)
         wrong = differing(self._now, seen.files)
         self._restore({path: self._now.get(path) for path in wrong})
         return wrong
 
     def _restore(self, wanted: Mapping[str, File | None]) -> None:
-        """Absent ones first: a link that stands where a folder was must go before the folder comes back."""
+        """Removals first: a link in place of a folder must go before the folder is restored."""
         top = str(self.clone.folder)
         needed = [file.oid for file in wanted.values() if file and file.storable]
         known = self._held | self._judged_contents
@@ -358,7 +358,7 @@ class Workspace:
         return {path: one[0] for path, one in found if one}
 
     def _hold_lists(self) -> None:
-        """Keep at hand what the engine's lists hold: it writes them between sessions."""
+        """Remember the content of the engine's lists, which it writes between sessions."""
         found = (self._reader.content(path) for path in self._lists())
         self._held = {file.oid: content for one in found if one for file, content in (one,)}
 
@@ -374,8 +374,7 @@ class Workspace:
 
     @_as_user_errors()
     def verify(self) -> CheckResult:
-        """Run the project's own checks on what was judged; what they change is put back. The checks judge what would
-        land, and what they change or leave behind is undone."""
+        """Run the project's own checks on what would land; whatever they change is undone."""
         checks = (*self._checks, *self._more())
         if not checks:
             return CheckResult()
@@ -394,7 +393,7 @@ class Workspace:
         return replace(found, undone=tuple(undone))
 
     def _take_lists(self) -> None:
-        """The lists as the engine left them after a session was judged."""
+        """Take over the lists as the engine wrote them after judging."""
         self._hold_lists()
         lists = self._lists()
         self._now = {path: file for path, file in self._now.items() if path not in lists} | self._list_files()
@@ -403,7 +402,7 @@ class Workspace:
 
     @_as_user_errors()
     def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
-        """Bring what was judged to the branch as one commit; gives its id, "" when there is nothing."""
+        """Land the judged change as one commit; returns its id, or "" if there is nothing."""
         judged = self._judge_files(message, lists)
         announce(judged.commit or self._at.head)
         left = {path for path in differing(self._before, self._now) if path not in judged.paths}
@@ -418,12 +417,12 @@ class Workspace:
             self.clone.landed(landed, judged.paths)
             self._fits = landed if whole else ""
         else:
-            self._base = {}  # somebody committed meanwhile: the next mark reads it all
+            self._base = {}  # somebody committed meanwhile: the next mark reads everything
         return landed
 
     @_as_user_errors()
     def build(self, message: str, lists: bool) -> Judged:
-        """What was judged as a commit that no ref names yet."""
+        """The judged change as a commit without a ref."""
         return self._judge_files(message, lists)
 
     def _judge_files(self, message: str, lists: bool) -> Judged:
@@ -446,17 +445,16 @@ class Workspace:
         return self._committable(path, lists)
 
     def _committable(self, path: str, lists: Sequence[str]) -> bool:
-        """Whether a new path may be part of a commit: not ours, not carried while git ignores it, not ignored."""
+        """Whether a new path may be committed: not ours, not a list that git ignores, not ignored."""
         carried = path in lists and bool(self._rules_now.ignored([path]))
         return not path.startswith(f"{OURS}/") and not carried and path not in self._hidden
 
     @_as_user_errors()
     def since(self, mark: str) -> NetChange:
-        """What a commit of what was judged would hold that an earlier mark did not: net, so that a change that was
-        taken back is none."""
+        """The net change between an earlier mark and the judged state; reverted changes do not count."""
         try:
             old = self._before if mark == self._marked else self._entries("" if mark == EMPTY else mark)[0]
-        except GitError:  # history was rewritten since, and what it was is gone
+        except GitError:  # history was rewritten since
             old = self._before
         lists, named = self._lists(), {word.removeprefix("./") for word in self._words_of_checks()}
         paths = [path for path in differing(old, self._now) if path in old or self._committable(path, lists)]
@@ -464,7 +462,7 @@ class Workspace:
         return NetChange(tuple(paths), tuple(tests))
 
     def _tests_differ(self, path: str, old: Files, named: bool) -> bool:
-        """Whether what stands at a path holds tests, other ones than before; a file that a check names is one."""
+        """Whether the tests at a path changed; a file that a check names counts as a test."""
         now, before = (find_tests(path, self._content(files.get(path))) for files in (self._now, old))
         return named or (now != b"" and now != before)
 
@@ -474,18 +472,18 @@ class Workspace:
                 yield from shlex.split(check)
 
     def landed(self, commit: str) -> bool:
-        """Whether the branch has this commit behind it; False when nobody can tell."""
+        """Whether the branch contains this commit; False if unknown."""
         return self._objects.behind(commit, self._git.resolve("HEAD"))
 
     @_as_user_errors()
     def set_aside(self, mark: str) -> tuple[PathChange, ...]:
-        """Put what a session that died left where a person finds it; the files are as the branch has them. As a
-        patch below the engine's folder. What had landed already is not among it."""
+        """Save a dead session's work as a patch below the engine's folder, without what had landed, and reset the files
+        to the branch."""
         if not self.clone.folder.is_dir():
             return ()
         head = "" if mark == EMPTY else self._git.resolve(mark)
         if mark != EMPTY and not head:
-            return ()  # of a version that marked otherwise
+            return ()  # from a version with another kind of mark
         self._stand()
         old, _ = self._entries(head)
         self._before = {**old, **self._list_files()}
@@ -510,12 +508,12 @@ class Workspace:
         return tuple(PathChange(path, how(self._before.get(path), file), reason) for path, file in left.items())
 
     def tree(self) -> CheckoutState:
-        """Where the branch stands, for a prompt. `readable` is False when git gives no answer."""
+        """The state of the branch, for a prompt. `readable` is False if git does not answer."""
         try:
             if self._branch is None:
                 self._branch = position(self._git).branch
             last = self._git.try_text("log", "--no-show-signature", "-5", "--format=%H %s", self._branch or "HEAD")
-            if not last:  # before the first commit, or git is in trouble
+            if not last:  # before the first commit, or git fails
                 self._git.text("rev-parse", "--git-dir")
         except GitError:
             return CheckoutState(readable=False)
@@ -545,7 +543,7 @@ def _secrets(path: str, content: bytes) -> set[tuple[str, str]]:
 
 
 def _files_below(top: str, path: str) -> list[str]:
-    """The files at `path` or in it; a link is one, and so is a folder with nothing in it."""
+    """The files at `path` or in it; links and empty folders count."""
     where = f"{top}/{path}"
     inner = sorted(os.listdir(where)) if os.path.isdir(where) and not os.path.islink(where) else []
     return [one for name in inner for one in _files_below(top, f"{path}/{name}")] if inner else [path]
