@@ -34,10 +34,13 @@ HTTP and without a line in the journal:
     fake.person(login, permission="write")     none read triage write maintain admin; the same login is the same
                                                person; the permission is set when given, or when the person is new
     fake.bot(login)                            a Person of type Bot; write the `[bot]` yourself
-    fake.token(login="github-actions[bot]", kind=None, permissions=None, scopes=("repo", "workflow")) -> str
+    fake.token(login="github-actions[bot]", kind=None, permissions=None, scopes=("repo", "workflow"),
+               repository="") -> str
         kind: "installation" (a [bot] login's default) or "pat" (everybody else's). An installation has `permissions`
         ({"contents": "write", ...}; default: contents, issues, pull_requests write; actions, checks, statuses,
         deployments read; "metadata" is always readable), whatever the visibility; a PAT has the rights of its person.
+        repository: another one that it is good for alone; nothing here is open to it, and of that one only the runs of
+        its workflows are there (they are `fake.workflow_run`'s).
     fake.app(login, permissions=None, *, lives=1 h, installed=True, suspended=False) -> App, its private key as PEM
         A GitHub App: by a JWT (checked by this machine's clock) it is told its installation and given tokens, of which
         one that lives 20 s or less is over when the next is made.

@@ -44,7 +44,7 @@ def _refused(world: World, request: Request, headers: Mapping[str, str], token: 
     request.login = token.account.login
     if world.settings.disabled:
         return _plain(403, "Repository access blocked")
-    if not _may_read(world, token):
+    if token.repository or not _may_read(world, token):
         return _plain(404, "Repository not found.")
     if writing and not _may_write(token):
         return _plain(403, f"Permission to {world.full_name}.git denied to {token.account.login}.")

@@ -65,6 +65,7 @@ class Token:
     scopes: tuple[str, ...]
     used: int = 0
     hour: int = 0  # in which `used` were used
+    repository: str = ""  # owner/name of another one that it is good for, instead of this one
 
     def allows(self, permission: str, level: str) -> bool:
         """Whether an installation has a permission; "write" includes "read"."""

@@ -62,6 +62,10 @@ def _authenticate(world: World, request: Request, headers: Mapping[str, str], to
         raise Refusal(403, f"API rate limit exceeded for {whom} ID {token.account.id}.")
 
 
+ELSEWHERE = ("/repos/{owner}/{repo}/actions/runs/{id:int}",)
+"""What there is to see of another repository: a workflow of its own may look after this one."""
+
+
 def _dispatch(
     world: World, request: Request, headers: Mapping[str, str], token: Token | None, root: str, validate: bool
 ) -> Response:
@@ -70,7 +74,10 @@ def _dispatch(
     accept = _understood(route, request, headers)
     if token is None:
         raise Refusal(401, "Requires authentication")
-    if "owner" in parts and f"{parts['owner']}/{parts['repo']}".lower() != world.full_name.lower():
+    home = (token.repository or world.full_name).lower()
+    if "owner" in parts and f"{parts['owner']}/{parts['repo']}".lower() != home:
+        raise Refusal(404, "Not Found")
+    if token.repository and route.template not in ELSEWHERE:
         raise Refusal(404, "Not Found")
     if world.settings.disabled and "repo" in parts:
         raise Refusal(403, "Repository access blocked")

@@ -91,6 +91,7 @@ class FakeGitHub(Stage):
         kind: str | None = None,
         permissions: Mapping[str, str] | None = None,
         scopes: tuple[str, ...] = ("repo", "workflow"),
+        repository: str = "",
     ) -> str:
         """A new token of an account, which is made (a person: with write permission) when it is new."""
         account = (self.bot(login) if login.endswith("[bot]") else self.person(login)).login
@@ -99,7 +100,9 @@ class FakeGitHub(Stage):
             raise ValueError(f"no such kind of token: {kind}")
         value = {"installation": "ghs_", "pat": "ghp_"}[kind] + secrets.token_hex(18)
         allowed = dict(USUAL if permissions is None else permissions)
-        self.world.tokens[value] = Token(value, self.world.account(account), kind, allowed, scopes)
+        self.world.tokens[value] = Token(
+            value, self.world.account(account), kind, allowed, scopes, repository=repository
+        )
         return value
 
     def app(self, login: str, permissions: Mapping[str, str] | None = None, **known: Any) -> tuple[App, str]:
