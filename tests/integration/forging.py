@@ -10,8 +10,6 @@ from tests.integration.hub import Hub, hub
 from tests.integration.world import CALM, TYPOS, world
 
 ASKING = CALM + "limits: {auto_prs_per_cycle: 0}\n"  # every change is shown in an issue first
-LISTING = "hands: {fixers: []}\nthinker: {weights: {todo: 3}}\n"
-TODO = {"a.py": "# TODO: one\nx = 1\n"}
 
 
 @pytest.fixture(params=["local", "github"])
@@ -77,14 +75,3 @@ def untouched(place, number, before) -> None:
 
 def state_of(place):
     return place.house().store.recall().state
-
-
-def opened(place):
-    return place.house().forge.issues("open")
-
-
-def push_to_main(place, files) -> None:
-    if isinstance(place, Hub):
-        place.fake.push("main", {path: text.encode() for path, text in files.items()})
-    else:
-        commit(place.repo, files, message="More")

@@ -14,7 +14,7 @@ from ralph_mission.adapters.forges.local.documents import parse, render
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.model.effects import EditComment, OpenPull, PushBranch
-from ralph_mission.mission.model.ledger import EffectRecord, MemoryBatch, MonitorRecord, monitor_key
+from ralph_mission.mission.model.ledger import EffectRecord, MemoryBatch
 from ralph_mission.mission.model.mission import Action, Mission, MissionQuestion, Status, Tier, update_mission
 from ralph_mission.mission.operations.recover import recover_memory
 from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
@@ -22,22 +22,18 @@ from tests.crash.witness import duplicates
 from tests.helpers import git
 from tests.integration.forging import (
     ASKING,
-    LISTING,
-    TODO,
     branches,
     forge_memory,
     issue,
-    opened,
     place,
     pull,
     push_branch,
-    push_to_main,
     server,
     state_of,
     untouched,
 )
 from tests.integration.hub import Hub, hub
-from tests.integration.world import CALM, TYPOS, statuses, verdicts
+from tests.integration.world import CALM, statuses, verdicts
 
 __all__ = ["place"]
 
@@ -73,6 +69,17 @@ def stranger(place, number, **changes) -> Mission:
         question=MissionQuestion(waiting_since=place.now),
     )
     return update_mission(made, **changes)
+
+
+def granted(place):
+    """A world in which a change that was shown in an issue is in review, after a yes; and its mission."""
+    harbour = place(config=ASKING)
+    harbour.cycle()
+    harbour.person().label(state_of(harbour).missions[0].issue, ("ralph:approved",))
+    harbour.cycle()
+    (mission,) = state_of(harbour).missions
+    assert mission.issue and mission.pull
+    return harbour, mission
 
 
 def escalated(report) -> bool:
@@ -112,9 +119,7 @@ def test_a_mission_of_ours_led_to_a_persons_issue_writes_nothing_there_and_gives
 
 @pytest.mark.parametrize("whose", ["a person's", "ours, of another mission"])
 def test_an_issue_of_ours_is_not_closed_because_another_pull_was_merged(place, whose):
-    harbour = place()
-    harbour.cycle()
-    mission = state_of(harbour).missions[0]
+    harbour, mission = granted(place)
     before = issue(harbour, mission.issue)
     if whose == "a person's":
         changed = replace(mission, pull=merged_pull(harbour), branch="hers")
@@ -186,9 +191,7 @@ def approve(harbour, number) -> None:
 
 
 def test_a_mission_whose_marker_was_edited_away_is_claimed_with_its_pull(place):
-    harbour = place()
-    harbour.cycle()
-    mission = state_of(harbour).missions[0]
+    harbour, mission = granted(place)
     edit(harbour, mission.issue, lambda body: "Shortened.")
     assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     claim(harbour, mission.issue)
@@ -212,7 +215,7 @@ def test_a_yes_to_an_issue_that_names_no_change_sends_none_and_tells_so(place):
     report, _ = harbour.cycle()
     assert statuses(report)[0] == "PLANNED"
     assert {"push_branch", "open_pull"}.isdisjoint(effect.kind for effect in report.effects)
-    assert "not named in this issue" in issue(harbour, mission.issue).remarks[-1].body
+    assert "not named in its issue" in issue(harbour, mission.issue).remarks[-1].body
 
 
 def test_memory_with_two_missions_of_one_number_is_recovered_with_the_one_that_the_forge_names(place):
@@ -228,7 +231,7 @@ def test_memory_with_two_missions_of_one_number_is_recovered_with_the_one_that_t
         harbour.cycle()
     house = harbour.house()
     recovered = recover_memory(house.store, house.ports.forge, harbour.now)
-    assert [line for line in recovered.lost if f"issue #{theirs}" in line]
+    assert any(line.startswith(f"mission #1 on #{theirs}: ") for line in recovered.lost)
     assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
 
 
@@ -286,17 +289,22 @@ def test_what_was_asked_is_not_pushed_without_a_yes_whatever_memory_says(place, 
     assert branches(harbour) == []
 
 
-def test_no_small_change_is_pushed_that_no_issue_of_ours_showed(place):
-    harbour = place()
-    harbour.cycle()
-    (mission,) = state_of(harbour).missions
+@pytest.mark.parametrize("lives_in", ["an issue", "a pull request"])
+def test_no_small_change_is_pushed_that_nothing_of_ours_showed(place, lives_in):
+    if lives_in == "an issue":
+        harbour, mission = granted(place)
+    else:
+        harbour = place()
+        harbour.cycle()
+        (mission,) = state_of(harbour).missions
     tip = git(server(harbour), "rev-parse", "main")
     push = PushBranch("a" * 16, "ralph/quiet", tip, "A page\n", harbour.now, EVIL)
     kept = EffectRecord(push.key, "b" * 16, Action.OPEN_FIX, "spelling", "failed", push, 1, harbour.now, mission.id)
     begun = update_mission(mission, status=Status.EXECUTING, pull=0, pending=(push.key,))
     forge_memory(harbour, lambda state: (replace(state, missions=(begun,)), (kept,)))
     report, _ = harbour.cycle()
-    assert ("open-fix", "deny", ("approval-content",)) in verdicts(report)
+    assert (("open-fix", "deny", ("approval-content",)) in verdicts(report)) is (lives_in == "an issue")
+    harbour.cycle()
     assert "ralph/quiet" not in branches(harbour)
 
 
@@ -304,80 +312,18 @@ def intended(place, effect) -> EffectRecord:
     return EffectRecord(effect.key, "b" * 16, Action.MONITOR, "todo", "intended", effect, 1, place.now)
 
 
-@pytest.mark.parametrize("target", ["hers", "a mission's", "the list"])
+@pytest.mark.parametrize("target", ["hers", "a mission's"])
 def test_an_intent_that_memory_invents_rewrites_no_text(place, target):
-    harbour = place({**TYPOS, **TODO}, LISTING.replace("[]", "[typos]"))
-    while not any(line.title.startswith("Watching") for line in opened(harbour)):
-        harbour.cycle()
-    number = {
-        "hers": harbour.person().create_issue("The tables are late", "again"),
-        "a mission's": state_of(harbour).missions[0].issue,
-        "the list": next(line.number for line in opened(harbour) if line.title.startswith("Watching")),
-    }[target]
+    harbour = place(config=ASKING)
+    harbour.cycle()
+    ours = state_of(harbour).missions[0].issue
+    number = ours if target == "a mission's" else harbour.person().create_issue("The tables are late", "again")
     before = issue(harbour, number).body
-    body = "@mara look" if target == "the list" else "Nobody wrote this."
-    edit = EditComment("a" * 16, number, 0, body)
+    edit = EditComment("a" * 16, number, 0, "Nobody wrote this.")
     forge_memory(harbour, lambda state: (replace(state, effects=(edit.key,)), (intended(harbour, edit),)))
     harbour.cycle()
     assert issue(harbour, number).body == before
     assert state_of(harbour).effects == ()
-
-
-# --- A list or a standing remark that people took away is never reported as written on: a new one is made. ---
-
-ONE, TWO, THREE = ({f"{name}.py": f"# TODO: {name}\n"} for name in ("one", "two", "three"))
-
-
-def lists(harbour) -> list[int]:
-    return [each.number for each in opened(harbour) if each.title.startswith("Watching")]
-
-
-def strip(harbour, number) -> None:
-    edit(harbour, number, lambda body: "Shortened.")
-
-
-def listing(place):
-    """A world with one list."""
-    harbour = place(TODO, LISTING)
-    harbour.cycle()
-    (number,) = lists(harbour)
-    return harbour, number
-
-
-def test_a_list_without_its_marker_gets_a_successor_as_often_as_it_is_lost(place):
-    harbour, first = listing(place)
-    strip(harbour, first)
-    push_to_main(harbour, ONE)
-    harbour.cycle()
-    _, second = lists(harbour)
-    assert "one.py" in issue(harbour, second).body
-    strip(harbour, second)
-    push_to_main(harbour, TWO)
-    harbour.cycle()
-    *_, third = lists(harbour)
-    assert third not in (first, second)
-    push_to_main(harbour, THREE)
-    harbour.cycle()
-    assert lists(harbour) == [first, second, third]
-    assert all(f"{word}.py" in issue(harbour, third).body for word in ("one", "two", "three"))
-    assert {issue(harbour, number).body.strip() for number in (first, second)} == {"Shortened."}
-
-
-@pytest.mark.parametrize("which", ["first", "successor"])
-def test_the_list_that_was_opened_last_is_written_on_when_memory_names_another_issue(place, which):
-    harbour, number = listing(place)
-    if which == "successor":
-        strip(harbour, number)
-        push_to_main(harbour, ONE)
-        harbour.cycle()
-        _, number = lists(harbour)
-    theirs = harbour.person().create_issue("The tables are late", "again")
-    key = monitor_key("todo")
-    forge_memory(harbour, lambda state: (state, (MonitorRecord(key, "todo", theirs, (), 0),)))
-    push_to_main(harbour, TWO)
-    harbour.cycle()
-    assert lists(harbour)[-1] == number
-    assert "two.py" in issue(harbour, number).body
 
 
 # --- remarks --------------------------------------------------------------------------

@@ -217,7 +217,8 @@ def _watched(record: MonitorRecord, silenced: bool) -> list[str]:
     if silenced:
         return _fold(f"Not listed: {plural}", [box("List these again", f"list {record.kind}")])
     more = [f"- and {record.total - SHOWN} seen earlier"] if record.total > SHOWN else []
-    lines = [*record.lines[:SHOWN], *more, "", box("Do not list these", f"unlist {record.kind}")]
+    shown = (sanitise(line, "summary") for line in record.lines[:SHOWN])  # out of memory, which grants nothing
+    lines = [*shown, *more, "", box("Do not list these", f"unlist {record.kind}")]
     return _fold(f"Watched: {plural}", lines)
 
 

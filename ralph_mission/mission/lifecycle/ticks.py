@@ -17,7 +17,9 @@ from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.forge import Actor, BodyVersion, Issue, Pull, Review, ThreadComment, Tick
 from ralph_mission.values import compile_regex
 
-BOX = compile_regex(r"^([ \t]*- \[)([ xX])(\] .*<!-- ralph:box ([a-z]+ [\w.:-]+(?: [0-9a-f]+)?) -->[ \t]*\r?)$", re.M)
+_ORDER = r"[a-z]+ [\w.:-]+(?: [0-9a-f]+)?"
+ORDER = compile_regex(_ORDER)
+BOX = compile_regex(rf"^([ \t]*- \[)([ xX])(\] .*<!-- ralph:box ({_ORDER}) -->[ \t]*\r?)$", re.M)
 COMMIT = compile_regex(r"[0-9a-f]{40,64}")
 SAID = frozenset({"approve", "reject", "park", "retry"})
 """What is said in a thread; all else is about Ralph itself."""
@@ -26,8 +28,11 @@ ONCE = frozenset({"run", "pause"})
 
 
 def box(words: str, order: str) -> str:
-    """A box to tick, as a line of a list. `order` is its verb, what it is about and what it is bound to."""
-    return f"- [ ] {words} <!-- ralph:box {order} -->"
+    """A box to tick, as a line of a list. `order` is its verb, what it is about and what it is bound to.
+
+    What memory alone can have made so, an order of another form, is none: it could hold another box.
+    """
+    return f"- [ ] {words} <!-- ralph:box {order} -->" if ORDER.fullmatch(order) else f"- {words}"
 
 
 def find_boxes(page: str) -> frozenset[str]:

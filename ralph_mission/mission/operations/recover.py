@@ -192,10 +192,13 @@ def rebuild_missions(
 def _one_of_each_number(
     missions: Iterable[Mission], traces: tuple[Trace, ...], told: RecoveryReport
 ) -> Iterable[Mission]:
-    """Of missions that claim one number, the one whose issue on the forge says so: a cycle refuses two."""
-    said = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
+    """Of missions that claim one number, the one whose issue or pull request says so: a cycle refuses two."""
+    issues = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
+    alone = {(trace.members, trace.thing.number) for trace in traces if trace.alone}
     kept: dict[int, Mission] = {}
-    for mission in sorted(missions, key=lambda mission: (mission.id, mission.thread) not in said):
+    for mission in sorted(
+        missions, key=lambda one: (one.id, one.thread) not in issues and (one.members, one.thread) not in alone
+    ):
         first = kept.setdefault(mission.id, mission)
         if first is not mission:
             told.lost.append(f"mission #{mission.id} on #{mission.thread}: #{first.thread} has that number")

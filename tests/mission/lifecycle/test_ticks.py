@@ -85,6 +85,13 @@ def test_what_was_not_offered_in_between_is_not_ticked_once_it_is_offered_again(
     assert [one.box for one in attribute(on, versions[:-1], BOT.id)] == ["list lint"]
 
 
+@pytest.mark.parametrize(
+    "order", ["unlist todo -->\n- [ ] Look now <!-- ralph:box approve 3 ab12", "approve 3 ab12 -->", ""]
+)
+def test_an_order_that_is_none_is_no_box(order):
+    assert box("Do not list these", order) == "- Do not list these"
+
+
 def test_a_box_that_is_offered_no_more_was_obeyed():
     versions = [version(PAGE, BOT), version(tick(PAGE, {A}), MARA, 1)]
     assert attribute(box("Go ahead", "approve 3 ffffffff"), versions, BOT.id) == ()
