@@ -17,7 +17,7 @@ from ralph_mission.adapters.observers.networks import XReader
 from ralph_mission.adapters.observers.web import build
 from ralph_mission.adapters.publishers import twitter
 from ralph_mission.app import extras
-from ralph_mission.app.networks import build_publishers
+from ralph_mission.app.ports import build_publishers
 from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.cli.loop.tasks import mcp
 from ralph_mission.config.observers import SocialSettings as Social

@@ -191,7 +191,7 @@ def test_each_kind_comes_to_its_place(install, tmp_path: Path) -> None:
 
 
 def test_a_network_says_itself_what_it_takes(install, tmp_path: Path) -> None:
-    from ralph_mission.app.networks import build_publishers
+    from ralph_mission.app.ports import build_publishers
 
     install(acme_others=OTHERS)
     repo = Git.open(make_repo(tmp_path / "repo", {}))

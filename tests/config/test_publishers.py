@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.app.networks import build_publishers, outbox
+from ralph_mission.app.ports import build_publishers, outbox
 from ralph_mission.app.stand_ins import FixedClock
 from ralph_mission.cli.doctor.line import DoctorLine
 from ralph_mission.cli.doctor.sources import publishers

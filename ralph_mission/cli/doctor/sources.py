@@ -196,7 +196,7 @@ def _model(model: str, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
 def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
     """A line for each network, and what stands in for none."""
     from ralph_mission.app.extras import needed_extras
-    from ralph_mission.app.networks import build_channels, outbox
+    from ralph_mission.app.ports import build_channels, outbox
     from ralph_mission.app.stand_ins import SystemClock
     from ralph_mission.config.publishers import NETWORKS
     from ralph_mission.mission.model.forge import OUTBOX

@@ -9,6 +9,7 @@ import click
 
 from ralph_mission.cli.options import SharedGroup, at_repository, json_option, now_option, print_json, repo_option
 from ralph_mission.cli.spelling import type_commands
+from ralph_mission.errors import UserError
 
 
 @click.group(cls=SharedGroup)
@@ -59,3 +60,27 @@ def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
 
     checks = check_fleet(repo, str(config) if config else None, datetime.now(UTC))
     return report_checks(tuple(checks), "ralph fleet doctor", repo, as_json)
+
+
+@fleet.command()
+@at_repository
+@json_option
+def run(repo: Path, config: Path | None, as_json: bool) -> None:
+    """Run every cycle that is due in the folders of fleet.yml, some at a time, and write a page of all of them.
+
+    For one machine without GitHub. The page is .ralph/fleet.html beside fleet.yml.
+    """
+    from ralph_mission.adapters.report.fleet import headline, to_document
+    from ralph_mission.adapters.report.progress import safe
+    from ralph_mission.app.fleet import page_of, run_fleet
+    from ralph_mission.cli.fleet import read_fleet
+
+    named, base = read_fleet(repo, str(config) if config else None), config.parent if config else repo
+    if not named.folders:
+        advice = "name some, such as ./site; what is on GitHub is looked after there"
+        raise UserError("fleet.yml names no folder", advice, usage=True)
+    overview = run_fleet(named, base, lambda line: click.echo(safe(line), err=as_json))
+    if as_json:
+        print_json(to_document(overview))
+    else:
+        click.echo(f"{headline(overview)}\nwrote {page_of(base)}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import groupby
 from types import MappingProxyType
 
 from ralph_mission.errors import UserError
@@ -28,7 +29,7 @@ class FleetStanding(StrEnum):
     LATE = "late"
     DUE = "due"
     NEW = "new"
-    QUIET = "waits"
+    ON_TIME = "on time"
     PAUSED = "paused"
 
 
@@ -42,7 +43,6 @@ class FleetRow:
     cycle: int = 0
     next_due_at: datetime | None = None
     late: timedelta = timedelta(0)
-    urgency: str = ""
     missions: int = 0
     waiting: int = 0
     done: int = 0
@@ -81,11 +81,23 @@ class FleetOverview:
     deeds: tuple[FleetDeed, ...]
     verdicts: Mapping[str, Acceptance] = field(default_factory=lambda: MappingProxyType({}))
     usd_limit: float | None = None
+    server: str = ""
 
     @property
     def spent_usd(self) -> float:
         """By all repositories, today."""
         return sum(row.spent_usd for row in self.rows)
+
+    def people(self) -> Iterator[tuple[str, tuple[FleetAsk, ...]]]:
+        """Each person, "" for whoever may decide, and what waits for them."""
+        for who, asks in groupby(self.asks, key=lambda one: one.who):
+            yield who, tuple(asks)
+
+    def address(self, repository: str, number: int = 0) -> str:
+        """Of a repository's page, or of an issue or pull request there; "" where it has none."""
+        if not self.server:
+            return ""
+        return f"{self.server}/{repository}{f'/issues/{number}' if number else ''}"
 
     def count(self, *standings: FleetStanding) -> int:
         """Repositories that stand so."""
@@ -93,61 +105,63 @@ class FleetOverview:
 
 
 def look_over(
-    headers: Iterable[RepositoryHeader], plan: FleetPlan, now: datetime, usd_limit: float | None = None
+    headers: Iterable[RepositoryHeader],
+    plan: FleetPlan,
+    now: datetime,
+    usd_limit: float | None = None,
+    server: str = "",
 ) -> FleetOverview:
-    """The overview of one scan and what was planned on it."""
+    """The overview of one scan and what was planned on it. `server`: where names of repositories lead, "" nowhere."""
     headers = tuple(headers)
-    failing = {one.name: one.reason for one in plan.failing}
-    held = {one.name: one.reason for one in plan.held}
-    due = {one.name: timedelta(seconds=one.late_seconds) for one in plan.starts}
-    rows: list[FleetRow] = []
-    asks: list[FleetAsk] = []
-    deeds: list[FleetDeed] = []
-    for header in headers:
-        try:
-            memory = parse_sections(header.text) if header.text else Memory()
-        except UserError as error:
-            memory = Memory()
-            failing.setdefault(header.name, f"its {error.what}")
-        waits = tuple(_asks(header, memory.active))
-        done = tuple(_deeds(header.name, memory, now))
-        standing = _standing(header, header.name in failing, due, now)
-        late = max(due.get(header.name, timedelta(0)), _overdue(header, now))
-        rows.append(
-            FleetRow(
-                header.name,
-                standing,
-                failing.get(header.name) or held.get(header.name, ""),
-                header.cycle,
-                header.next_due_at,
-                late if standing is not FleetStanding.PAUSED else timedelta(0),
-                header.urgency.value if header.has_memory else "",
-                len(memory.active),
-                len({one.number for one in waits}),
-                len(done),
-                header.spent_usd,
-            )
-        )
-        asks += waits
-        deeds += done
+    said = {one.name: one.reason for one in (*plan.held, *plan.failing)}
+    failing = {one.name for one in plan.failing}
+    looks = [_look(header, header.name in failing, said.get(header.name, ""), now) for header in headers]
     order = list(FleetStanding)
+    asks = (one for look in looks for one in look.asks)
+    deeds = (one for look in looks for one in look.deeds)
     return FleetOverview(
         now,
-        tuple(sorted(rows, key=lambda row: (order.index(row.standing), -row.late, -row.waiting, row.name))),
+        tuple(sorted((look.row for look in looks), key=lambda row: (order.index(row.standing), -row.late, row.name))),
         tuple(sorted(asks, key=lambda one: (not one.who, one.who, one.repository, one.number))),
-        tuple(
-            sorted(sorted(deeds, key=lambda one: (one.repository, one.title)), key=lambda one: one.date, reverse=True)
-        ),
+        tuple(sorted(deeds, key=lambda one: (one.date, one.repository, one.title), reverse=True)),
         count_verdicts(headers).total,
         usd_limit,
+        server,
     )
 
 
-def _overdue(header: RepositoryHeader, now: datetime) -> timedelta:
-    return max(now - header.next_due_at, timedelta(0)) if header.next_due_at else timedelta(0)
+@dataclass(frozen=True, slots=True)
+class _Glance:
+    """What one repository adds to the page."""
+
+    row: FleetRow
+    asks: tuple[FleetAsk, ...]
+    deeds: tuple[FleetDeed, ...]
 
 
-def _standing(header: RepositoryHeader, failing: bool, due: Mapping[str, timedelta], now: datetime) -> FleetStanding:
+def _look(header: RepositoryHeader, failing: bool, note: str, now: datetime) -> _Glance:
+    try:
+        memory = parse_sections(header.text) if header.text else Memory()
+    except UserError as error:
+        memory, failing, note = Memory(), True, error.what
+    asks, deeds = tuple(_asks(header, memory.active)), tuple(_deeds(header.name, memory, now))
+    standing = _standing(header, failing, now)
+    row = FleetRow(
+        name=header.name,
+        standing=standing,
+        note=note,
+        cycle=header.cycle,
+        next_due_at=header.next_due_at,
+        late=_overdue(header, now) if standing in (FleetStanding.DUE, FleetStanding.LATE) else timedelta(0),
+        missions=len(memory.active),
+        waiting=len({(one.pull, one.number) for one in asks}),
+        done=len(deeds),
+        spent_usd=header.spent_usd,
+    )
+    return _Glance(row, asks, deeds)
+
+
+def _standing(header: RepositoryHeader, failing: bool, now: datetime) -> FleetStanding:
     if failing:
         return FleetStanding.FAILING
     if header.paused:
@@ -156,8 +170,11 @@ def _standing(header: RepositoryHeader, failing: bool, due: Mapping[str, timedel
         return FleetStanding.NEW
     if _overdue(header, now) > LATE:
         return FleetStanding.LATE
-    is_due = header.name in due or (header.next_due_at is not None and header.next_due_at <= now)
-    return FleetStanding.DUE if is_due else FleetStanding.QUIET
+    return FleetStanding.DUE if header.next_due_at and header.next_due_at <= now else FleetStanding.ON_TIME
+
+
+def _overdue(header: RepositoryHeader, now: datetime) -> timedelta:
+    return max(now - header.next_due_at, timedelta(0)) if header.next_due_at else timedelta(0)
 
 
 def _asks(header: RepositoryHeader, missions: Sequence[MissionNote]) -> Iterator[FleetAsk]:

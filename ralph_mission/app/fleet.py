@@ -1,0 +1,284 @@
+"""A fleet on one machine: the folders that `fleet.yml` names, planned as a fleet on GitHub is, each cycle a process.
+
+Every repository keeps its own memory and issues. The fleet keeps what it started, in `.ralph/` beside `fleet.yml`, and
+writes its page there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ralph_mission.adapters import files
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.report.progress import count_noun
+from ralph_mission.adapters.sandbox.ourselves import OwnProcess, run_side_by_side
+from ralph_mission.adapters.storage.fleet import with_memory
+from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
+from ralph_mission.app.cycle import FLEET_TERMS
+from ralph_mission.config.fleet import FleetConfig
+from ralph_mission.config.reading import NAME, read
+from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
+from ralph_mission.mission.fleet.model import (
+    FleetLimits,
+    FleetPlan,
+    FleetState,
+    FleetThread,
+    HeldRepository,
+    RepositoryHeader,
+    parse_state,
+    render_state,
+)
+from ralph_mission.mission.fleet.overview import FleetOverview, look_over
+from ralph_mission.mission.fleet.plan import plan_fleet
+from ralph_mission.mission.fleet.terms import count_verdicts, render_terms
+from ralph_mission.mission.model.forge import Issue, Pull
+from ralph_mission.values import dataclass
+
+STATE, LOCK, DEFAULTS = "fleet.json", "fleet.lock", "fleet-defaults.yml"
+PAGES = ("fleet.html", "fleet.md")
+Say = Callable[[str], None]
+
+
+def run_fleet(config: FleetConfig, base: Path, say: Say) -> FleetOverview:
+    """Run every cycle that is due, some at a time; what `say` is told is a line for each. `base`: where fleet.yml is.
+
+    Raises UserError when the fleet's own files cannot be used. A repository's trouble is a line of its own.
+    """
+    home = _home(base)
+    with _alone(home):
+        now = datetime.now(UTC)
+        headers = read_folders(config, base, now)
+        plan = plan_fleet(headers, _limits(config, headers), _load(home), now)
+        _keep(home, plan.state)
+        say(_beginning(headers, plan))
+        ran = _run(config, base, plan, headers, say)
+        state = _end_bookings(plan.state, ran)
+        _keep(home, state)
+        now = datetime.now(UTC)
+        headers = read_folders(config, base, now)
+        after = plan_fleet(headers, _limits(config, headers), state, now)
+        troubles = [HeldRepository(name, run.trouble) for name, run in ran.items() if run.trouble]
+        known = {one.name for one in troubles}
+        failing = (*troubles, *(one for one in after.failing if one.name not in known))
+        overview = look_over(headers, replace(after, failing=failing), now, config.limits.fleet.usd)
+        _write_pages(home, overview)
+        return overview
+
+
+def look_at_folders(config: FleetConfig, base: Path, now: datetime) -> tuple[tuple[RepositoryHeader, ...], FleetPlan]:
+    """Every repository of this machine, and what is due there; nothing is started. Raises UserError."""
+    headers = read_folders(config, base, now)
+    return headers, plan_fleet(headers, _limits(config, headers), _load(_home(base)), now)
+
+
+def page_of(base: Path) -> Path:
+    """Where the page in HTML is."""
+    return _home(base) / PAGES[0]
+
+
+# --- what each repository says --------------------------------------------------------
+
+
+def read_folders(config: FleetConfig, base: Path, now: datetime) -> tuple[RepositoryHeader, ...]:
+    """Each repository once, by its folder as fleet.yml names it; `*` at a folder's place stands for any of its name."""
+    found = dict.fromkeys(name for pattern in config.folders for name in _folders(base, pattern))
+    return tuple(_read_folder(base, name, now) for name in found if not config.excludes(name))
+
+
+def _folders(base: Path, pattern: str) -> Iterator[str]:
+    if "*" not in Path(pattern).name:
+        yield pattern
+        return
+    parent = Path(pattern).parent
+    for folder in sorted(_place(base, str(parent)).glob(Path(pattern).name)):
+        if (folder / ".git").exists():
+            yield os.path.join("." if pattern.startswith("./") and str(parent) == "." else parent, folder.name)
+
+
+def _place(base: Path, name: str) -> Path:
+    return (base / Path(name).expanduser()).resolve()
+
+
+def _read_folder(base: Path, name: str, now: datetime) -> RepositoryHeader:
+    try:
+        git = Git.open(_place(base, name))
+    except UserError as error:
+        return RepositoryHeader(name, f"{error.what}: correct fleet.yml")
+    try:
+        settings = read(git, _defaults(base) if _has_none(git) and _defaults(base).exists() else None)
+        if settings.forge.kind == "github":
+            return RepositoryHeader(name, f"{NAME} has its issues on GitHub: name it as OWNER/REPO in fleet.yml")
+        forge = LocalForge(git)
+        header = RepositoryHeader(name, threads=tuple(_threads(forge, settings)))
+        tip = git.resolve(f"refs/heads/{settings.memory.branch}")
+        if not tip:
+            return header
+        moved = datetime.fromisoformat(git.text("show", "--no-patch", "--format=%cI", tip))
+        at = f"{tip}:{settings.memory.path}"
+        text = git.blobs([at]).get(at, b"").decode("utf-8", "replace")
+        return with_memory(replace(header, moved_at=moved), text, now)
+    except UserError as error:
+        return RepositoryHeader(name, f"{error.what}. {error.next_step}")
+    except (GitError, OSError, ValueError) as error:
+        return RepositoryHeader(name, " ".join(str(error).split())[:200])
+
+
+def _threads(forge: LocalForge, settings: Config) -> Iterator[FleetThread]:
+    every: list[Issue | Pull] = [*forge.issues("all"), *forge.pulls("all")]
+    for one in every:
+        if one.author.is_bot:
+            pull, waits_for = isinstance(one, Pull), getattr(one, "assignees", ()) or settings.owners
+            is_open = one.state == "open"
+            yield FleetThread(one.number, one.title, one.updated_at, one.created_at, pull, is_open, waits_for)
+    for tick in forge.ticks():
+        yield FleetThread(0, "", tick.at, tick.at)
+
+
+# --- the processes --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRun:
+    """How a repository's process ended; `trouble`: why nothing came of it, "" when something did."""
+
+    seconds: float
+    trouble: str = ""
+
+
+def _run(
+    config: FleetConfig, base: Path, plan: FleetPlan, headers: Sequence[RepositoryHeader], say: Say
+) -> dict[str, FleetRun]:
+    verdicts, ran = count_verdicts(headers), dict[str, FleetRun]()
+
+    def tell_end(job: OwnProcess, code: int, said: bytes, seconds: float) -> None:
+        ran[job.name] = FleetRun(seconds, _trouble(code, said, job.seconds))
+        say(f"{job.name}: {ran[job.name].trouble or _account(said)}")
+
+    jobs = [
+        OwnProcess(
+            start.name,
+            ("cycle", "--json", "--repo", str(_place(base, start.name)), *_given(config, base, start.name)),
+            {FLEET_TERMS: render_terms(start, verdicts)},
+            start.minutes * 60,
+        )
+        for start in plan.starts
+    ]
+    run_side_by_side(jobs, min(config.limits.parallel, os.cpu_count() or 1), tell_end)
+    return ran
+
+
+def _given(config: FleetConfig, base: Path, name: str) -> tuple[str, ...]:
+    """The fleet's own settings for a repository that has none."""
+    if not config.extends or not _has_none(Git.open(_place(base, name))):
+        return ()
+    local = config.extends if "//" in config.extends else str(_place(base, config.extends))
+    files.write(files.own(_home(base)) / DEFAULTS, f"extends: {json.dumps(local)}\n".encode())
+    return ("--config", str(_defaults(base)))
+
+
+def _defaults(base: Path) -> Path:
+    return _home(base) / DEFAULTS
+
+
+def _has_none(git: Git) -> bool:
+    """Whether a repository has no settings of its own."""
+    if git.work_tree:
+        return not os.path.lexists(git.work_tree / NAME)
+    return not git.blobs([f"HEAD:{NAME}"])
+
+
+def _trouble(code: int, said: bytes, seconds: float) -> str:
+    """Why nothing came of it, in one line; "" when something did."""
+    if code == -1:
+        return f"its cycle took more than {seconds / 60:.0f} minutes, and was ended"
+    if code == 0:
+        return ""
+    try:
+        told = json.loads(said)
+        if error := told.get("error"):
+            return f"{error['what']}. {error['next']}"
+        refused = [one["kind"].replace("_", " ") for one in told["effects"] if one["status"] == "failed"]
+        return f"refused: {', '.join(dict.fromkeys(refused))}; ralph journal tells why"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"its cycle ended with exit code {code}"
+
+
+def _account(said: bytes) -> str:
+    try:
+        told = json.loads(said)
+        made = [
+            one for one in told["effects"] if one["kind"] in ("open_issue", "open_pull") and one["status"] == "done"
+        ]
+        found = count_noun(len(told["findings"]), "finding")
+        return f"cycle {told['cycle']} {told['outcome']}, {found}, {count_noun(len(made), 'thread')} opened"
+    except (ValueError, KeyError, TypeError):
+        return "done"
+
+
+# --- what the fleet keeps -------------------------------------------------------------
+
+
+def _home(base: Path) -> Path:
+    return base / files.RALPH
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    try:
+        files.own(home).mkdir(parents=True, exist_ok=True)
+        if (home.parent / ".git").exists():
+            keep_out_of_git(Git.open(home.parent))
+        with files.hold_file(home / LOCK) as ours:
+            if not ours:
+                raise UserError(f"another ralph fleet run is at it in {home.parent}", "wait until it is done")
+            yield
+    except OSError as error:
+        what = f"cannot write {error.filename or home}: {(error.strerror or type(error).__name__).lower()}"
+        raise UserError(what, "make the folder of fleet.yml writable, then run again") from None
+
+
+def _load(home: Path) -> FleetState:
+    text = files.content(home / STATE, 64 * 1024 * 1024)
+    return parse_state(text.decode("utf-8", "replace")) if text else FleetState()
+
+
+def _keep(home: Path, state: FleetState) -> None:
+    files.write(files.own(home) / STATE, render_state(state).encode())
+
+
+def _end_bookings(state: FleetState, ran: Mapping[str, FleetRun]) -> FleetState:
+    """All processes are over: what they took is counted, and nothing is under way any more."""
+    minutes, bookings = dict(state.minutes), dict(state.bookings)
+    for name, run in ran.items():
+        minutes[name] = minutes.get(name, 0) + max(1, math.ceil(run.seconds / 60))
+        if run.trouble:
+            bookings[name] = replace(bookings[name], minutes=0, usd=0.0, pulls=0)
+        else:
+            del bookings[name]
+    return replace(state, minutes=minutes, bookings=bookings)
+
+
+def _limits(config: FleetConfig, headers: Sequence[RepositoryHeader]) -> FleetLimits:
+    # How many run at a time is the pool's: what is planned here is run to its end.
+    return replace(config.limits, parallel=max(1, len(headers)))
+
+
+def _beginning(headers: Sequence[RepositoryHeader], plan: FleetPlan) -> str:
+    return f"{len(plan.starts)} of {len(headers)} repositories are due"
+
+
+def _write_pages(home: Path, overview: FleetOverview) -> None:
+    from ralph_mission.adapters.report.fleet import fleet_page
+    from ralph_mission.adapters.report.fleet_page import page
+
+    for name, text in zip(PAGES, (page(overview), fleet_page(overview)), strict=True):
+        files.write(files.own(home) / name, text.encode())
