@@ -1,1 +1,1 @@
-"""How larger work gets done: fresh sessions that wear one hat each. Pure, but for `run`, which speaks to ports."""
+"""The agent loop: fresh sessions that wear one hat each. Pure, except for what talks to ports."""

@@ -1,8 +1,8 @@
-"""What sessions cost: sums of what was recorded, and a calculator over the user's own prices.
+"""The cost of sessions: sums of recorded costs, and a calculator with the user's own prices.
 
-No price is built in, and no saving is claimed: both are computed from what the user gives.
+No prices are built in, and no savings are claimed: both are computed from the user's figures.
 
-What sessions may have cost where money was set aside for them: a price that was told gives back, nothing else.
+`CostMeter` bounds the cost of sessions with a reserve: only a reported price refunds part of it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ralph_mission.loop.ports import Agent, RunPorts
 from ralph_mission.values import dataclass
 
 Prices = Mapping[str, Mapping[str, object]]
-"""Model -> {"input": …, "output": …}, in dollars per million tokens; `default` is every other model."""
+"""Model -> {"input": …, "output": …} in dollars per million tokens; `default` is for every other model."""
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What one run took. One that is known by its sessions alone cannot tell what each story or task took."""
+    """The cost of a run. If only its sessions are known, there is no cost per story or task."""
 
     usage: SessionUsage
     by_hat: tuple[tuple[str, SessionUsage], ...] = ()
@@ -33,7 +33,7 @@ class RunCost:
 
 @dataclass(frozen=True, slots=True)
 class CostTable:
-    """What one or more runs took, by hat and by story or task (in the order they first came up)."""
+    """The cost of one or more runs, by hat and by story or task (in order of appearance)."""
 
     runs: int
     hats: tuple[tuple[str, SessionUsage], ...]
@@ -43,7 +43,7 @@ class CostTable:
 
 @dataclass(frozen=True, slots=True)
 class CostShare:
-    """One hat's part of an estimate; `usd` for all its sessions."""
+    """A hat's share of an estimate; `usd` for all its sessions."""
 
     hat: str
     sessions: int
@@ -53,27 +53,27 @@ class CostShare:
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """A mix of models, and what the same sessions cost with one of the models in it everywhere."""
+    """The cost of a mix of models, and of the same sessions with only one of its models."""
 
     shares: tuple[CostShare, ...]
     alone: tuple[tuple[str, float], ...]
 
     @property
     def usd(self) -> float:
-        """The sum of the table, and nothing else."""
+        """The sum of the table."""
         return math.fsum(share.usd for share in self.shares)
 
     def saving(self, model: str) -> float:
-        """The part of the cost of `model` everywhere that the mix saves: 0.3 is 30 %, negative is dearer."""
+        """The share the mix saves compared with `model` everywhere: 0.3 is 30 %, negative is more expensive."""
         alone = dict(self.alone)[model]
         return (alone - self.usd) / alone if alone else 0.0
 
 
 def price(usage: SessionUsage, model: str, prices: Prices) -> float | None:
-    """Dollars for these tokens; None when the user has given no price for the model, nor for `default`.
+    """Dollars for these tokens; None if the user gave no price for the model or `default`.
 
-    A provider's prefix (`anthropic:`) and a date at the end of a model's name may be left out in the prices.
-    Raises UserError for a price that is no amount.
+    A provider's prefix (`anthropic:`) and a date at the end of a model's name are optional in the prices. Raises
+    UserError for an invalid price.
     """
     known = next((prices[name] for name in _names(model) if name in prices), None)
     if known is None:
@@ -83,18 +83,18 @@ def price(usage: SessionUsage, model: str, prices: Prices) -> float | None:
 
 
 def of_state(state: RunState) -> RunCost:
-    """A run as its state has it."""
+    """The cost of a run by its state."""
     return RunCost(state.usage, state.by_hat, state.by_item)
 
 
 def of_sessions(outputs: Iterable[HatOutput]) -> RunCost:
-    """A run as the records of its sessions have it."""
+    """The cost of a run by its sessions' records."""
     rows = tuple((output.hat, output.usage) for output in outputs)
     return RunCost(sum((usage for _, usage in rows), SessionUsage()), rows)
 
 
 def table(runs: Iterable[RunCost], model: str = "", prices: Prices | None = None) -> CostTable:
-    """All runs added up. What could not tell its cost is priced as tokens of `model`."""
+    """All runs added up. Sessions without a reported cost are priced by tokens as `model`."""
     every = tuple(runs)
     return CostTable(
         len(every),
@@ -107,9 +107,9 @@ def table(runs: Iterable[RunCost], model: str = "", prices: Prices | None = None
 def estimate(
     sessions: Mapping[str, int], models: Mapping[str, str], model: str, tokens: tuple[int, int], prices: Prices
 ) -> CostEstimate:
-    """What so many sessions of each hat cost, at `tokens` (input, output) a session.
+    """Estimate the cost of a number of sessions per hat, at `tokens` (input, output) a session.
 
-    `models` names a hat's model, `model` that of the rest. Raises UserError when a model or a price is missing.
+    `models`: models by hat; `model`: for all others. Raises UserError if a model or a price is missing.
     """
     worn = {hat: models.get(hat) or model for hat in sessions}
     shares = tuple(
@@ -166,10 +166,10 @@ def _with_price(usage: SessionUsage, model: str, prices: Prices) -> SessionUsage
 
 @dataclass(frozen=True, slots=True)
 class CostMeter:
-    """Counts sessions as they begin and what they tell as they end. `reserved` was set aside for all of them, in USD.
+    """Counts sessions as they start, and their cost as they end. `reserved`: for all of them, in USD.
 
-    `pricing` are the agents that are known to tell a price; one that told one before is another. Sessions side by side
-    only append, which loses none of them.
+    `pricing`: agents known to report a price, as is one that did before. Concurrent sessions only append, so none is
+    lost.
     """
 
     reserved: float
@@ -179,12 +179,12 @@ class CostMeter:
 
     @property
     def begun(self) -> int:
-        """Sessions that began."""
+        """The number of sessions started."""
         return len(self.starts)
 
     @property
     def usd(self) -> float:
-        """What they cost; at least all that was set aside while one that would have told its price has not."""
+        """Their cost; at least the reserve while any session that should report a price has not."""
         ends = tuple(self.ends)
         known = sum((turn.usage for _, turn in ends), SessionUsage()).cost_usd or 0.0
         broken = {turn.agent or player for player, turn in ends if turn.failure and turn.usage.untold}
@@ -192,17 +192,17 @@ class CostMeter:
         return max(known, self.reserved) if doubt else known
 
     def begin(self, player: str) -> None:
-        """A session of this agent begins."""
+        """Count the start of a session of this agent."""
         self.starts.append(player)
 
     def hear(self, turn: AgentTurn, player: str) -> None:
-        """One ended, by this agent if its turn names no other."""
+        """Count the end of a session, of this agent unless its turn names another."""
         self.ends.append((player, turn))
 
 
 @dataclass(frozen=True, slots=True)
 class MeteredAgent:
-    """An agent whose sessions are counted. One that an exception or an interrupt cut off never counts as ended."""
+    """An agent whose sessions are metered. One cut off by an exception or interrupt never counts as ended."""
 
     agent: Agent
     meter: CostMeter
@@ -221,5 +221,5 @@ class MeteredAgent:
 
 
 def meter_ports(ports: RunPorts, meter: CostMeter) -> RunPorts:
-    """The ports of a loop whose sessions are counted."""
+    """The ports of a loop with metered sessions."""
     return replace(ports, agent=MeteredAgent(ports.agent, meter))

@@ -1,6 +1,6 @@
 """Hats, and the patterns in which they take turns. An event decides who is next, never a model.
 
-Hats come from what people write: the hat file (TOML) and `hats:` of `ralph.yml`.
+Hats are defined in hat files (TOML) and under `hats:` in `ralph.yml`.
 
     [hat]      name, model, max_tokens; besides: description, triggers, publishes, default_publishes, instructions
     [context]  load
@@ -8,21 +8,21 @@ Hats come from what people write: the hat file (TOML) and `hats:` of `ralph.yml`
     [files]    write_allowed, write_denied
     [exit]     emit_event, payload
 
-The further keys are ours. A tool written as `Bash(git push:*)`, or with a space in it, is a command.
+The keys after "besides" are ours. A tool written as `Bash(git push:*)`, or with a space, is a command.
 
 plan.complete -> builder · build.complete -> reviewer · review.verdict with issues -> fixer, without -> the end ·
-fix.complete -> reviewer · verification.failed -> builder, with what failed. In every pattern whoever builds also
-listens to plan.complete, which the engine says when work is left, and the first hat listens to task.resume.
+fix.complete -> reviewer · verification.failed -> builder, with what failed. In every pattern the builder also
+listens to plan.complete, which the engine emits when work is left, and the first hat listens to task.resume.
 
-The presets are data too: each of the originals is one row over the same engine. Numbers are theirs.
+The presets are data too: one row for each of the original tools, with their numbers.
 
 - loop: 100 sessions, 4 hours, 3 failures in a row, 3 redispatches, LOOP_COMPLETE.
 - fresh: 20 sessions, 100 turns and 45 minutes each, 3 retries 5 seconds apart, stuck after 3, TASK_COMPLETE;
-  it has no limit over all of them but their product, 15 hours.
+  its only overall limit is the product, 15 hours.
 - prd: 10 sessions, 2 seconds between them, COMPLETE, one commit per story; their product
   likewise: 10 times 45 minutes.
 - issue: 50 sessions per issue, else as loop.
-- hats, and one row per pattern: as loop, until the reviewer has nothing critical left to say (100 at most).
+- hats, and one row per pattern: as loop, until the reviewer has no critical issues left (at most 100 sessions).
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from ralph_mission.loop.rules.routing import ALIASES, find_hat
 from ralph_mission.values import compile_regex, dataclass
 
 Found = tuple[Hat, tuple[str, ...]]
-"""A hat, and warnings about keys that mean nothing."""
+"""A hat, and warnings about keys without effect."""
 NAME = compile_regex(r"[\w][\w .-]{0,59}")
 COMMAND = compile_regex(r"Bash\((.+?)(?::\*)?\)")
 
 
 def parse_hats(text: str, where: str) -> Found:
-    """The hat in a hat file's text, and warnings. Raises UserError that names the file and the key."""
+    """Parse a hat file; returns the hat and warnings. Raises UserError that names the file and the key."""
     try:
         return from_toml(tomllib.loads(text), where)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -64,7 +64,7 @@ def parse_hats(text: str, where: str) -> Found:
 
 
 def from_toml(value: Mapping[str, Any], where: str) -> Found:
-    """A hat file as tomllib reads it. What it does not say comes from the built-in hat of its name."""
+    """A hat from TOML. Defaults come from the built-in hat of its name."""
     flat = {f"{section}.{key}": item for section, keys in value.items()
             for key, item in (keys.items() if isinstance(keys, dict) else ())}  # fmt: skip  # one table
     loose = tuple(key for key, item in value.items() if not isinstance(item, dict))
@@ -78,7 +78,7 @@ def from_toml(value: Mapping[str, Any], where: str) -> Found:
 
 
 def from_yaml(name: str, value: Mapping[str, Any], where: str = "ralph.yml") -> Found:
-    """One entry of `hats:` in ralph.yml; `name` is its key. ralph-orchestrator's schema, and our keys of a hat file."""
+    """A hat from an entry of `hats:` in ralph.yml; `name` is its key. ralph-orchestrator's schema, and our keys."""
     at = f"{where}: hats.{name}"
     fields = _parse_fields(value, YAML, at)
     label = fields.pop("label", "")
@@ -89,10 +89,10 @@ def from_yaml(name: str, value: Mapping[str, Any], where: str = "ralph.yml") -> 
 
 
 def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPLETE") -> tuple[str, ...]:
-    """What cannot work in a set of hats, each in a sentence; () when all of it can.
+    """The problems of a set of hats, each in a sentence.
 
-    Two hats of one name, a topic but the promise that nobody hears, a hat that nothing calls, nobody to start
-    with, and a persistent loop that nobody takes up again.
+    Duplicate names, a topic (except the promise) that no hat listens to, an unreachable hat, no hat to start with, a
+    persistent loop that no hat resumes.
     """
     return (
         *_find_doubles(hats),
@@ -106,7 +106,7 @@ def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPL
 
 
 def _make_hat(fields: dict[str, Any]) -> Hat:
-    """Denied tools that are commands are denied as commands; triggers left out are the built-in hat's."""
+    """Denied tools that are commands are denied as commands; missing triggers are the built-in hat's."""
     tools = fields.get("tools_denied", ())
     commands = tuple(found for tool in tools if (found := _parse_command(tool)))
     fields["tools_denied"] = tuple(tool for tool in tools if not _parse_command(tool))
@@ -211,7 +211,7 @@ YAML: Table = {
     "payload": ("payload", *A_LIST),
 }
 UNUSED = ("backend", "backend_args", "max_activations", "timeout", "concurrency", "aggregate", "color", "emoji")
-"""Keys of ralph-orchestrator (2.10) that have no meaning here and are no mistakes."""
+"""Keys of ralph-orchestrator (2.10) that have no effect here but are not mistakes."""
 
 
 # --- what is wrong with a set -------------------------------------------------------------
@@ -249,7 +249,7 @@ def _unheard_starts(hats: Sequence[Hat], persistent: bool) -> Iterator[str]:
 
 
 def _meet(topics: Sequence[str], triggers: Sequence[str]) -> bool:
-    """Whether one of the topics is heard; published topics may be patterns as well."""
+    """Whether any of the topics matches a trigger; published topics may be patterns too."""
     return any(fnmatchcase(topic, trigger) or fnmatchcase(trigger, topic) for topic in topics for trigger in triggers)
 
 
@@ -263,16 +263,16 @@ TESTS = (
 )  # fmt: skip  # one list
 PLANS = ("PLAN.md", "plans/**")
 WRITING = ("Edit", "MultiEdit", "Write", "NotebookEdit")
-"""Tools that change files, by the names that coding agents give them."""
+"""Tools that change files, as coding agents name them."""
 WEB = ("WebFetch", "WebSearch")
-"""Tools that ask the web, likewise."""
+"""Tools that access the web, likewise."""
 DENIED = ("git push --force", "git reset --hard", "git clean -fdx", "git rebase", "rm -rf /", "sudo")
-"""What no session may run while nobody watches; what `shims.DANGEROUS` names is denied besides."""
+"""Commands that no unattended session may run, besides `shims.DANGEROUS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class HatPattern:
-    """Hats that take turns at one kind of task. `fits` says when to take it."""
+    """Hats that take turns at a kind of task. `fits`: when to use it."""
 
     name: str
     hats: tuple[Hat, ...]
@@ -315,7 +315,7 @@ EXPLORER = Hat(
     "missing features and tests of how code is written are no bugs. None is a good answer.",
     write_allowed=(), tools_denied=WRITING, commands_denied=DENIED,
 )  # fmt: skip  # as above
-"""Of no pattern: a cycle asks it, see `mission/proof`."""
+"""In no pattern: used by a cycle, see `mission/proof`."""
 RESEARCHER = Hat(
     "researcher", (), (),
     description="reads sources, and says what they say with a quote of each",
@@ -325,7 +325,7 @@ RESEARCHER = Hat(
     "need. None is a good answer.",
     write_allowed=(), tools_denied=(*WRITING, *WEB), commands_denied=DENIED,
 )  # fmt: skip  # as above
-"""As the explorer; every section is checked, see `mission/proof/researching.py`."""
+"""Used by a cycle; every section is checked, see `mission/proof/researching.py`."""
 WRITER = Hat(
     "writer", (), (),
     description="writes a text from what it is given, and from nothing else",
@@ -334,7 +334,7 @@ WRITER = Hat(
     "no praise that the material does not show. No mentions, no tags, no mark-up.",
     write_allowed=(), tools_denied=(*WRITING, *WEB), commands_denied=DENIED,
 )  # fmt: skip  # as above
-"""As the explorer; every text is checked, see `mission/publishing/drafting.py`."""
+"""Used by a cycle; every text is checked, see `mission/publishing/drafting.py`."""
 FIXER = Hat(
     "fixer", (VERDICT,), (FIXED,),
     description="fixes what the reviewer found",
@@ -379,7 +379,7 @@ HATS: Mapping[str, Hat] = {hat.name: hat for hat in (PLANNER, BUILDER, REVIEWER,
 PATTERNS: Mapping[str, HatPattern] = {
     pattern.name: pattern
     for pattern in (
-        # Nobody else writes tests here, so its builder may.
+        # No other hat here writes tests, so its builder may.
         HatPattern("plan-build-review", (PLANNER, replace(BUILDER, write_denied=DOCS), REVIEWER, FIXER),
                 "a feature of several steps"),
         HatPattern("test-first", (TESTER, replace(BUILDER, triggers=(TESTED, *WORK)), REVIEWER, FIXER),
@@ -408,15 +408,15 @@ def find_pattern(name: str) -> HatPattern:
 
 
 SESSION = 45 * 60.0
-"""Seconds that one session may take."""
+"""Seconds for a session."""
 LOOP = RunLimits(iterations=100, runtime=4 * 3600.0, failures=3, redispatches=3)
 FRESH = RunLimits(iterations=20, runtime=20 * SESSION, session=SESSION, turns=100, stuck=3, retries=3, retry_pause=5.0)
 PRD = RunLimits(iterations=10, runtime=10 * SESSION, session=SESSION, pause=2.0)
 ISSUE = replace(LOOP, iterations=50)
 PERSISTENT = replace(LOOP, iterations=10_000, runtime=86_400.0, usd=50.0, unpriced=True)
-"""Of a loop that goes from issue to issue: 10,000 sessions, a day, $50."""
+"""Limits of a loop over issues: 10,000 sessions, a day, $50."""
 IDLE_PAUSE, ISSUE_PAUSE, ERROR_PAUSE = 300.0, 30.0, 60.0
-"""Seconds to wait: without an issue, between two issues, after an error."""
+"""Seconds to wait: if there is no issue, between issues, after an error."""
 
 PRESETS: Mapping[str, LoopPreset] = {
     preset.name: preset
@@ -429,7 +429,7 @@ PRESETS: Mapping[str, LoopPreset] = {
         *(LoopPreset(pattern.name, LOOP, "LOOP_COMPLETE", hats=pattern.hats) for pattern in PATTERNS.values()),
     )
 }  # fmt: skip  # one table
-"""Every preset by its name. `fresh` has stories where a prd.json is: that is for whoever reads the files to say."""
+"""Every preset by its name. `fresh` uses stories if there is a prd.json, which the caller finds out."""
 
 
 def find_preset(name: str) -> LoopPreset:

@@ -1,11 +1,11 @@
-"""Single sessions whose answer is what counts: a planner's stories, and a reviewer's findings about one change.
+"""Sessions whose answer counts: a planner's stories, and a reviewer's findings about a change.
 
-Planners write the stories of a task until the list is one that a run can work through: the first part of a run that
-has a task and no stories yet, or all of it (`ralph plan`). What it took is on the account of the same run: numbers of
-sessions, cost and time go on in what follows.
+Planners write the stories of a task until a run can work through them: the first part of a run with a task but no
+stories, or all of it (`ralph plan`). It counts for the same run: session numbers, cost and time continue in what
+follows.
 
-A reviewer is asked once, and again with what was wrong when the first did not answer as asked. What it wrote is
-nobody's; only its answer is read, and only in exactly the shape that was asked for.
+A reviewer is asked once, and again with what was wrong if the answer was malformed. Files it writes are ignored; only
+its answer is read, and only in the requested form.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from ralph_mission.loop.teams.stage import with_own_settings
 from ralph_mission.values import dataclass
 
 Read = Callable[[], tuple[Prd | None, str]]
-"""What stands in the file now, and a complaint about it."""
+"""The current content of the file, and a complaint about it."""
 ATTEMPTS = 3
 KIND = PLANNING
 AGREED = "plan.approved"
 NOBODY = ("missing", "auth")
-"""Failures that only a person can fix: no program, no key."""
+"""Failures only a person can fix: no program, no key."""
 PLANNER = Hat(
     "planner",
     publishes=("plan.complete",),
@@ -71,29 +71,29 @@ Read the code that the task touches. Then write `prd.json` in the root of the wo
 
 
 def planning_spec(usual: RunSpec) -> RunSpec:
-    """What a planning is asked: objective, model and limits of the run that it is the first part of, no gate yet."""
+    """The spec of planning: objective, model and limits of its run, without gates yet."""
     return replace(usual, preset=replace(usual.preset, stories=False), persistent=False, kind=KIND,
                    require_change=False, required_events=())  # fmt: skip  # as one reads it
 
 
 def plan_stories(wanted: RunSpec, ports: RunPorts, read: Read, follows: str = "", replacing: bool = False) -> RunResult:
-    """Let planners write the stories: "complete" when a run can work through them, "stuck" after three sessions.
+    """Have planners write the stories: "complete" once a run can work through them, "stuck" after three sessions.
 
-    `follows`: the kind of the run that then goes on from the state that is left; "" when nothing does. `replacing`:
-    stories that are there already are not those of this task. Raises UserError as `run` does.
+    `follows`: the kind of run that then continues from the resulting state, or "". `replacing`: existing stories are
+    not of this task. Raises UserError as `run_loop` does.
     """
     before = read()[0] if replacing else None
     return run_loop(wanted, ports, lambda this: _until_written(this, lambda: _describe_wrong(read, before), follows))
 
 
 def state_after_agreement(state: RunState, text: str) -> RunState:
-    """The state in which a planning goes on from a plan that was agreed on, `text`."""
+    """The state in which planning continues from an agreed plan, `text`."""
     told = f"This plan was agreed on; the stories are its sections, in its order:\n\n{text}"
     return replace(_passed_on(state, KIND), pending=LoopEvent(AGREED, told))
 
 
 def find_story_faults(prd: Prd | None) -> str:
-    """What is wrong with the stories, one line each; "" when a run can work through them."""
+    """The problems of the stories, one line each; "" if a run can work through them."""
     if prd is None or not prd.stories:
         return "prd.json is not there, or it holds no userStories"
     return "\n".join(f"- {finding.story or 'all'}: {finding.what}" for finding in lint.review_prd(prd)[:20])
@@ -103,7 +103,7 @@ def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> Run
     begin = _first_event(this.state)
     hat = replace(
         with_own_settings(this.spec, PLANNER), instructions=PLANNER.instructions
-    )  # another planner's have another aim
+    )  # another planner's stories are for another task
     for attempt in range(ATTEMPTS + 1):
         if not (why := wrong()):
             return _finish_planning(this, follows)
@@ -134,7 +134,7 @@ def _ending_before(this: LoopRun) -> RunEnding | None:
 
 
 def _no_planner(this: LoopRun) -> RunEnding | None:
-    """The end, when there is no planner: another session would find none either."""
+    """The ending if there is no planner, as another session would find none either."""
     last = this.outputs[-1]
     return RunEnding("failures", last.reason, "fix that, then --continue") if last.failure in NOBODY else None
 
@@ -147,7 +147,7 @@ def _describe_wrong(read: Read, before: Prd | None) -> str:
 
 
 def _finish_planning(this: LoopRun, follows: str) -> RunEnding:
-    """The end of the planning. Whoever asked to stop meanwhile meant what follows, which has not begun."""
+    """End planning. A stop requested meanwhile applies to what follows, which has not begun."""
     this.state = _passed_on(this.state, follows)
     this.ports.store.keep(this.state, None)
     asked = SIGNAL_ENDINGS.get(this.ports.store.signal()) if follows else None
@@ -162,7 +162,7 @@ def _given_up(wrong: str) -> RunEnding:
 
 
 def _passed_on(state: RunState, kind: str) -> RunState:
-    """The same run at the beginning of its next part: its account, and nothing of who was to play next."""
+    """The run's state for its next part: the cost and counts, without pending events."""
     return RunState(
         state.run_id, state.objective, state.started_at, state.iteration,
         usage=state.usage, by_hat=state.by_hat, by_item=state.by_item, elapsed=state.elapsed, kind=kind,
@@ -172,7 +172,7 @@ def _passed_on(state: RunState, kind: str) -> RunState:
 HAT = replace(REVIEWER, triggers=(), publishes=(), payload=())
 ANSWERS = 2
 LONGEST, MOST = 200_000, 200
-"""Characters of an answer, and issues in it: more is no answer."""
+"""Limits of an answer: characters, and issues."""
 FIELDS: Mapping[str, type] = {
     "file": str, "line": int, "quote": str, "kind": str, "severity": str, "message": str, "suggestion": str,
 }  # fmt: skip  # one table
@@ -199,7 +199,7 @@ SCHEMA = json.dumps(
         },
     }
 )
-"""The shape of an answer, as a JSON Schema."""
+"""The form of an answer, as a JSON Schema."""
 ASKED = section(
     "HOW TO END",
     "Your last message is one JSON document and nothing else:",
@@ -213,7 +213,7 @@ ASKED = section(
 
 @dataclass(frozen=True, slots=True)
 class ReviewFinding:
-    """An issue, and what its reviewer would do about it."""
+    """An issue, with the reviewer's suggestion."""
 
     issue: ReviewIssue
     suggestion: str = ""
@@ -222,7 +222,7 @@ class ReviewFinding:
 
 @dataclass(frozen=True, slots=True)
 class ReviewerAnswer:
-    """What came of asking. `found` None: no answer, and `why`."""
+    """A reviewer's answer. `found` None: no answer, see `why`."""
 
     found: tuple[ReviewFinding, ...] | None
     why: str = ""
@@ -231,13 +231,13 @@ class ReviewerAnswer:
 
 
 def reviewer_prompt(material: str, why: str = "") -> str:
-    """What a session is told; `why` says what was wrong with the answer before."""
+    """The prompt of a session; `why`: what was wrong with the previous answer."""
     before = f"A reviewer before you did not answer as asked: {line(why, 300)}." if why else ""
     return "\n\n".join(filter(None, (contract.render_hat(HAT), material.strip(), before, ASKED))) + "\n"
 
 
 def ask_reviewer(agent: Agent, material: str, first: Session, limits: RunLimits, clock: LoopClock) -> ReviewerAnswer:
-    """The answer, after at most two sessions. `first` says where, by which model and how long."""
+    """Ask a reviewer, in at most two sessions. `first`: where, with which model, and how long."""
     asked = ask_session(agent, partial(reviewer_prompt, material), parse_findings, first, limits, clock)
     return ReviewerAnswer(asked.found, asked.why, asked.usage, asked.seconds)
 
@@ -247,7 +247,7 @@ Parsed = TypeVar("Parsed")
 
 @dataclass(frozen=True, slots=True)
 class SessionAnswer(Generic[Parsed]):
-    """What came of asking for an answer of some shape. `found` None: no answer, and `why`."""
+    """An answer of some form. `found` None: no answer, see `why`."""
 
     found: Parsed | None
     why: str
@@ -263,9 +263,9 @@ def ask_session(
     limits: RunLimits,
     clock: LoopClock,
 ) -> SessionAnswer[Parsed]:
-    """An answer that `parse` takes (it raises UnclearVerdict), after at most two sessions.
+    """Ask for an answer that `parse` accepts (else it raises UnclearVerdict), in at most two sessions.
 
-    `prompt` is given what was wrong with the answer before, "" at first.
+    `prompt` gets what was wrong with the previous answer, "" at first.
     """
     began, usage, why = clock.now(), SessionUsage(), ""
     end = began + timedelta(seconds=limits.runtime)
@@ -292,7 +292,7 @@ def _parse_answer(turn: AgentTurn, parse: Callable[[str], Parsed]) -> tuple[Pars
 
 
 def _patiently(agent: Agent, session: Session, limits: RunLimits, clock: LoopClock, end: datetime) -> AgentTurn:
-    """The turn, tried again after what only the provider can fix."""
+    """The turn, retried after provider failures."""
     usage, attempt = SessionUsage(), 0
     while True:
         turn = agent.play(replace(session, seconds=_seconds(session, clock, end)), _never)
@@ -308,7 +308,7 @@ def _seconds(session: Session, clock: LoopClock, end: datetime) -> float:
 
 
 def _never() -> bool:
-    """Nobody says stop but by an interrupt."""
+    """Only an interrupt stops it."""
     return False
 
 
@@ -317,7 +317,7 @@ def _money_left(limits: RunLimits, usage: SessionUsage) -> float | None:
 
 
 def _why_no_other(limits: RunLimits, usage: SessionUsage, left: timedelta) -> str:
-    """Why there is no other session, "" when there may be one."""
+    """Why there is no other session, or ""."""
     if left <= timedelta(0):
         return "and its time is up"
     if limits.usd is not None and (usage.cost_usd or 0.0) >= limits.usd:
@@ -329,7 +329,7 @@ def _why_no_other(limits: RunLimits, usage: SessionUsage, left: timedelta) -> st
 
 
 def parse_findings(text: str) -> tuple[ReviewFinding, ...]:
-    """What an answer says: JSON alone, in a fence, or in a `review.verdict`. Raises Unclear for any other shape."""
+    """Parse an answer: JSON alone, in a fence, or in a `review.verdict`. Raises UnclearVerdict for any other form."""
     if len(text) > LONGEST:
         raise UnclearVerdict(f"it has {len(text):,} characters")
     said = [event.payload for event in routing.events_in_text(text) if event.topic == VERDICT]

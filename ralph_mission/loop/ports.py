@@ -37,20 +37,20 @@ class LoopClock(Protocol):
         ...
 
     def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
-        """Wait, at most `seconds`; leave as soon as `until` says so (asked at least twice a second)."""
+        """Wait at most `seconds`, or until `until` is true (checked at least twice a second)."""
         ...
 
 
 class Agent(Protocol):
-    """A coding agent. Each call is a fresh process without memory of the last."""
+    """A coding agent. Each call is a fresh process without memory."""
 
     @property
     def name(self) -> str:
-        """As in `--agent`."""
+        """The name, as in `--agent`."""
         ...
 
     def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
-        """Run one session to its end. Ends its whole process group when `stopped` says so or on an interrupt.
+        """Run a session. Ends its whole process group if `stopped` says so, or on an interrupt.
 
         Never raises for what the agent does: that is a `failure`.
         """
@@ -59,10 +59,9 @@ class Agent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionWork:
-    """What a session really did since the mark, by content: committed or not, tracked or not.
+    """What a session changed since the mark, by content: committed or not, tracked or not.
 
-    `messages` are what it said of its own commits, oldest first. `foreign` are changes that are no files' and are
-    undone already.
+    `messages`: its commit messages, oldest first. `foreign`: changes outside of files, already undone.
     """
 
     changes: tuple[PathChange, ...] = ()
@@ -71,151 +70,151 @@ class SessionWork:
 
 
 class Workplace(Protocol):
-    """The clone that sessions work in, and the branch on which lands what was judged there."""
+    """The clone that sessions work in, and the branch that judged changes land on."""
 
     def begin_session(self) -> str:
-        """Make the clone ready for a session: what the branch holds, and the engine's lists. Gives the mark's name."""
+        """Prepare the clone for a session: the branch's files, and the engine's lists. Returns the mark's name."""
         ...
 
     def changed(self, mark: str) -> SessionWork:
-        """What differs from the mark. It is stored as it was seen: what is written there later changes nothing."""
+        """The differences from the mark, stored as they are read, so that later writes do not matter."""
         ...
 
     def undo(self, mark: str, paths: Sequence[str]) -> None:
-        """Put `paths` back as they were at the mark; of a file that was moved, the old one too."""
+        """Restore `paths` to the mark; for a moved file, the old one too."""
         ...
 
     def since(self, mark: str) -> NetChange:
-        """What stands now, landed or judged, that this or an earlier mark did not have."""
+        """The net change, landed or judged, since this or an earlier mark."""
         ...
 
     def verify(self) -> CheckResult:
-        """Run the project's own checks on what was judged; what they change is put back."""
+        """Run the project's own checks on the judged state; what they change is undone."""
         ...
 
     def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
-        """Bring what was judged to the branch as one commit; gives its id, "" when there is nothing.
+        """Land the judged change on the branch as one commit; returns its id, or "" if there is nothing.
 
-        `lists`: the engine's lists are part of it. `announce` is told the commit before the branch moves (where it
-        stands, when there is nothing). Raises UserError when something in the checkout stands in the way.
+        `lists`: include the engine's lists. `announce` is called with the commit before the branch moves (with the
+        current one if there is nothing). Raises UserError if something in the checkout is in the way.
         """
         ...
 
     def landed(self, commit: str) -> bool:
-        """Whether the branch has this commit behind it; False when nobody can tell."""
+        """Whether the branch contains this commit; False if unknown."""
         ...
 
     def set_aside(self, mark: str) -> tuple[PathChange, ...]:
-        """Put what a session that died left where a person finds it; the files are as the branch has them."""
+        """Save a dead session's work where a person finds it, and reset the files to the branch."""
         ...
 
 
 class RunStore(Protocol):
-    """The files a loop lives by. What is written is on disk, whole or not at all, when a call returns."""
+    """The files of a loop. Every write is atomic and on disk when a call returns."""
 
     @property
     def run_dir(self) -> str:
-        """Where this run's files are."""
+        """The folder of this run's files."""
         ...
 
     def exclusive(self, spec: RunSpec) -> AbstractContextManager[None]:
-        """Held while a loop runs in this checkout. Raises UserError when another one of any mode does."""
+        """A lock held while a loop runs in this checkout. Raises UserError if another loop holds it."""
         ...
 
     def resumed(self, spec: RunSpec) -> RunState | None:
-        """The state a run of the same spec left, when it is to be continued; None starts a new one."""
+        """The state of an earlier run of the same spec to continue, or None to start a new one."""
         ...
 
     def open(self, spec: RunSpec, now: datetime) -> RunState:
-        """A new run: what the previous one left is archived."""
+        """Start a new run; the previous one's files are archived."""
         ...
 
     def snapshot(self) -> RunSnapshot:
-        """Everything a session may know. What cannot be read is as it last could be, with a complaint."""
+        """Everything a session may know. An unreadable file counts as last read, with a complaint."""
         ...
 
     def signal(self) -> StopSignal:
-        """What a person asks of the running loop."""
+        """A person's request to the running loop."""
         ...
 
     def heard(self) -> bool:
-        """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
+        """Whether there is an unhandled signal or guidance."""
         ...
 
     def look(self) -> str:
-        """What people and other programs may have changed (files, issues): equal texts, nothing new. Asks no model."""
+        """A digest of what people and other programs may have changed (files, issues). Calls no model."""
         ...
 
     def said(self) -> tuple[LoopEvent, ...]:
-        """The events agents said through files since the last call, oldest first."""
+        """The events agents emitted through files since the last call, oldest first."""
         ...
 
     def record(self, event: LoopEvent) -> None:
-        """Append one to the event log."""
+        """Append an event to the log."""
         ...
 
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:
-        """These were given to a session: not given again."""
+        """Mark guidance as given to a session."""
         ...
 
     def brief(self, prompt: str) -> None:
-        """Keep the prompt of the session that is about to start."""
+        """Store the prompt of the session that is about to start."""
         ...
 
     def stories(self, prd: Prd) -> None:
-        """Write which stories pass, where the file was found, leaving the rest of it as it is."""
+        """Write which stories pass, leaving the rest of the file as it is."""
         ...
 
     def judged(self, commit: str) -> None:
-        """What stands in the stories now was checked; once HEAD has this commit behind it, no kill takes it back."""
+        """Record that the current stories were checked; once HEAD contains this commit, a kill cannot undo it."""
         ...
 
     def note(self, entry: str) -> None:
-        """Append to progress.txt what an iteration did or failed at; a log that was cut short is made whole first."""
+        """Append an iteration's result to progress.txt, repairing a truncated log first."""
         ...
 
     def restore(self) -> tuple[PathChange, ...]:
-        """Put back what a session may not take away: our own files, the log's past. Gives what was fixed."""
+        """Restore what a session must not change: our own files, the log's past. Returns what was restored."""
         ...
 
     def keep(self, state: RunState, output: HatOutput | None) -> None:
-        """The state between two sessions and the handoff of it. With a mark in it: the session begins."""
+        """Store the state and the handoff between sessions. With a mark: a session begins."""
         ...
 
     def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
-        """The stories and their log as when the session began that died: what it claimed nobody has checked.
+        """Restore stories and log to the start of the session that died, as its claims were not checked.
 
-        As they were judged where the commit of what was judged has `landed`.
+        If its judged commit has `landed`, restore them as judged.
         """
         ...
 
     def close(self, account: RunResult) -> None:
-        """The run is over, nobody else works here yet; a cancelled one is not continued."""
+        """End the run; a cancelled one cannot be continued."""
         ...
 
     def tidy(self) -> None:
-        """Between two issues of a persistent loop: scratchpad cleared, tasks archived; those that are open stay."""
+        """Between issues of a persistent loop: clear the scratchpad, archive finished tasks."""
         ...
 
 
 class RunProgress(Protocol):
-    """Tells a person what happens, and whoever watches."""
+    """Shows progress to a person, and to whoever watches."""
 
     @property
     def watch(self) -> RunWatch:
-        """Who watches from elsewhere."""
+        """The live record that others watch."""
         ...
 
     def agent(self, session: Session, event: RunEvent) -> None:
-        """The agent of `session` said or did something just now."""
+        """The agent of `session` said or did something."""
         ...
 
     def note(self, text: str) -> None:
-        """A line of its own."""
+        """Show a line."""
         ...
 
     def began(self, spec: RunSpec, state: RunState) -> None:
-        """A run starts, or goes on."""
+        """A run starts or continues."""
         ...
 
     def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
@@ -227,11 +226,11 @@ class RunProgress(Protocol):
         ...
 
     def waiting(self, seconds: float, why: str) -> None:
-        """Nothing happens for a while."""
+        """The loop waits."""
         ...
 
     def held(self, since: datetime | None) -> None:
-        """A person has paused the run; None: it goes on."""
+        """A person paused the run; None: it continues."""
         ...
 
     def ended(self, spec: RunSpec, account: RunResult) -> None:
@@ -249,26 +248,26 @@ class RunPorts:
     clock: LoopClock
     progress: RunProgress
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Known values that no session is told, whatever wrote them into what it is told."""
+    """Known secret values that are redacted in everything a session gets."""
 
 
 class ArtifactStore(Protocol):
-    """Files below `.ralph/` that a story keeps for people, for sessions and for itself, by name."""
+    """Files below `.ralph/` that a team keeps for people, for sessions and for itself, by name."""
 
     def read(self, name: str) -> str:
-        """What stands there, "" when there is none."""
+        """The file's text, or ""."""
         ...
 
     def write(self, name: str, text: str) -> None:
-        """Put `text` there, whole or not at all."""
+        """Write `text` atomically."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelSession:
-    """One session that is played apart, in a clone of its own which starts from the last commit here.
+    """A parallel session, in its own clone of the last commit.
 
-    `papers` are laid below its `.ralph/` before it, and read again after it. `name` is unique among jobs of a call.
+    `papers` are written below its `.ralph/` before it, and read after it. `name` is unique within a call.
     """
 
     name: str
@@ -281,7 +280,7 @@ class ParallelSession:
 
 @dataclass(frozen=True, slots=True)
 class ParallelResult:
-    """What came of a job. `output` None: it was not started. With `conflicts` nothing of it was taken over."""
+    """The result of a job. `output` None: not started. With `conflicts`, nothing of it was taken over."""
 
     name: str
     output: HatOutput | None = None
@@ -290,16 +289,15 @@ class ParallelResult:
 
 
 class SessionPool(Protocol):
-    """Plays several sessions at the same time, none of which sees another one's work."""
+    """Runs several sessions at once, isolated from each other."""
 
     def together(
         self, jobs: Sequence[ParallelSession], may_start: Callable[[SessionUsage], bool]
     ) -> tuple[ParallelResult, ...]:
-        """Play `jobs`, and take over what each changed and committed or not, in their order: one `ParallelResult` for
-        each.
+        """Run `jobs`, and take over each one's changes, committed or not, in order: one `ParallelResult` for each.
 
-        A job whose changes meet an earlier one's, or what stands uncommitted here, is left out as a whole; so is one
-        that failed, which harms no other. Before each start `may_start` is asked with what the finished ones took.
-        Raises UserError when the checkout cannot be copied. An interrupt ends every session, then passes through.
+        A job that conflicts with an earlier one, or with uncommitted changes here, is left out entirely; so is a failed
+        one. Before each start `may_start` is called with the cost of finished ones. Raises UserError if the checkout
+        cannot be copied. An interrupt ends every session, then passes through.
         """
         ...

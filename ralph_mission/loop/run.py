@@ -1,7 +1,7 @@
-"""The loop, as a story: look at the files, ask whether it is done, let one hat play, write down where it stands.
+"""The loop, as a story: read the files, check whether it is done, run a session with one hat, store the state.
 
-Everything it knows comes from files and goes back to files before the next session, so that a kill at any moment
-loses at most the session that was running.
+All its knowledge comes from files and is written back before the next session, so a kill at any moment loses at most
+the running session.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ralph_mission.loop.ports import RunPorts
 from ralph_mission.loop.rules import completion, routing
 
 FIRST_IDLE, LONGEST_IDLE, IDLE_DAY = 60.0, 900.0, 86_400.0
-"""Seconds that a persistent loop without work waits before it looks again: at first, twice as long each time, at most;
-and after how many of them its next session looks itself, for what nobody else can see."""
-HELD = 3600.0  # seconds of one wait while paused: an order ends it at once
+"""Seconds that a persistent loop without work waits: at first, doubling each time, up to the second; and the seconds
+after which a session looks for work itself."""
+HELD = 3600.0  # seconds of a wait while paused; a request ends it at once
 SIGNAL_ENDINGS = {
     "stop": RunEnding("stop", "asked to stop", "go on with --continue"),
     "cancel": RunEnding("cancel", "cancelled", "run again to start over"),
@@ -29,7 +29,7 @@ SIGNAL_ENDINGS = {
 
 @dataclass(slots=True)
 class LoopRun:
-    """One process's part of a run; `before` is what earlier ones took, in seconds."""
+    """A process's part of a run; `before`: seconds that earlier ones took."""
 
     spec: RunSpec
     ports: RunPorts
@@ -45,7 +45,7 @@ class LoopRun:
         return self.before + (self.ports.clock.now() - self.began).total_seconds()
 
     def hold(self) -> None:
-        """Wait here for as long as a person pauses the run: that takes no session and none of its time."""
+        """Wait while a person pauses the run; this counts neither as a session nor as time."""
         watch, since = self.ports.progress.watch, self.ports.clock.now()
         if watch.asked() != "pause" or self.ports.store.signal():
             return
@@ -57,11 +57,11 @@ class LoopRun:
 
 
 def run_loop(spec: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEnding] | None = None) -> RunResult:
-    """Run `spec` to an ending, from where an earlier run of it was left or from the start.
+    """Run `spec` to an ending, continuing an earlier run of it or from the start.
 
-    `story` says who is next; without one the events alone do.
+    `story` decides who is next; without one, events do.
 
-    Raises UserError before any session when the checkout is taken, and when files cannot be written.
+    Raises UserError before any session if the checkout is taken, and if files cannot be written.
     """
     with ports.store.exclusive(spec):
         this = _begin(spec, ports)
@@ -82,14 +82,14 @@ def _begin(spec: RunSpec, ports: RunPorts) -> LoopRun:
     left = ports.store.resumed(spec)
     state = left or ports.store.open(spec, now)
     this = LoopRun(spec, ports, state, now, state.elapsed)
-    if state.mark:  # a session had begun and nobody wrote down how it ended
+    if state.mark:  # a session had begun and its end was not recorded
         _cut_off(this, playing.put_aside(ports, state.mark))
     ports.progress.began(spec, this.state)
     return this
 
 
 def _cut_off(this: LoopRun, changes: tuple[PathChange, ...]) -> None:
-    """Take note of what became of a session that was cut off; the next one hears of it too."""
+    """Record how a session was cut off; the next one is told too."""
     this.cut += changes
     told = _resume_feedback(this.state.feedback, len({change.path for change in changes}))
     this.state = replace(this.state, mark="", feedback=told)
@@ -119,7 +119,7 @@ def _look(this: LoopRun) -> RunSnapshot:
 
 
 def _is_proven(this: LoopRun, snapshot: RunSnapshot) -> bool:
-    """Whether state files and green checks prove the end; else whoever has to hear why not is next."""
+    """Whether state files and passing checks prove the end; else the hat that must know why not is next."""
     if not completion.looks_done(this.spec, this.state, snapshot):
         return False
     if why := completion.remaining(this.spec, this.state, snapshot):
@@ -133,14 +133,14 @@ def _is_proven(this: LoopRun, snapshot: RunSnapshot) -> bool:
 
 
 def _tidy_issue(this: LoopRun) -> RunSnapshot:
-    """What a persistent loop does instead of ending: nothing of this piece of work is seen by the next."""
+    """What a persistent loop does instead of ending: the next piece of work starts fresh."""
     this.ports.store.tidy()
     this.state = completion.state_after_resume(this.state, this.ports.store.snapshot())
     return _look(this)
 
 
 def _complete_ending(state: RunState) -> RunEnding:
-    """The end; where a reviewer let issues stand, a person is asked whether that was right."""
+    """The ending; if the reviewer left issues open, a person is asked about them."""
     left = state.pending.issues if state.pending.topic == CONVERGED else ()
     detail = f"{state.iteration} sessions" + (f", {len(left)} issues left" if left else "")
     return RunEnding("complete", detail, "say whether that is good enough: ralph verdict accept|reject" if left else "")
@@ -157,7 +157,7 @@ def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:
 
 
 def _reached_limit(this: LoopRun) -> RunEnding | None:
-    """To have nothing to do is no end of a persistent loop: it waits."""
+    """A persistent loop without work waits instead of ending."""
     state = replace(this.state, idle=0, redispatches=0) if this.spec.persistent else this.state
     return completion.reached_limit(this.spec.limits, state, this.elapsed)
 
@@ -167,14 +167,14 @@ def _play_next(this: LoopRun, snapshot: RunSnapshot) -> None:
 
 
 def session(this: LoopRun, snapshot: RunSnapshot, hat: Hat | None) -> None:
-    """Let `hat` play the next session, and write down where the run stands after it."""
+    """Run the next session with `hat`, and store the state after it."""
     this.state = replace(this.state, elapsed=this.elapsed)
     this.ports.progress.session(this.spec, this.state, hat.name if hat else "", snapshot)
     account(this, playing.play_session(this.spec, this.state, snapshot, hat, this.ports))
 
 
 def account(this: LoopRun, output: HatOutput) -> None:
-    """Write down where the run stands after a session."""
+    """Store the state after a session."""
     this.state = completion.advance_state(this.spec, this.state, output, this.elapsed)
     this.ports.store.keep(this.state, output)
     this.outputs.append(output)
@@ -182,7 +182,7 @@ def account(this: LoopRun, output: HatOutput) -> None:
 
 
 def _pause(this: LoopRun) -> None:
-    """The pause between two sessions; a person's word ends it, and after the last one there is none."""
+    """The pause between sessions; a person's request ends it, and there is none after the last."""
     if this.spec.persistent and completion.is_out_of_work(this.spec, this.state):
         return _await_work(this)
     pause = this.spec.limits.pause if this.spec.cooldown is None else this.spec.cooldown
@@ -191,7 +191,7 @@ def _pause(this: LoopRun) -> None:
 
 
 def _await_work(this: LoopRun) -> None:
-    """Wait, longer each time, until something has changed or a person has said something: that asks no model."""
+    """Wait, longer each time, until something changes or a person says something. Calls no model."""
     ports, seen = this.ports, this.ports.store.look()
     pause, waited, told = FIRST_IDLE, 0.0, 0.0
     while waited < IDLE_DAY and not ports.store.heard() and not _reached_limit(this):

@@ -1,7 +1,7 @@
-"""One session, as a story: brief, play, look at what really changed, undo, verify, record.
+"""A session, as a story: brief, run, read what changed, undo, verify, record.
 
-Ralplan, Ultrawork and Team are made of the same call. After a turn that the provider, not the work, made fail, it waits
-and plays again; a time-out is never waited for.
+Ralplan, Ultrawork and Team use the same call. After a failure of the provider it waits and runs again; never after a
+time-out.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ralph_mission.loop.rules import completion, routing, scope, verdicts
 from ralph_mission.loop.stories import judge
 from ralph_mission.safety.secrets import redact, redact_record, without
 
-FIRST_LIMIT = 60.0  # seconds: providers count requests and tokens by the minute
+FIRST_LIMIT = 60.0  # seconds, as providers count requests and tokens by the minute
 
 
 def wait(limits: RunLimits, turn: AgentTurn, attempt: int) -> float | None:
-    """Seconds until the same session is tried again, None when it is not; `attempt` counts from 1.
+    """Seconds until the session is retried, or None; `attempt` counts from 1.
 
-    The provider's own word on a limit is obeyed up to `longest_wait`; without one the wait doubles. A fault
-    is tried again `retries` times. A limit is waited for as long as the run may run.
+    A provider's own waiting time for a limit is respected up to `longest_wait`; without one the wait doubles. A fault
+    is retried `retries` times, a limit as long as the run may last.
     """
     if turn.failure == "rate_limit":
         return min(turn.retry_after or FIRST_LIMIT * 2 ** min(attempt - 1, 10), limits.longest_wait)
@@ -47,13 +47,13 @@ def wait(limits: RunLimits, turn: AgentTurn, attempt: int) -> float | None:
     return None
 
 
-TITLE = 60  # characters of an objective in a commit's title
+TITLE = 60  # characters of the objective in a commit's title
 
 
 def play_session(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None, ports: RunPorts) -> HatOutput:
-    """Let `hat` (None: nobody in particular) play the next session, and keep of it what may stay.
+    """Run the next session with `hat` (None: no hat), and keep what is allowed of its changes.
 
-    What an agent does wrong is in the record; UserError and interrupts pass through.
+    An agent's mistakes are in the record; UserError and interrupts pass through.
     """
     session = prompt.session_prompt(spec, state, snapshot, hat, ports.store.run_dir)
     session = replace(session, prompt=without(session.prompt, ports.secrets))
@@ -67,7 +67,7 @@ def play_session(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat
 
 
 class CutOff(KeyboardInterrupt):  # an interrupt, and no error
-    """The interrupt of a session of which `changes` were undone or put aside, as after every session."""
+    """The interrupt of a session; `changes` were undone or set aside, as after every session."""
 
     def __init__(self, changes: tuple[PathChange, ...]) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class CutOff(KeyboardInterrupt):  # an interrupt, and no error
 
 
 def put_aside(ports: RunPorts, mark: str) -> tuple[PathChange, ...]:
-    """Put what a session left unfinished where a person finds it: it was not judged, so nothing of it counts."""
+    """Save a session's unfinished work where a person finds it: it was not judged, so it does not count."""
     return (*ports.workplace.set_aside(mark), *ports.store.put_back(ports.workplace.landed))
 
 
@@ -108,7 +108,7 @@ def _run_session(
 
 
 def _play_patiently(spec: RunSpec, state: RunState, ports: RunPorts, session: Session) -> AgentTurn:
-    """The turn, tried again after what only the provider can fix, for as long as the run may run."""
+    """The turn, retried after provider failures as long as the run may last."""
     deadline = ports.clock.now() + timedelta(seconds=spec.limits.runtime - state.elapsed)
     usage, attempt, before = SessionUsage(), 0, AgentTurn()
     while True:
@@ -125,10 +125,10 @@ def _play_patiently(spec: RunSpec, state: RunState, ports: RunPorts, session: Se
 def _keep_allowed(
     spec: RunSpec, ports: RunPorts, hat: Hat, mark: str, kept_by_us: tuple[str, ...]
 ) -> tuple[tuple[PathChange, ...], SessionWork]:
-    """What the session changed, with what was undone of it."""
+    """The session's changes, and what was undone."""
     restored = ports.store.restore()
     work = ports.workplace.changed(mark)
-    wide = replace(hat, write_allowed=spec.scope)  # what a hat of its own may write may lie outside of the run's scope
+    wide = replace(hat, write_allowed=spec.scope)  # a hat's own globs may lie outside the run's scope
     found = (*scope.outside(hat, work.changes, kept_by_us), *scope.outside(wide, work.changes, kept_by_us))
     outside = tuple({change.path: change for change in reversed(found)}.values())
     gone = {change.path for change in outside}
@@ -142,7 +142,7 @@ def _keep_allowed(
 def _record_event(
     spec: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session
 ) -> tuple[LoopEvent | None, str]:
-    """The session's one event, recorded; and what is wrong with what it said."""
+    """Record the session's event; returns it, and what was wrong with what it emitted."""
     said = (*ports.store.said(), *routing.events_in_text(turn.text, spec.preset.promise))
     if turn.failure:
         return None, ""
@@ -163,7 +163,7 @@ def _was_promised(spec: RunSpec, turn: AgentTurn, event: LoopEvent | None) -> bo
 def _settle_session(
     spec: RunSpec, state: RunState, snapshot: RunSnapshot, ports: RunPorts, output: HatOutput, messages: tuple[str, ...]
 ) -> HatOutput:
-    """The record with what the state files say now: stories that pass, what landed, whether anything moved."""
+    """Complete the record by the state files: passing stories, what landed, whether anything moved."""
     after = ports.store.snapshot()
     touched = tuple(
         change.path
@@ -174,7 +174,7 @@ def _settle_session(
     checked = ports.workplace.verify() if flipped or touched else CheckResult()
     net = _net_change(spec, snapshot, ports, state.taken)
     judged = judge.judge_stories(spec, state.item, snapshot.prd, after.prd, checked, net, state.built)
-    # A check runs what the session wrote, and could flip stories that git does not see.
+    # A check runs the session's code, and could flip stories that git ignores.
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.store.stories(judged.prd)
     message = judge.commit_message(judged.passed[0]) if judged.passed else _commit_message(spec, output, messages)
@@ -199,8 +199,8 @@ def _settle_session(
 
 
 def _net_change(spec: RunSpec, snapshot: RunSnapshot, ports: RunPorts, mark: str) -> NetChange:
-    """What differs from `mark`, without what the engine keeps; a list of stories is just a file where none is worked
-    off."""
+    """The difference from `mark`, without the engine's files; if no stories are worked on, a list of stories counts as
+    an ordinary file."""
     net = ports.workplace.since(mark)
     free = () if spec.preset.stories else (snapshot.paths.prd,)
     paths = tuple(path for path in net.paths if path in free or not scope.ours(path, snapshot.paths.kept))
@@ -208,7 +208,7 @@ def _net_change(spec: RunSpec, snapshot: RunSnapshot, ports: RunPorts, mark: str
 
 
 def _land_work(spec: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:
-    """The commit of what was judged. Lists of stories are part of it when one passes, or where they are just files."""
+    """Land the judged change. Lists of stories are included if a story passes, or if they are ordinary files."""
     lists = passed or not (spec.preset.stories or spec.kind == PLANNING)
     announce = ports.store.judged if passed else lambda _: None
     made = ports.workplace.land(message, lists, announce)
@@ -216,7 +216,7 @@ def _land_work(spec: RunSpec, ports: RunPorts, passed: bool, message: str) -> tu
 
 
 def _commit_message(spec: RunSpec, output: HatOutput, messages: tuple[str, ...]) -> str:
-    """What a session said of its own commits, else what it was for."""
+    """The session's own commit messages, else its purpose."""
     if messages:
         return "\n\n".join(messages)
     who = f"{output.hat}, session" if output.hat else "session"

@@ -1,7 +1,7 @@
-"""What `ralph simulate` plays when it is given no script, and what it shows: how a pattern or a team converges.
+"""The default script of `ralph simulate`, and its output: how a pattern or a team converges.
 
-Every pattern has the same fault twice: the reviewer finds two issues, then one, then none. Each team has a fault on its
-way, too; who builds for which task is told apart by `RALPH_TASK`.
+In every pattern the reviewer finds two issues, then one, then none. Each team has a fault on its way, too; `RALPH_TASK`
+tells builders of different tasks apart.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ esac"""
 
 
 def team_script(name: str) -> dict[str, Any]:
-    """A script that plays the story `name` to its end, as `adapters/agents/scripted.py` reads it. Raises KeyError."""
+    """A script for `adapters/agents/scripted.py` that takes the team `name` to its end. Raises KeyError."""
     return {"hats": SCRIPTS[name]()}
 
 
@@ -71,7 +71,8 @@ def _ultrawork_steps() -> Steps:
 
 
 def _team_steps() -> Steps:
-    """A teammate writes into another one's file, which is undone and told; the tester sends one fault to its owner."""
+    """A teammate writes into another one's file, which is undone and reported; the tester sends a fault to its
+    owner."""
     members = [{"name": "author", "files": ["greeting.py"]}, {"name": "examiner", "files": ["tests/**"]}]
     tasks = [_task("greeting", owner="author"), _task("tests", owner="examiner")]
     return {
@@ -111,7 +112,7 @@ SEED: Mapping[str, str] = {
     "greeting.py": 'def greet(name):\n    return "Hello"\n',
     "README.md": "# A small repository to simulate a loop in\n",
 }
-"""The files of the throw-away repository."""
+"""The files of the temporary repository."""
 COMMIT = ("git add -A", "git commit -qm step")
 WRONG = 'def greet(name):\n    return "Hello, " + nam\n'
 BETTER = 'def greet(name):\n    return "Hello, " + name\n'
@@ -123,7 +124,7 @@ EMPTY = {"file": "greeting.py", "line": 1, "kind": "missing", "severity": "criti
 
 @dataclass(frozen=True, slots=True)
 class SimulationRow:
-    """One session of a simulation. `issues` is None when it was no review; `undone` are paths outside of its globs."""
+    """A session of a simulation. `issues`: None unless it was a review. `undone`: paths outside its globs."""
 
     iteration: int
     hat: str
@@ -135,12 +136,12 @@ class SimulationRow:
 
 
 def pattern_script(pattern: HatPattern) -> dict[str, Any]:
-    """A script that plays the pattern to its end, as `adapters/agents/scripted.py` reads it."""
+    """A script for `adapters/agents/scripted.py` that takes the pattern to its end."""
     return {"hats": {hat.name: _steps(hat.name, hat.publishes[0], PLANNED in hat.triggers) for hat in pattern.hats}}
 
 
 def rows(outputs: Sequence[HatOutput]) -> tuple[SimulationRow, ...]:
-    """What to show of each session."""
+    """The rows of a run's sessions."""
     return tuple(
         SimulationRow(
             output.iteration,
@@ -156,7 +157,7 @@ def rows(outputs: Sequence[HatOutput]) -> tuple[SimulationRow, ...]:
 
 
 def summary_text(pattern: str, account: RunResult) -> str:
-    """The rows as a table, and how it ended."""
+    """The rows as a table, and the ending."""
     lines = [_line(row) for row in rows(account.outputs)]
     reviews = [str(row.issues) for row in rows(account.outputs) if row.issues is not None]
     shown = f"; issues per review: {' -> '.join(reviews)}" if reviews else ""
@@ -164,7 +165,7 @@ def summary_text(pattern: str, account: RunResult) -> str:
 
 
 def document(pattern: str, account: RunResult) -> dict[str, Any]:
-    """The same for programs."""
+    """The same as JSON data."""
     sessions = [
         {"iteration": row.iteration, "hat": row.hat, "event": row.event or None, "issues": row.issues,
          "files": list(row.files), "undone": list(row.undone), "failure": row.failure or None}
@@ -212,4 +213,4 @@ FIRST: Mapping[str, Mapping[str, str]] = {
     "debugger": {"tests/test_greeting.py": TEST},
     "refactorer": {"greeting.py": WRONG},
 }
-"""What whoever begins or builds writes."""
+"""What the first hat, or a builder, writes."""

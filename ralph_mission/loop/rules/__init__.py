@@ -1,1 +1,1 @@
-"""What a loop decides by: completion, limits, verdicts, routing, scope, tasks."""
+"""The rules of a loop: completion, limits, verdicts, routing, scope, tasks."""

@@ -1,12 +1,11 @@
-"""When a run ends: the work is done, a limit is reached, or nothing moves any more. Pure folds over `RunState`.
+"""When a run ends: the work is done, a limit is reached, or it is stuck. Pure folds over `RunState`.
 
-Done is what state files prove, never what an agent says alone. Limits are asked before each session, so that none is
-passed by starting one more.
+State files prove that work is done; an agent's word alone does not. Limits are checked before each session, so none is
+exceeded by starting one more.
 
-Two questions of progress are kept apart. Is this *item* getting done (`stale`)? Does anything move at all (`idle`)?
-A commit answers the second and not the first: one story can take many honest sessions. Hats that take turns over
-one item are the exception: a round of them counts as one session, and where one of them reviews, what counts are
-verdicts with no fewer issues than the one before.
+Progress is measured in two ways: is this *item* getting done (`stale`), and does anything move at all (`idle`)? A
+commit answers only the second: a story can take many honest sessions. For hats that take turns over an item, a round
+counts as one session, and with a reviewer only verdicts with no fewer issues than before count as stale.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from ralph_mission.loop.rules.routing import find_hat, has_reviewer, next_event
 
 
 def looks_done(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> bool:
-    """Whether the work looks done: stories, reviewer's verdict, or else the promise. Verification comes after.
+    """Whether the work looks done: by stories, the reviewer's verdict, or else the promise. Checks come after.
 
-    Where stories are reviewed both are asked for, unless all of them passed before anybody played.
+    Reviewed stories need both, unless all of them passed before the first session.
     """
     agreed = state.pending.topic == CONVERGED
     if spec.preset.stories:
@@ -49,10 +48,10 @@ def looks_done(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> bool:
 
 
 def remaining(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
-    """Why a claim is not enough yet, "" when nothing is open.
+    """Why a claim is not enough yet, or "".
 
-    Checks that were green before say nothing about work that was not done: what nobody reviewed and no list tells of
-    needs at least a file that differs from when the run began.
+    Checks that passed before say nothing about work that was not done: without a review or a list, at least one file
+    must differ from the start of the run.
     """
     empty = "it was declared done, and no file is other than it was when the run began"
     found = (describe_missing(spec, state), empty if _is_empty_claim(spec, state) else "", open_tasks(spec, snapshot))
@@ -60,7 +59,7 @@ def remaining(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
 
 
 def describe_missing(spec: RunSpec, state: RunState) -> str:
-    """Which required events nobody said yet, "" for none."""
+    """The required events that are missing, or ""."""
     missing = [topic for topic in spec.required_events if topic not in state.said]
     return f"still to be emitted: {', '.join(missing)}" if missing else ""
 
@@ -71,7 +70,7 @@ def _is_empty_claim(spec: RunSpec, state: RunState) -> bool:
 
 
 def open_tasks(spec: RunSpec, snapshot: RunSnapshot) -> str:
-    """Which tasks are open, "" when none is or they do not count: a persistent loop hands them over."""
+    """The open tasks, or "" (also in a persistent loop, which hands them over)."""
     if spec.open_tasks == "trust" or spec.persistent or not snapshot.open_tasks:
         return ""
     names = ", ".join(f"{task.id} ({task.status})" for task in snapshot.open_tasks[:5])
@@ -79,8 +78,8 @@ def open_tasks(spec: RunSpec, snapshot: RunSnapshot) -> str:
 
 
 def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunEnding | None:
-    """The end when a person has to look: it was declared done again and nothing was changed, every story (in free
-    form every open task) that is left was skipped, or nothing is listed and the reviewer goes on asking for no less.
+    """The ending if a person has to look: declared done again without a change, all remaining stories (without stories:
+    open tasks) skipped, or, without a list, a reviewer whose issues do not get fewer.
     """
     if not state.item and has_reviewer(spec.hats) and state.stale >= 2 * spec.limits.stuck:
         standing = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
@@ -98,7 +97,7 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
 
 
 def _describe_undone(state: RunState) -> str:
-    """What of the last session was put back, and why."""
+    """What was undone of the last session, and why."""
     undone = state.last.reverted[:3] if state.last else ()
     return "".join(f"; undone: {change.path} ({change.reverted})" for change in undone)
 
@@ -108,14 +107,14 @@ def _stories_left(snapshot: RunSnapshot) -> dict[str, str]:
 
 
 def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
-    """Those that somebody could work on: one that waits for a skipped one gives nobody anything to do."""
+    """Tasks that can be worked on, without those that wait for a skipped one."""
     if spec.open_tasks == "trust" or spec.persistent:
         return {}
     return {task.id: f"{task.id} {task.title}" for task in snapshot.open_tasks if task.status != "pending"}
 
 
 def resume_event(snapshot: RunSnapshot) -> LoopEvent:
-    """What a persistent loop says instead of ending, with what the last piece of work left open."""
+    """The event of a persistent loop instead of ending, with what the last piece of work left open."""
     left = ", ".join(f"{task.id} {task.title}" for task in snapshot.open_tasks[:5])
     handed = f" These tasks were left open, take them up or close them: {left}." if left else ""
     said = f"The last piece of work is complete.{handed} Look for the next, or wait for guidance."
@@ -123,7 +122,7 @@ def resume_event(snapshot: RunSnapshot) -> LoopEvent:
 
 
 def is_out_of_work(spec: RunSpec, state: RunState) -> bool:
-    """Whether the last session moved nothing, and nobody in particular is called by it, or all were in vain."""
+    """Whether the last session changed nothing and called no hat, or all hats were called in vain."""
     if not state.idle or state.failures:
         return False
     done = bool(state.last and state.last.promised) or state.pending.topic in (START, RESUME, CONVERGED)
@@ -131,7 +130,7 @@ def is_out_of_work(spec: RunSpec, state: RunState) -> bool:
 
 
 def reached_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
-    """The first limit that is reached; `elapsed` in seconds over all processes of the run."""
+    """The first limit reached; `elapsed`: seconds over all processes of the run."""
     if state.last and state.last.failure == "auth" and state.failures and not state.last.progressed:
         return RunEnding("failures", state.last.reason.partition("\n")[0], "log in, then --continue")
     checks = (_failure_ending, _thrash_ending, _idle_ending, _cost_ending)
@@ -141,7 +140,7 @@ def reached_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEndi
 
 
 def seconds(limits: RunLimits, state: RunState) -> float:
-    """What the next session may take: no more than is left of the run. At least one second."""
+    """Seconds for the next session: at most what is left of the run, at least one."""
     return max(1.0, min(limits.session, limits.runtime - state.elapsed))
 
 
@@ -192,18 +191,18 @@ def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
 
 
 CLAIMS = 2
-"""How often a run may be declared done without a change before it ends: once it is told, the second time it is over."""
+"""Declarations of done without a change until a run ends: after the first it is told, after the second it is over."""
 IDLE_ADVICE = (
     "read the last session's words, say what is missing with ralph guidance, then --continue; where nothing has to "
     "change, a reviewer's verdict ends it: ralph run --pattern plan-build-review"
 )
 REFUSALS = 20
-"""Refused commands that the next session hears of."""
+"""Refused commands that the next session is told."""
 StuckAdvice = Literal["", "warn", "replan", "skip"]
 
 
 def item_of(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
-    """What the next session works on: the first story that is left, else the first ready task, else nothing named."""
+    """The item of the next session: the first remaining story, else the first ready task, else ""."""
     if spec.preset.stories and snapshot.prd:
         return next((story.id for story in snapshot.prd.todo if story.id not in state.skipped), "")
     ready = (task for task in snapshot.tasks if task.status in ("ready", "active") and task.id not in state.skipped)
@@ -211,7 +210,7 @@ def item_of(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
 
 
 def advise_stuck(spec: RunSpec, state: RunState) -> StuckAdvice:
-    """What the next session on the same item has to hear: a warning, that the plan is void, that it is skipped."""
+    """The advice for the next session on the same item: a warning, to make a new plan, or that it is skipped."""
     threshold, stuck = spec.limits.stuck, count_stuck(spec, state)
     if stuck >= 2 * threshold:
         return "skip"
@@ -221,14 +220,14 @@ def advise_stuck(spec: RunSpec, state: RunState) -> StuckAdvice:
 
 
 def count_stuck(spec: RunSpec, state: RunState) -> int:
-    """Sessions that came no nearer to the end. With neither an item nor a reviewer only what moves can tell."""
+    """The number of sessions without progress; without an item or a reviewer, without any change."""
     if has_reviewer(spec.hats):
         return state.stale
     return state.stale // max(1, len(spec.hats)) if state.item else state.idle
 
 
 def focus(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunState:
-    """The state with the item of the next session; one that took too long is skipped for the next."""
+    """The state with the next session's item; one that took too long is skipped."""
     if _under_review(spec, state):
         return _passed_over(spec, state, snapshot)
     if state.pending.topic == CONVERGED and spec.preset.stories and snapshot.prd and snapshot.prd.todo:
@@ -240,7 +239,7 @@ def focus(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunState:
 
 
 def _under_review(spec: RunSpec, state: RunState) -> bool:
-    """Whether hats are still at what they took up: the item is theirs until a reviewer has nothing left to say."""
+    """Whether an item is still under review, until a reviewer has no issues left."""
     begins = (START, RESUME, PLANNED, CONVERGED)
     return bool(state.item) and has_reviewer(spec.hats) and state.pending.topic not in begins
 
@@ -255,12 +254,12 @@ def _passed_over(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunSt
 
 
 def take_up(state: RunState, mark: str) -> RunState:
-    """The state of a session that begins at `mark`: so do the run and its item, unless they had begun."""
+    """The state for a session that starts at `mark`; run and item start there too, unless they had before."""
     return replace(state, taken=state.taken or mark, begun=state.begun or ("" if state.iteration else mark))
 
 
 def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: float) -> RunState:
-    """The state after a session: who is next, what it has to hear, and how the counters stand."""
+    """The state after a session: the next hat, what it is told, and the counters."""
     stale = _count_stale(spec, state, output)
     pending = _next_state(spec, replace(state, stale=stale), output)
     again = _is_same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
@@ -285,7 +284,7 @@ def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: fl
 
 
 def state_after_red_checks(spec: RunSpec, state: RunState, said: str) -> RunState:
-    """The work looked done and the checks are red: whoever builds hears it."""
+    """The work looked done but checks fail: the builder is told."""
     event = LoopEvent(VERIFICATION_FAILED, said)
     if find_hat(spec.hats, event) is None and builder(spec.hats):
         event = LoopEvent(PLANNED, said)
@@ -294,7 +293,7 @@ def state_after_red_checks(spec: RunSpec, state: RunState, said: str) -> RunStat
 
 
 def state_after_open_tasks(spec: RunSpec, state: RunState, why: str) -> RunState:
-    """The work looked done and tasks are open: back to whoever takes the next one."""
+    """The work looked done but tasks are open: back to the hat that takes the next one."""
     return replace(_call_next(spec, state, why), feedback=f"Not done yet: {why}.", stale=_add_stuck(spec, state),
                    last=_without_promise(state.last),
                    claims=state.claims + (not describe_missing(spec, state) and _is_empty_claim(spec, state)),
@@ -302,7 +301,7 @@ def state_after_open_tasks(spec: RunSpec, state: RunState, why: str) -> RunState
 
 
 def _add_stuck(spec: RunSpec, state: RunState) -> int:
-    """Under a reviewer a clean verdict that proves nothing moves as little as one that finds as much."""
+    """With a reviewer, a clean verdict that proves nothing counts as no progress, like one with as many issues."""
     return state.stale + 1 if has_reviewer(spec.hats) else state.stale
 
 
@@ -311,18 +310,18 @@ def _without_promise(last: HatOutput | None) -> HatOutput | None:
 
 
 def state_after_resume(state: RunState, snapshot: RunSnapshot) -> RunState:
-    """Between two pieces of work of a persistent loop."""
+    """The state between two pieces of work of a persistent loop."""
     last = _without_promise(state.last)
     return replace(state, pending=resume_event(snapshot), feedback="", item="", stale=0, left=None, last=last)
 
 
 def _call_next(spec: RunSpec, state: RunState, why: str) -> RunState:
-    """Whoever takes the next piece of work is next."""
+    """Call the hat that takes the next piece of work."""
     return replace(state, pending=LoopEvent(PLANNED if builder(spec.hats) else START, why))
 
 
 def builder(hats: Sequence[Hat]) -> Hat | None:
-    """Who hears of red checks when nobody asked to: the first hat that answers a plan."""
+    """The hat that is told about failing checks by default: the first that listens to a plan."""
     return next((hat for hat in hats if PLANNED in hat.triggers), None)
 
 
@@ -341,7 +340,7 @@ def _call_hat(hat: Hat) -> str:
 
 
 def _count_stale(spec: RunSpec, state: RunState, output: HatOutput) -> int:
-    """How long nothing has come nearer: a review needs many rounds, as long as each leaves fewer issues."""
+    """The number of sessions without progress; review rounds count as progress while each leaves fewer issues."""
     if state.item and state.item in output.passed:
         return 0
     if not has_reviewer(spec.hats):

@@ -1,8 +1,8 @@
-"""Which hat and which task is next. Deterministic, no model is asked. Pure: a store keeps what these functions give.
+"""Which hat and which task is next: deterministic, without a model. Pure; a store keeps the results.
 
-One event out of each session decides the hat that listens to it. A task goes pending → ready → active → done or
-failed: `ready` is never stored, it follows from what is needed. Only a claim makes a task active, and only a claim by
-name takes up a failed one again.
+Each session's event selects the hat that listens to it. A task goes pending → ready → active → done or failed; `ready`
+is derived from its needs and never stored. Only a claim makes a task active, and only a claim by name resumes a failed
+one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ EVENT = compile_regex(r'<event\s+topic="([^"]{1,100})"\s*>(.*?)</event>', re.DOT
 QUOTED = compile_regex(
     r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?(?:^[ \t]*(?P=fence)|\Z)|^[ \t]*>[^\n]*|`[^`\n]+`", re.DOTALL | re.MULTILINE
 )
-"""Where markdown shows text and does not say it: fences, quotations, code within a line."""
+"""Markdown that shows text without saying it: fences, quotations, inline code."""
 INDENTED = ("    ", "\t")
-"""How markdown's other way of showing text begins."""
+"""The beginning of an indented code block."""
 PROMISE = compile_regex(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
 
 
 def coordinator(hats: Sequence[Hat]) -> Hat:
-    """Nobody in particular, who may write what any of the hats may and no more."""
+    """A session without a hat, which may write what any hat may."""
     if not hats or any(hat.write_allowed is None for hat in hats):
         allowed = None
     else:
@@ -40,17 +40,17 @@ def coordinator(hats: Sequence[Hat]) -> Hat:
 
 
 def find_hat(hats: Sequence[Hat], event: LoopEvent) -> Hat | None:
-    """The hat that the event calls: an exact trigger before a pattern, then the order of definition."""
+    """The hat that listens to the event: exact triggers before patterns, then the order of definition."""
     topics = (event.topic, *ALIASES.get(event.topic, ()))
     exact = [hat for topic in topics for hat in hats if topic in hat.triggers]
     return next(iter(exact), None) or next((hat for hat in hats if _matches(hat, topics)), None)
 
 
 def single_event(hat: Hat | None, said: Sequence[LoopEvent], promise: str) -> tuple[LoopEvent | None, str]:
-    """The one event of a session, and what is wrong with what it said ("" when nothing is).
+    """The event of a session, and what is wrong with what it emitted, or "".
 
-    Without a hat an event is welcome and not required. One that was said in two ways (`ralph emit` and the last
-    message) is one: topic and payload tell events apart.
+    Without a hat an event is optional. Emitting the same topic and payload in two ways (`ralph emit` and the last
+    message) counts as one event.
     """
     events = tuple({(event.topic, event.payload.strip()): event for event in reversed(said)}.values())[::-1]
     if len(events) > 1:
@@ -64,7 +64,7 @@ def single_event(hat: Hat | None, said: Sequence[LoopEvent], promise: str) -> tu
 
 
 def events_in_text(text: str, promise: str = "") -> tuple[LoopEvent, ...]:
-    """The events that an agent's last message says: not those it shows, and `promise` as its last word only."""
+    """The events in an agent's last message, without quoted ones; `promise` only counts as its last line."""
     found, at = [], 0
     while match := EVENT.search(text, at):
         quoted = _is_quoted(text, match.start())
@@ -79,7 +79,7 @@ def _is_quoted(text: str, at: int) -> bool:
 
 
 def is_promised(text: str, promise: str) -> bool:
-    """Whether the final non-empty line is the promise and nothing else; one that is quoted or mentioned is not."""
+    """Whether the last non-empty line is exactly the promise, not quoted or mentioned."""
     whole = text.rstrip()
     at = whole.rfind("\n") + 1
     last = whole[at:]
@@ -88,20 +88,20 @@ def is_promised(text: str, promise: str) -> bool:
 
 
 def is_converged(event: LoopEvent, threshold: int) -> bool:
-    """Whether a verdict lets the loop end: nothing critical, and no more of the rest than the threshold."""
+    """Whether a verdict lets the loop end: nothing critical, and no more other issues than the threshold."""
     critical = any(issue.severity == "critical" for issue in event.issues)
     return event.topic == VERDICT and not critical and len(event.issues) <= threshold
 
 
 def next_event(event: LoopEvent, threshold: int) -> LoopEvent:
-    """What an event leads to: a clean verdict is the end, everything else speaks for itself."""
+    """The event that follows: a clean verdict becomes the promise, anything else stays."""
     if is_converged(event, threshold):
         return LoopEvent(CONVERGED, event.payload, event.issues, event.hat, event.iteration, event.at)
     return event
 
 
 def planner(hats: Sequence[Hat]) -> Hat | None:
-    """Who makes another plan: the first hat that says one."""
+    """The hat that makes another plan: the first that emits one."""
     return next((hat for hat in hats if PLANNED in hat.publishes), None)
 
 
@@ -119,7 +119,7 @@ def _may_say(hat: Hat, topic: str, promise: str) -> bool:
 
 
 def _default_event(hat: Hat | None, promise: str) -> tuple[LoopEvent | None, str]:
-    """What silence means. It is never the end: neither the promise nor a verdict is said for anybody."""
+    """The default event of a silent session; never the promise or a verdict."""
     if hat is None or not (hat.publishes or hat.default_publishes):
         return None, ""
     if hat.default_publishes == promise or hat.default_publishes in (VERDICT, CONVERGED):
@@ -132,20 +132,20 @@ def _default_event(hat: Hat | None, promise: str) -> tuple[LoopEvent | None, str
 ID = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PRIORITIES = range(1, 6)
 TITLE, DESCRIPTION = 500, 20_000
-"""How long they may be, in characters."""
+"""Their maximal lengths in characters."""
 LIST = "see: ralph task list"
 
 Tasks = tuple[LoopTask, ...]
 
 
 def update_readiness(tasks: Sequence[LoopTask]) -> Tasks:
-    """The same tasks, with pending and ready told apart by what they need."""
+    """The tasks with pending and ready updated by their needs."""
     done = {task.id for task in tasks if task.status == "done"}
     return tuple(_update_readiness(task, done) if task.needs or task.status == "pending" else task for task in tasks)
 
 
 def find(tasks: Sequence[LoopTask], id: str) -> LoopTask:
-    """The task with this id. Raises UserError when there is none."""
+    """The task with this id. Raises UserError if there is none."""
     found = next((task for task in tasks if task.id == id), None)
     if found is None:
         raise UserError(f"there is no task {id!r}", LIST)
@@ -153,12 +153,12 @@ def find(tasks: Sequence[LoopTask], id: str) -> LoopTask:
 
 
 def ready(tasks: Sequence[LoopTask]) -> Tasks:
-    """What can be claimed: lowest priority number first, ties as they were added."""
+    """The tasks that can be claimed: lowest priority number first, then in order of adding."""
     return tuple(sorted((task for task in tasks if task.status == "ready"), key=lambda task: task.priority))
 
 
 def add(tasks: Sequence[LoopTask], task: LoopTask) -> Tasks:
-    """The tasks with one more. Raises UserError for what is no task, an id that is taken, needs that cannot be met."""
+    """Add a task. Raises UserError for an invalid task, a taken id, or needs that cannot be met."""
     _check(task)
     if any(known.id == task.id for known in tasks):
         raise UserError(f"there is a task {task.id!r} already", LIST)
@@ -171,8 +171,8 @@ def add(tasks: Sequence[LoopTask], task: LoopTask) -> Tasks:
 
 
 def claim(tasks: Sequence[LoopTask], id: str, owner: str, dead: Callable[[str], bool]) -> tuple[Tasks, LoopTask]:
-    """The tasks with one active for `owner`, and which. Without an id the first that is ready, then one whose owner
-    is `dead`. Raises UserError when there is none, and for one that waits, is done, or is somebody's."""
+    """Make a task active for `owner`; returns it too. Without an id: the first ready one, then one whose owner is
+    `dead`. Raises UserError if there is none, and for one that waits, is done, or has another owner."""
     if id:
         return _give_task(tasks, _is_free(tasks, find(tasks, id), dead), owner)
     left = (task for task in tasks if task.status == "active" and dead(task.owner))
@@ -183,7 +183,7 @@ def claim(tasks: Sequence[LoopTask], id: str, owner: str, dead: Callable[[str], 
 
 
 def mark_done(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
-    """The tasks with this one done; once more changes nothing. Raises UserError when it waits for others or failed."""
+    """Mark a task as done; idempotent. Raises UserError if it waits for others or failed."""
     task = find(tasks, id)
     if task.status == "pending":
         raise UserError(f"task {id!r} is not done: it {waits(tasks, task)}", f"first those; {LIST}")
@@ -193,7 +193,7 @@ def mark_done(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
 
 
 def mark_failed(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
-    """The tasks with this one failed; once more changes nothing. Raises UserError when it is done."""
+    """Mark a task as failed; idempotent. Raises UserError if it is done."""
     task = find(tasks, id)
     if task.status == "done":
         raise UserError(f"task {id!r} is done", "add another task for what is left")
@@ -201,13 +201,13 @@ def mark_failed(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
 
 
 def release_tasks(tasks: Sequence[LoopTask], owner: str) -> Tasks:
-    """The tasks without what `owner` left active: ready for others."""
+    """Release the active tasks of `owner`."""
     given_back = [_give_back(task) if task.status == "active" and task.owner == owner else task for task in tasks]
     return update_readiness(given_back)
 
 
 def waits(tasks: Sequence[LoopTask], task: LoopTask) -> str:
-    """Why a pending task is not ready ("waits for a (active), b (failed)"); "" for any other."""
+    """Why a pending task is not ready ("waits for a (active), b (failed)"), or ""."""
     if task.status != "pending":
         return ""
     known: dict[str, str] = {other.id: other.status for other in tasks if other.id in task.needs}
@@ -216,7 +216,7 @@ def waits(tasks: Sequence[LoopTask], task: LoopTask) -> str:
 
 
 def find_blocked(tasks: Sequence[LoopTask]) -> tuple[str, ...]:
-    """What no waiting can fix: tasks that need a failed or an unknown one, or each other. One sentence each."""
+    """Tasks that can never become ready, as they need a failed or unknown one, or each other; a sentence each."""
     known = {task.id: task.status for task in tasks}
     pending = [task for task in tasks if task.status == "pending"]
     hopeless = [task for task in pending if any(known.get(need) in ("failed", None) for need in task.needs)]
@@ -274,7 +274,7 @@ def _replace_task(tasks: Sequence[LoopTask], changed: LoopTask) -> tuple[Tasks, 
 
 
 def _find_circle(tasks: Sequence[LoopTask], start: str) -> tuple[str, ...]:
-    """The way from `start` back to itself along the needs, () when there is none."""
+    """The cycle of needs through `start`, or ()."""
     needs = {task.id: task.needs for task in tasks}
     came: dict[str, str] = {}
     todo = [start]

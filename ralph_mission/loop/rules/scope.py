@@ -1,8 +1,8 @@
-"""Which files a hat may write, decided on what really changed; and whether two sets of patterns can name the same path.
+"""Which files a hat may write, by what really changed; and whether two sets of patterns overlap.
 
-Patterns are those of gitignore, but a name without a wildcard is one path from the top of the work tree. Overlap is
-asked before anything is built. A folder has to look like one (`api`, `api/`, `api/**`): `a.py` and `*.py` are files
-here. Whoever finds a way around that meets the other one at the merge.
+Patterns are gitignore's, but a name without a wildcard is a path from the top of the work tree. Overlap is checked
+before anything is built. A folder must look like one (`api`, `api/`, `api/**`): `a.py` and `*.py` are files here. Any
+overlap that this misses shows as a conflict when merging.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ANY, ONE = "*", "?"
 
 
 def wrong(glob: str) -> str:
-    """Why this cannot be somebody's files, "" when it can."""
+    """Why a glob is invalid, or ""."""
     if not glob.strip() or len(glob) > LONGEST or not glob.isprintable():
         return f"{glob[:40]!r} is no glob"
     if glob.startswith(("!", "#", "~")) or ".." in glob.split("/"):
@@ -36,13 +36,13 @@ def wrong(glob: str) -> str:
 
 
 def plain(glob: str) -> str:
-    """The glob as a pattern, without spaces and `./`; `a.py` is the one at the top, not one in each folder."""
+    """The normalised pattern of a glob; `a.py` means the one at the top, not in each folder."""
     text = glob.strip().removeprefix("./")
     return text if "/" in text.rstrip("/") or WILD.search(text) else f"/{text}"
 
 
 def meet(some: Sequence[str], others: Sequence[str]) -> tuple[str, str] | None:
-    """The first two that can name the same path (as gitignore patterns, in any case of letters), None if none do."""
+    """The first two patterns that can match the same path, ignoring case, or None."""
     return next(
         ((one, other) for one in some for other in others if _globs_meet(_split_glob(one), _split_glob(other), "**")),
         None,
@@ -50,7 +50,7 @@ def meet(some: Sequence[str], others: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _split_glob(glob: str) -> tuple[str, ...]:
-    """The segments, letters in one case; `**` stands for any number of them."""
+    """The segments in one case; `**` stands for any number of them."""
     text = plain(glob).casefold()
     parts = tuple(part for part in text.split("/") if part)
     anywhere = () if "/" in text.rstrip("/") else ("**",)
@@ -58,14 +58,14 @@ def _split_glob(glob: str) -> tuple[str, ...]:
 
 
 def _is_folder(text: str) -> bool:
-    """Whether it stands for what is below it as well."""
+    """Whether the glob includes everything below it."""
     last = text.rpartition("/")[2]
     return last in ("", "*", "**") or ("." not in last[1:] and not WILD.search(last))
 
 
 @lru_cache(maxsize=50_000)
 def _globs_meet(one: tuple[str, ...], other: tuple[str, ...], many: str) -> bool:
-    """Whether some sequence fits both; `many` fits any number of elements."""
+    """Whether some sequence matches both; `many` matches any number of elements."""
     if not one or not other:
         return all(part == many for part in (*one, *other))
     if one[0] == many:
@@ -81,7 +81,7 @@ def _segments_meet(one: str, other: str) -> bool:
 
 
 def _letters(segment: str) -> tuple[str, ...]:
-    """Its letters; a choice of letters counts as any letter."""
+    """Its characters; a character class counts as any character."""
     found = TOKEN.findall(segment)
     return tuple(ANY if token[0] == "*" else ONE if token[0] == "[" and token[1:] else token[-1] for token in found)
 
@@ -90,13 +90,13 @@ STEERING = "what configures agents is for people to write"
 OUR_FOLDERS = (".ralph", ".omc")
 OUR_FILES = ("prd.json", "progress.txt", ".last-branch")
 FOUND_IN = ("", "scripts/ralph")
-"""Files the engine keeps, and where: judged by what they say (stories, notes, events), not by a hat's globs."""
+"""The engine's own files: judged by content (stories, notes, events), not by a hat's globs."""
 LEFT = compile_regex(rf"\.({'|'.join(map(re.escape, OUR_FILES))})\.\d+\.\d+")
-"""What a kill leaves of one that was being written."""
+"""Temporary files that a kill leaves behind."""
 
 
 def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
-    """Why this hat may not write there, "" when it may. `kept` are more files of the engine's own."""
+    """Why this hat may not write there, or "". `kept`: further files of the engine."""
     if ours(path, kept):
         return ""
     if hat.write_denied and _matches(hat.write_denied, path):
@@ -110,13 +110,13 @@ def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
 
 
 def outside(hat: Hat, changes: Iterable[PathChange], kept: Collection[str] = ()) -> tuple[PathChange, ...]:
-    """The changes that have to be undone, each with the reason."""
+    """The changes to undo, each with its reason."""
     found = ((change, why_outside(hat, change.path, kept)) for change in changes)
     return tuple(PathChange(change.path, change.how, why) for change, why in found if why)
 
 
 def ours(path: str, kept: Collection[str] = ()) -> bool:
-    """Whether the engine itself keeps this file. Its folder is not a file: as a link it would lead elsewhere."""
+    """Whether this is a file of the engine. Its folder is not: as a link it would lead elsewhere."""
     folder, _, name = path.rpartition("/")
     return (
         path in kept
@@ -126,12 +126,12 @@ def ours(path: str, kept: Collection[str] = ()) -> bool:
 
 
 def _anchor(glob: str) -> str:
-    """A folder that is allowed is the one at the top, not every one of that name."""
+    """Anchor an allowed folder at the top, so that others of its name do not match."""
     return f"/{glob}" if glob.endswith("/") and "/" not in glob[:-1] and not glob.startswith("!") else glob
 
 
 def _matches(globs: Sequence[str], path: str) -> bool:
-    # A glob's dot does not match a line break, which a path may hold.
+    # A regular expression's dot does not match a line break, which a path may contain.
     return _spec(tuple(globs)).match_file(path.replace("\n", "\x01"))
 
 
