@@ -17,7 +17,7 @@ from ralph_mission.values import compile_regex, dataclass
 
 FLEET = "fleet.yml"
 INSTALLATION = "installation"
-BUDGET = ("usd", "pulls", "minutes")
+BUDGET = ("usd", "pull_requests", "minutes")
 KEYS = ("repositories", "exclude", "runner", "job_minutes", "parallel", "budget", "each", "extends")
 MOST_MINUTES = 360  # of a job on GitHub's runners
 _NAME = compile_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")

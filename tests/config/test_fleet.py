@@ -19,7 +19,7 @@ exclude: [acme/old-*]
 runner: [self-hosted, ralph]
 parallel: 8
 job_minutes: 30
-budget: {usd: 50, pulls: 20, minutes: 3000}
+budget: {usd: 50, pull_requests: 20, minutes: 3000}
 each: {usd: 2.5}
 extends: acme/.github//ralph.yml@0123456789012345678901234567890123456789
 """
