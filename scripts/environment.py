@@ -70,8 +70,9 @@ def install_locked(locks, *options):
 
 def install_with_any(*words):
     """Uv's exit code, or pip's where there is no uv or it fails: it may know of no registry where pip does."""
+    watched = sys.stderr.isatty()  # by a person, who wants to see how much is still to be downloaded
     uv = shutil.which("uv")
-    if uv and run(uv, "pip", "install", "--quiet", "--python", PYTHON, *words) == 0:
+    if uv and run(uv, "pip", "install", *(() if watched else ("--quiet",)), "--python", PYTHON, *words) == 0:
         return 0
     if pip_version() >= MIN_PIP:
         pip = (sys.executable, "-I", "-m", "pip", "--python", PYTHON)
@@ -79,8 +80,8 @@ def install_with_any(*words):
         pip = (PYTHON, "-I", "-m", "pip")
     else:
         return 1
-    quiet = ("-qq", "--disable-pip-version-check", "--no-input", "install", "--no-compile")
-    return run(*(pip + quiet + words))
+    terse = () if watched else ("-qq",)
+    return run(*(pip + terse + ("--disable-pip-version-check", "--no-input", "install", "--no-compile") + words))
 
 
 def pip_version():

@@ -10,7 +10,7 @@ from ralph_mission.mission import decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.findings import exclusions, ranking
-from ralph_mission.mission.lifecycle.waiting import How, list_waiting
+from ralph_mission.mission.lifecycle.waiting import How, find_waiting
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
     CycleDecisions,
@@ -42,6 +42,7 @@ from ralph_mission.mission.model.mission import (
 from ralph_mission.mission.model.proposal import KINDS, Decision, lookup
 from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.mission.publishing import posting
+from ralph_mission.safety.patch import unified_diff
 
 
 def lines(acts: Iterable[ExecutedDecision]) -> Iterable[PostLine]:
@@ -143,7 +144,7 @@ def report_cycle(
         next_due_at=conclusion.header.next_due_at,
         usage=situation.usage,
     )
-    return report, _cycle_summary(situation, decided, acts, conclusion, how)
+    return report, _cycle_summary(situation, decided, acts, conclusion, how, staged)
 
 
 def report_wake(account: tuple[CycleReport, CycleSummary], receipt: Receipt) -> tuple[CycleReport, CycleSummary]:
@@ -206,25 +207,31 @@ def _effects(acts: Iterable[ExecutedDecision]) -> tuple[EffectLine, ...]:
 
 
 def _cycle_summary(
-    situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision], conclusion: Conclusion, how: How
+    situation: Situation,
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
+    conclusion: Conclusion,
+    how: How,
+    staged: bool,
 ) -> CycleSummary:
     return CycleSummary(
         why=tuple(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
         held=tuple(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
-        waiting=list_waiting(conclusion.missions, how),
+        waiting=find_waiting(conclusion.missions, how),
         remarks=tuple(_remarks(situation, acts, conclusion)),
-        threads=tuple(_opened(acts)),
+        threads=tuple(_opened(acts, staged)),
         posts=tuple(lines(acts)),
         refusal=refusal(acts),
         late=conclusion.header.drift_seconds,
     )
 
 
-def _opened(acts: Iterable[ExecutedDecision]) -> Iterator[ThreadLine]:
+def _opened(acts: Iterable[ExecutedDecision], staged: bool) -> Iterator[ThreadLine]:
     for act in acts:
         for effect in (item.effect for item in act.applied):
             if isinstance(effect, OpenIssue | OpenPull):
-                yield ThreadLine(effect.key, effect.title, effect.body)
+                patch = act.decision.proposal.patch if staged and isinstance(effect, OpenPull) else None
+                yield ThreadLine(effect.key, effect.title, effect.body, unified_diff(patch) if patch else "")
 
 
 def refusal(acts: Sequence[ExecutedDecision]) -> str:

@@ -12,7 +12,7 @@ runs out the whole middle counts as replaced: more than really changed, never le
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ralph_mission.values import dataclass
@@ -38,6 +38,8 @@ DEEPEST = 500
 """The most edits looked for: ten times the largest automatic change; beyond that the exact number does not matter."""
 BUDGET = 4_000_000
 """Steps of the inner loop, about a second."""
+LARGEST_SHOWN = 400_000
+"""Bytes of a file, before and after, whose lines are shown to a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,26 @@ class Patch:
     def paths(self) -> tuple[str, ...]:
         """Every changed path, in order."""
         return tuple(change.path for change in self.changes)
+
+
+def unified_diff(patch: Patch) -> str:
+    """The patch for people to read: every changed line with three around it; a binary or large file by its size."""
+    return "\n".join(line for change in patch.changes for line in _diff_lines(change))
+
+
+def _diff_lines(change: FileChange) -> Iterator[str]:
+    from difflib import unified_diff as unified_lines
+
+    old, new = change.old or b"", change.new or b""
+    if b"\0" in old + new or len(old + new) > LARGEST_SHOWN:
+        yield f"{change.path}: {len(old)} bytes become {len(new)}"
+        return
+    before, after = (side.decode("utf-8", "replace").splitlines() for side in (old, new))
+    names = (
+        f"a/{change.path}" if change.old_mode else "/dev/null",
+        f"b/{change.path}" if change.new_mode else "/dev/null",
+    )
+    yield from unified_lines(before, after, *names, lineterm="")
 
 
 @dataclass(frozen=True, slots=True)

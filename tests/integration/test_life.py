@@ -32,7 +32,7 @@ def test_a_fix_is_discovered_reviewed_merged_and_told(tmp_path):
     harbour = world(tmp_path)
     report, cycle_summary = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
-    assert any("pr approve 1" in line for line in cycle_summary.waiting)
+    assert any("pr approve 1" in dict(line.ways)["approve"] for line in cycle_summary.waiting)
     assert (harbour.issues, harbour.pulls[0].labels) == ((), {"ralph:mission", "ralph:auto-fix"})
     head = harbour.git("rev-parse", harbour.pulls[0].head)
     harbour.person().review(1, "approved")

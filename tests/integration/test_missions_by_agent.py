@@ -446,7 +446,7 @@ def test_an_answer_that_needs_a_yes_is_shown_and_pushed_once_after_it(owned, scr
     assert rule in said and f"review of #{before.number}" in said and "the change would be `" in said
     _, cycle_summary = owned.cycle()
     assert owned.pull().head_sha == before.head_sha and len(owned.prompts) == 2
-    assert any(line.startswith("approve:") and str(issue) in line for line in cycle_summary.waiting)
+    assert any(line.number == issue and "approve" in dict(line.ways) for line in cycle_summary.waiting)
     owned.person().comment(issue, "/ralph approve")
     assert statuses(owned.cycle()[0]) == ["IN_REVIEW"]
     after = owned.pull()

@@ -56,7 +56,7 @@ def test_what_a_merge_waits_for_is_told_for_as_long_as_it_waits(reviewed):
     reviewed.person().review(pull.number, "approved")
     for _ in range(4):
         _, told = spoken(reviewed)
-        assert any("not green: lint ended with failure" in line for line in told.waiting), told.waiting
+        assert any("not green: lint ended with failure" in line.note for line in told.waiting), told.waiting
     reviewed.fake.check(head, "lint", "success")
     spoken(reviewed)
     assert reviewed.merged(pull.number)

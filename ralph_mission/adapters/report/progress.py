@@ -1,6 +1,7 @@
 """What a person sees while a cycle runs (always on stderr), and how text is fitted into the rows of a terminal.
 
-A terminal gets a live line; everything else (a log, a pipe) gets one plain line per event. A reader that has gone away
+A terminal gets a live line that vanishes at the end, but for what a person has to know (`note: …`); everything else (a
+log, a pipe), and whoever asks for more words, gets one plain line per event. A reader that has gone away
 never stops a cycle. What is shown is redacted as the last step.
 """
 
@@ -10,10 +11,12 @@ import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
 
 from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
+from ralph_mission.mission.model.mission import WaitingLine
 from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise
@@ -72,6 +75,18 @@ def indent_lines(lines: Iterable[str]) -> list[str]:
 def fold_lines(lines: Iterable[str]) -> list[str]:
     """Each line below its heading, in three rows if it needs them."""
     return ["\n".join(_few_rows(safe(line))) for line in lines]
+
+
+def waiting_blocks(waiting: Iterable[WaitingLine]) -> list[str]:
+    """Each mission with what can be done about it, as one block: a command is never broken in two."""
+    blocks = []
+    for line in waiting:
+        thread = f"{'Pull request' if line.pull else 'Issue'} #{line.number}"
+        head = fold_lines([f"{thread}: {line.title}", *filter(None, [line.note])])
+        width = max((len(word) for word, _ in line.ways), default=0)
+        ways = (f"    {word:<{width}}  {safe(command)}" for word, command in line.ways)
+        blocks.append("\n".join([*head, *ways]))
+    return blocks
 
 
 def wrap_text(text: str) -> list[str]:
@@ -157,10 +172,12 @@ def begin_phase(watch: RunWatch, name: str, note: str) -> None:
 
 
 @contextmanager
-def speaking(stream: TextIO, secrets: Sequence[str], watch: RunWatch = UNWATCHED) -> Iterator[CycleProgress]:
+def speaking(
+    stream: TextIO, secrets: Sequence[str], watch: RunWatch = UNWATCHED, verbose: bool = False
+) -> Iterator[CycleProgress]:
     """A voice on `stream` for the length of a cycle, live on a terminal, plain elsewhere; `secrets` are never said.
     `watch` hears all of it too."""
-    if not stream.isatty():
+    if verbose or not stream.isatty():
         yield PlainProgress(stream, secrets, watch)
         return
     from rich.console import Console
@@ -193,33 +210,51 @@ class PlainProgress:
             print(redact(line, self.secrets), file=self.stream, flush=True)
 
 
+PHASES = {
+    "check": "Checking the work it has open",
+    "observe": "Looking around",
+    "think": "Ranking what it found",
+    "work": "Working on a mission",
+    "act": "Acting",
+    "reflect": "Writing down what it learned",
+}
+"""What a cycle is doing, as a person reads it."""
+
+
 @dataclass(frozen=True, slots=True)
 class LiveProgress:
-    """A spinner that names what is being done, above it what happened."""
+    """One line with a spinner that names what is being done, and is gone at the end."""
 
     console: Console
     status: Status
     secrets: Sequence[str]
     watch: RunWatch = UNWATCHED
+    phases: list[str] = field(default_factory=list)  # in words; the last one is the present one
 
     def phase(self, name: str, note: str = "") -> None:
-        """The phase as a heading; its name stays beside the spinner until the next one."""
-        from rich.text import Text
-
-        self.status.update(Text(f"{name} …"))
-        self._say(Text.assemble((name, "bold"), self._worded(note) if note else ""))
+        """Its name stays beside the spinner until the next one."""
+        self.phases.append(PHASES.get(name, name.capitalize()))
+        self._show(note)
         begin_phase(self.watch, name, note)
 
     def note(self, text: str) -> None:
-        """A dim line below its phase."""
+        """What happens within a phase, beside the spinner; what a person has to know stays above it."""
         self.watch.tell(RunEvent("note", safe(text)))
+        if text.startswith("note: "):
+            from rich.text import Text
+
+            with suppress(OSError):
+                self.console.print(Text(self._worded(text)), soft_wrap=True)
+        else:
+            self._show(text)
+
+    def _show(self, note: str) -> None:
         from rich.text import Text
 
-        self._say(Text(self._worded(text), style="dim"))
+        phase = self.phases[-1] if self.phases else "Starting"
+        room = max(20, self.console.width - len(phase) - 8)
+        with suppress(OSError):
+            self.status.update(Text.assemble((phase, "bold"), (f"  {shorten(self._worded(note), room)}", "dim")))
 
     def _worded(self, text: str) -> str:
-        return f"  {redact(safe(text), self.secrets)}"
-
-    def _say(self, line: object) -> None:
-        with suppress(OSError):
-            self.console.print(line, soft_wrap=True)
+        return redact(safe(text), self.secrets)

@@ -33,8 +33,7 @@ from ralph_mission.adapters.report.repository_report import (
     ObserverHealth,
     RepositoryReport,
 )
-from ralph_mission.mission.lifecycle.waiting import WaitingLine
-from ralph_mission.mission.model.mission import Status
+from ralph_mission.mission.model.mission import Status, WaitingLine
 
 SHOWN_CYCLES, SHOWN_BACKLOG = 10, 10
 WORDS = {

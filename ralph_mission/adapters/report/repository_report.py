@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.report.progress import count_noun
 from ralph_mission.adapters.report.summary import SHOWN
-from ralph_mission.mission.lifecycle.waiting import WaitingLine
 from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.ledger import MemorySnapshot
-from ralph_mission.mission.model.mission import Limits, Status
+from ralph_mission.mission.model.mission import Limits, Status, WaitingLine
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.adapters.report.progress import cap_lines, count_noun, indent_lines, safe, stamp
+from ralph_mission.adapters.report.progress import (
+    cap_lines,
+    count_noun,
+    fold_lines,
+    indent_lines,
+    stamp,
+    waiting_blocks,
+)
 from ralph_mission.mission.memory.schedule import day_of, is_due
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.memory import Header, Rhythm
-from ralph_mission.mission.model.mission import Limits, Mission
+from ralph_mission.mission.model.mission import Limits, Mission, WaitingLine
 
 
 def facts(
@@ -51,8 +58,13 @@ def facts(
     }
 
 
-def lines(known: dict[str, Any], typed: Callable[[str], str] = str) -> list[str]:
-    """`facts` for people; `typed` writes out the commands in a text."""
+def lines(
+    known: dict[str, Any],
+    typed: Callable[[str], str] = str,
+    waiting: Sequence[WaitingLine] = (),
+    paint: Callable[[str, str], str] = lambda text, _role: text,
+) -> list[str]:
+    """`facts` for people; `typed` writes out the commands in a text, `paint` gives it the colour of its role."""
     if not known["started"]:
         return [
             "ralph has not run here yet",
@@ -60,53 +72,69 @@ def lines(known: dict[str, Any], typed: Callable[[str], str] = str) -> list[str]
             typed("to start: ralph cycle"),
         ]
     slots, spend = known["slots"], known["spend"]
-    wakes = count_noun(spend["dispatches_today"], "wake")
-    return [
-        f"cycle {known['cycle']}, {slots['used']} of {slots['total']} missions active"
-        + (typed(", PAUSED (ralph resume)") if known["paused"] else ""),
-        *cap_lines(list(_missions(known)), 14, typed("ralph status --json")),
-        *cap_lines(list(_issues(known)), 8, typed("ralph status --json")),
-        *cap_lines(_waiting(known, typed), 8, typed("ralph status --json")),
-        f"backlog: {count_noun(known['backlog'], 'finding')} not acted on",
-        f"spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}, {wakes} sent",
-        typed(_wake(known)),
+    parts = [
+        paint(f"Cycle {known['cycle']}, {slots['used']} of {slots['total']} missions in progress.", "title"),
+        *([paint(typed("Paused: nothing is done until ralph resume."), "waits")] if known["paused"] else []),
     ]
+    doubts = [
+        typed(f"  Nobody knows whether it was sent: ralph journal resolve {key} --sent|--not-sent")
+        for key in known["unknown"]
+    ]
+    asked = {(line.number, line.pull) for line in waiting}
+    for heading, role, some, room in (
+        ("Waiting for you", "waits", [*waiting_blocks(waiting), *doubts], 14),
+        ("Missions", "title", list(_missions(known, asked)), 14),
+        ("Issues an agent works on", "title", list(_issues(known)), 8),
+    ):
+        if some:
+            parts += ["", paint(heading, role), *cap_lines(some, room, typed("ralph status --json"))]
+    backlog = f"{count_noun(known['backlog'], 'finding')} not acted on yet. " if known["backlog"] else ""
+    spent = f"Spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}."
+    return [*parts, "", f"{backlog}{spent}", paint(typed(_wake(known)), "quiet")]
 
 
-def _missions(known: dict[str, Any]) -> Iterator[str]:
-    for mission in known["missions"]:
-        yield from indent_lines(
-            [f"#{mission['id']} {mission['status']}, {_days(mission['age_days'])}: {mission['title']}"]
+STATES = {
+    "DISCOVERED": "proposed",
+    "IN_REVIEW": "in review",
+    "EXECUTING": "in progress",
+    "FIXING": "being revised",
+    "ESCALATED": "needs you",
+    "PARKED": "set aside",
+}
+"""Where a mission stands, in words; any other state is one."""
+
+
+def _missions(known: dict[str, Any], asked: Collection[tuple[int, bool]]) -> Iterator[str]:
+    """Those that are not listed as waiting for somebody already."""
+    for one in known["missions"]:
+        pull, issue = one["pull_request"] or 0, one["issue"] or 0
+        if (pull, True) in asked or (issue, False) in asked:
+            continue
+        thread = f" #{pull or issue}" if pull or issue else ""
+        state = STATES.get(one["status"], one["status"].lower())
+        head = fold_lines(
+            [f"{'Pull request' if pull else 'Issue'}{thread}, {state}, {_days(one['age_days'])}: {one['title']}"]
         )
-        if mission["next_step"]:
-            yield f"     {safe(mission['next_step'])}"
+        step = fold_lines([f"  {one['next_step']}"]) if one["next_step"] else []
+        yield "\n".join([*head, *(f"  {row}" for row in step)])
 
 
 def _issues(known: dict[str, Any]) -> Iterator[str]:
     """Issues that an agent has or had in hands; what is done shows as its pull."""
     for issue in known["issues"]:
         if issue["state"] != "done":
-            where = f"issue #{issue['issue']} {issue['state']}, try {issue['tries']}"
+            where = f"Issue #{issue['issue']}, {issue['state']}, try {issue['tries']}"
             yield from indent_lines([f"{where}: {issue['title']}"])
-
-
-def _waiting(known: dict[str, Any], typed: Callable[[str], str]) -> list[str]:
-    asks = [f"  {safe(line)}" for line in known["waiting"]]
-    doubts = [
-        typed(f"  unknown whether it was sent: ralph journal resolve {key} --sent|--not-sent")
-        for key in known["unknown"]
-    ]
-    return ["waiting for you", *asks, *doubts] if asks or doubts else []
 
 
 def _wake(known: dict[str, Any]) -> str:
     if known["next_due_at"] is None:
-        return "next: whenever you run ralph cycle"
+        return "Next cycle: whenever you type ralph cycle"
     when = stamp(datetime.fromisoformat(known["next_due_at"]))
     drift = f"; the last one started {known['drift_seconds']} s late" if known["drift_seconds"] else ""
     ahead = known["due"] and known["due_in_seconds"] > 0
     due = "due now; a clock that was ahead wrote" if ahead else "due since" if known["due"] else "due at"
-    return f"next: {due} {when} (urgency {known['urgency']}){drift}"
+    return f"Next cycle: {due} {when}{drift}"
 
 
 def _mission(mission: Mission, now: datetime, answer: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Any
 from ralph_mission.adapters.report.progress import RequestCounts, count_noun, drift, spell, stamp
 from ralph_mission.adapters.report.summary import SAYINGS, is_done, looked_at, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
-from ralph_mission.mission.model.mission import Verdict
+from ralph_mission.mission.model.mission import Verdict, WaitingLine
 from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex, dataclass
@@ -62,7 +62,7 @@ def step_summary(
         section(done, (_effect(effect, titles, places) for effect in report.effects if is_done(effect))),
         section("Would be posted" if report.staged else "Posted", (_post(post) for post in cycle_summary.posts)),
         section("Looked at", map(harmless, filter(None, [looked_at(report)]))),
-        section("Waiting for you", (_links(line, places) for line in cycle_summary.waiting)),
+        section("Waiting for you", (_waiting_line(line, places) for line in cycle_summary.waiting)),
         section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *cycle_summary.remarks))),
         [_next(report, cycle_summary)],
         ["<details><summary>Details</summary>"],
@@ -71,6 +71,14 @@ def step_summary(
         [_spend(report, asked), "", "</details>"],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _waiting_line(line: WaitingLine, places: Places) -> str:
+    """One mission by its title, and what can be done about it."""
+    thread = thread_link(f"/{'pull' if line.pull else 'issues'}/{line.number}", places)
+    ways = "; ".join(f"{word}: {_links(command, places)}" for word, command in line.ways)
+    note = f" {harmless(line.note)}." if line.note else ""
+    return f"{thread} {harmless(line.title)}.{note} {ways}"
 
 
 def problem_summary(error: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """The report of a cycle: as JSON with its published schema (the keys are a contract), and at a glance for a terminal.
 
-The text has at most 40 rows of 80 columns, whatever happened, and is complete without colour.
+The text has at most 40 rows of 80 columns, whatever happened, and is complete without colour. Whoever asks for more
+words gets all of them, with what was seen, why, and by which rules; of a staged cycle every text and change follows.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from ralph_mission.adapters.report.progress import (
     cap_lines,
     count_noun,
     fold_lines,
-    indent_lines,
     safe,
     shorten,
     spell,
     stamp,
+    waiting_blocks,
     wrap_text,
 )
-from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, PostLine
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, PostLine, ThreadLine
 from ralph_mission.mission.model.mission import Verdict
-from ralph_mission.values import dataclass
+from ralph_mission.safety.text import sanitise
+from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -71,17 +73,22 @@ SAYINGS = {
 SHOWN = {
     "open_issue": "opened issue",
     "open_pull": "opened pull request",
-    "merge_pull": "merged",
+    "merge_pull": "merged pull request",
     "leave_queue": "took out of the merge queue",
     "close_issue": "closed issue",
     "close_pull": "closed pull request",
-    "comment": "commented",
+    "comment": "commented on",
     "publish": "posted",
 }
 """Effects that people notice; a branch or a label belongs to one of these."""
+_RULES = compile_regex(r" \([a-z-]+(?:, [a-z-]+)*\)\Z")
+_NUMBER = compile_regex(r"/(?:issues|pull|pulls)/0*(\d+)(?:\.md)?\Z", re.ASCII)
+_HIDDEN = compile_regex(r"<!--.*?-->|<details>.*?</details>", re.DOTALL)
 
 
 Rewrite = Callable[[str], str]
+Paint = Callable[[str, str], str]
+"""A text and its role (title, good, waits, quiet, added, removed) to the text in its colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,8 @@ class SummarySection:
     """A heading and its lines; `room` is the most rows the lines may take, `where` tells the others."""
 
     heading: str
-    lines: tuple[str, ...]
+    role: str
+    lines: Sequence[str]
     room: int
     where: str
 
@@ -105,53 +113,86 @@ class SummarySection:
 def summary(
     report: CycleReport,
     cycle_summary: CycleSummary,
-    heading: Rewrite = str,
+    paint: Paint = lambda text, _role: text,
     at: Standpoint = Standpoint(),
     asked: RequestCounts | None = None,
+    verbose: bool = False,
 ) -> str:
-    """The text; `heading` may add colour to headings."""
-    parts = [heading(shorten(_first(report)))]
-    for section in _sections(report, cycle_summary, at):
+    """The text; `verbose` leaves nothing out."""
+    parts = [paint(shorten(_first(report)), "title")]
+    for section in _sections(report, cycle_summary, at, verbose):
         if section.lines:
-            parts += [heading(section.heading), *cap_lines(section.lines, section.room, at.typed(section.where))]
-    return "\n".join([*parts, *([f"asked: {asked}"] if asked else []), _next(report)])
+            lines = section.lines if verbose else cap_lines(section.lines, section.room, at.typed(section.where))
+            parts += ["", paint(section.heading, section.role), *lines]
+    if report.staged:
+        parts += _texts(cycle_summary.threads, paint)
+    if verbose and asked:
+        parts += ["", f"Asked: {asked}"]
+    return "\n".join([*parts, "", paint(_next(report, at, verbose), "quiet")])
 
 
 def _first(report: CycleReport) -> str:
-    staged = " (staged: nothing was changed)" if report.staged else ""
+    if report.outcome != "done":
+        return f"Cycle {report.cycle}: {SAYINGS[report.outcome]}"
     took = spell(report.finished_at - report.started_at)
-    return f"cycle {report.cycle}: {SAYINGS[report.outcome]}{staged}, {took}"
+    how = ", staged: nothing was changed." if report.staged else f" done in {took}."
+    return f"Cycle {report.cycle}{how} {_found(report)}".rstrip()
 
 
-def _sections(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> Sequence[SummarySection]:
-    # Rooms and headings add up to 37 rows; the first line and the last two make 40.
+def _found(report: CycleReport) -> str:
+    known = sum(finding.known for finding in report.findings)
+    found = count_noun(len(report.findings), "finding")
+    if not known:
+        return f"{found}." if report.findings else ""
+    return f"{found}, {'all' if known == len(report.findings) else known} dealt with before."
+
+
+def _sections(
+    report: CycleReport, cycle_summary: CycleSummary, at: Standpoint, verbose: bool
+) -> Sequence[SummarySection]:
+    # Rooms, headings and the blank lines before them add up to 37 rows; the first line and the last two make 40.
     # What is said in public takes its rows from the others.
-    whole = "ralph cycle --staged --json" if report.staged else f"ralph journal show {report.cycle_id}"
+    whole = "ralph cycle --staged -v" if report.staged else f"ralph journal show {report.cycle}"
     public = tuple(_post_lines(cycle_summary.posts, at, whole=report.staged))
-    said = 0 if not public else 11 if report.staged else 5
+    said = 0 if not public else 7 if report.staged else 5
+    done = "Would do" if report.staged else "Done"
+    quiet = [f"looked at {seen}"] if (seen := looked_at(report)) else []
+    held = cycle_summary.held if verbose else [_RULES.sub("", line) for line in cycle_summary.held]
     return (
-        SummarySection("seen", tuple(_observer_lines(report)), 3 if said else 4, whole),
+        SummarySection(done, "good", _done_lines(report, cycle_summary, at), 5 if said else 8, whole),
+        SummarySection("Nothing needs you", "good", fold_lines(quiet), 3, whole),
+        SummarySection("Would post" if report.staged else "Posted", "good", public, said, whole),
         SummarySection(
-            "would be done" if report.staged else "done",
-            tuple(_applied(report, cycle_summary, at)),
-            4 if said else 6,
-            whole,
+            "Waiting for you", "waits", waiting_blocks(cycle_summary.waiting), 5 if said else 9, "ralph status"
         ),
-        SummarySection("would be posted" if report.staged else "posted", public, said, whole),
-        SummarySection("why", tuple(fold_lines(cycle_summary.why)), 3 if said else 5, whole),
-        SummarySection(
-            "held back", tuple(fold_lines(cycle_summary.held or _verdicts(report))), 3 if said else 5, whole
-        ),
-        SummarySection(
-            "waiting for you",
-            tuple(f"  {safe(line)}" for line in cycle_summary.waiting),
-            4 if said else 7,
-            "ralph status --json",
-        ),
-        SummarySection(
-            "note", tuple(f"  {at.typed(safe(line))}" for line in cycle_summary.remarks), 4 if said < 11 else 3, whole
-        ),
+        SummarySection("Held back", "quiet", fold_lines(held or _verdicts(report)), 3 if said else 4, whole),
+        SummarySection("Not looked at", "waits", _unavailable_lines(report), 2 if said else 3, whole),
+        SummarySection("Note", "quiet", [f"  {at.typed(safe(one))}" for one in cycle_summary.remarks], 3, whole),
+        *(_whole_account(report, cycle_summary) if verbose else ()),
     )
+
+
+def _whole_account(report: CycleReport, cycle_summary: CycleSummary) -> Iterator[SummarySection]:
+    seen = [f"{one.name}: {one.detail or count_noun(one.signals, 'result')}" for one in report.observers]
+    found = [f"{one.score:.2f}  {one.title}" for one in report.findings if not one.known]
+    yield SummarySection("Seen", "quiet", fold_lines(seen), 0, "")
+    yield SummarySection("New, by score", "quiet", fold_lines(found), 0, "")
+    yield SummarySection("Why", "quiet", fold_lines(cycle_summary.why), 0, "")
+    yield SummarySection("Name of this cycle", "quiet", fold_lines(filter(None, [report.cycle_id])), 0, "")
+
+
+def _texts(threads: Sequence[ThreadLine], paint: Paint) -> Iterator[str]:
+    """What would be opened, whole: its title, its text as people will read it, its change."""
+    for thread in threads:
+        yield ""
+        yield paint(f"─── {safe(thread.title)}", "title")
+        for line in _HIDDEN.sub("", thread.body).strip().splitlines():
+            yield f"  {sanitise(line, 'log')}".rstrip()
+        if thread.diff:
+            yield ""
+        for line in thread.diff.splitlines():
+            role = {"+": "added", "-": "removed"}.get(line[:1], "quiet")
+            yield paint(f"  {sanitise(line, 'log')}".rstrip(), role)
 
 
 def _post_lines(posts: Sequence[PostLine], at: Standpoint, whole: bool) -> Iterator[str]:
@@ -171,20 +212,12 @@ def _fate(post: PostLine, at: Standpoint, staged: bool) -> str:
     return f"{post.network}{fate} {at.place(post.url)}".rstrip()
 
 
-def _observer_lines(report: CycleReport) -> list[str]:
-    if not report.observers:
-        return []
-    if all(line.status == "skipped" for line in report.observers):
-        return indent_lines([f"nothing was looked at: {report.observers[0].detail}"])
-    new = sum(not finding.known for finding in report.findings)
-    fresh = f", {new} of them not dealt with before" if new else ", nothing new" if report.findings else ""
-    lines = [f"{count_noun(len(report.findings), 'finding')} by {count_noun(len(report.observers), 'observer')}{fresh}"]
-    lines += [
-        f"{line.name}: {line.status}, {line.detail or 'no reason given'}"
-        for line in report.observers
-        if line.status == "unavailable"
-    ]
-    return [*indent_lines(lines), *fold_lines(filter(None, [looked_at(report)]))]
+def _unavailable_lines(report: CycleReport) -> list[str]:
+    """What could not be looked at and why, or that all is quiet."""
+    if report.observers and all(line.status == "skipped" for line in report.observers):
+        return fold_lines([f"nothing was looked at: {report.observers[0].detail}"])
+    blind = (one for one in report.observers if one.status == "unavailable")
+    return fold_lines(f"{one.name}: {one.detail or 'no reason given'}" for one in blind)
 
 
 def looked_at(report: CycleReport) -> str:
@@ -193,18 +226,24 @@ def looked_at(report: CycleReport) -> str:
         return ""
     there = (one for one in report.observers if one.status == "ok" and not one.detail.startswith("no "))
     seen = [f"{one.name}: {re.split('[;,] ', one.detail)[0] or 'nothing'}" for one in there]
-    return f"looked at, and nothing to ask: {'; '.join(seen)}" if seen else ""
+    return "; ".join(seen)
 
 
-def _applied(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:
+def _done_lines(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:
+    """What was done, by title, with the place to look below it."""
     titles = {thread.key: thread.title for thread in cycle_summary.threads}
-    lines = []
+    numbers = {number: one.title for one in report.missions for number in (one.issue, one.pull_request) if number}
+    blocks = []
     for effect in report.effects:
         if is_done(effect):
-            title, place = titles.get(effect.key, ""), at.place(effect.url)
-            known = place or ("" if title else effect.key)
-            lines.append(": ".join(filter(None, (f"{name_effect(effect)} {known}".rstrip(), title))))
-    return fold_lines(lines)
+            found = _NUMBER.search(effect.url)
+            number = int(found[1]) if found else 0
+            title = titles.get(effect.key) or numbers.get(number, "")
+            deed = f"{name_effect(effect).capitalize()}{f' #{number}' if number else ''}"
+            place = at.place(effect.url) or ("" if title else effect.key)
+            rows = fold_lines([f"{deed}: {title}" if title else deed])
+            blocks.append("\n".join([*rows, *([shorten(f"    {safe(place)}", 160)] if place else [])]))
+    return blocks
 
 
 def is_done(effect: EffectLine) -> bool:
@@ -225,9 +264,11 @@ def _verdicts(report: CycleReport) -> list[str]:
     return [f"{count} x {kind}: {verdict} ({rules})" for (kind, verdict, rules), count in counted.items()]
 
 
-def _next(report: CycleReport) -> str:
+def _next(report: CycleReport, at: Standpoint, verbose: bool) -> str:
     if report.next_due_at is None:
-        return "next: whenever you run ralph cycle"
+        return at.typed("Next cycle: whenever you type ralph cycle")
     pause = report.next_due_at - report.finished_at
-    when = f"in {spell(pause)}" if pause.total_seconds() > 0 else "now"
-    return f"next: {when}, {stamp(report.next_due_at)} (urgency {report.urgency.value})"
+    why = f" (urgency {report.urgency.value})" if verbose else ""
+    if pause.total_seconds() > 0:
+        return f"Next cycle: in {spell(pause)}, at {stamp(report.next_due_at)}{why}"
+    return f"{at.typed('Next cycle: due now, type ralph cycle')}{why}"

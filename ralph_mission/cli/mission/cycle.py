@@ -6,7 +6,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,10 +34,18 @@ if TYPE_CHECKING:
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where issues live.")
 @click.option("--staged", is_flag=True, help="Change nothing; show what would happen.")
 @click.option("--force", is_flag=True, help="Run even if no cycle is due.")
+@click.option("-v", "--verbose", is_flag=True, help="Leave nothing out: what was seen, scores, reasons, rules.")
 @now_option
 @json_option
 def cycle(
-    repo: Path, config: Path | None, forge: str, staged: bool, force: bool, now: str | None, as_json: bool
+    repo: Path,
+    config: Path | None,
+    forge: str,
+    staged: bool,
+    force: bool,
+    verbose: bool,
+    now: str | None,
+    as_json: bool,
 ) -> int:
     """Run one cycle: recall, observe, think, judge, act, reflect.
 
@@ -52,7 +60,7 @@ def cycle(
 
     with (
         nullcontext(UNWATCHED) if staged else watched_run(repo, "cycle") as live,
-        speaking(sys.stderr, environment_secrets(), live) as progress,
+        speaking(sys.stderr, environment_secrets(), live, verbose) as progress,
     ):
         house = household(repo, config, forge, staged=staged, now=moment(now), progress=progress)
         for warning in house.config.warnings:
@@ -64,7 +72,7 @@ def cycle(
             call_reviews_in_workflow(repo, config, progress.note)
     asked = _request_counts(house)
     tell_runner(account, cycle_summary, os.environ, asked)
-    show(account, cycle_summary, as_json, house.git.work_tree, repo, asked)
+    show(account, cycle_summary, as_json, house.git.work_tree, repo, asked, verbose)
     return 1 if account.outcome == "failed" else 0
 
 
@@ -90,6 +98,7 @@ def show(
     work_tree: Path | None,
     repo: Path,
     asked: RequestCounts | None = None,
+    verbose: bool = False,
 ) -> None:
     """The report for machines, or the summary for people."""
     if as_json:
@@ -100,7 +109,22 @@ def show(
         from ralph_mission.adapters.report.summary import Standpoint, summary
 
         at = Standpoint(partial(type_commands, repo=repo), partial(_from_here, work_tree=work_tree))
-        click.echo(summary(report, cycle_summary, lambda text: click.style(text, bold=True), at, asked))
+        click.echo(summary(report, cycle_summary, _paint, at, asked, verbose))
+
+
+COLOURS: dict[str, dict[str, Any]] = {
+    "title": {"bold": True},
+    "good": {"bold": True, "fg": "green"},
+    "waits": {"bold": True, "fg": "yellow"},
+    "quiet": {"dim": True},
+    "added": {"fg": "green"},
+    "removed": {"fg": "red"},
+}
+"""The role of a text on a terminal; click leaves colours out elsewhere, and where NO_COLOR is set."""
+
+
+def _paint(text: str, role: str) -> str:
+    return click.style(text, **COLOURS[role])
 
 
 def _from_here(place: str, work_tree: Path | None) -> str:
@@ -128,7 +152,7 @@ def status(
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.report.status import facts, lines
     from ralph_mission.cli.loop.hold import describe_runs
-    from ralph_mission.mission.lifecycle.waiting import list_waiting
+    from ralph_mission.mission.lifecycle.waiting import find_waiting, list_waiting
 
     runs, told = describe_runs(repo, Git.open(repo).state_dir)
     if told and not as_json:  # whatever the forge and the settings say
@@ -143,4 +167,7 @@ def status(
     if as_json:
         print_json({**known, "runs": runs})
     elif recalled or not told:
-        click.echo("\n".join([*lines(known, partial(type_commands, repo=repo)), *([remark] if remark else [])]))
+        missions = recalled.state.missions if recalled else ()
+        waiting = find_waiting(missions, house.forge.how, answers)
+        rows = lines(known, partial(type_commands, repo=repo), waiting, _paint)
+        click.echo("\n".join([*rows, *([remark] if remark else [])]))

@@ -220,16 +220,19 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 
 
 @journal.command("show")
-@click.argument("cycle_id")
+@click.argument("cycle_id", metavar="CYCLE")
 @click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 if anything differs.")
 @at_repository
 @json_option
 def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
-    """Show what the cycle CYCLE_ID found, decided and did; with --json its report."""
+    """Show what a cycle found, decided and did; with --json its report. CYCLE is its number, or its name."""
+    house = household(repo, config, staged=replay)
+    told = [
+        one for one in house.store.journal() if cycle_id in (one["report"]["cycle_id"], str(one["report"]["cycle"]))
+    ]
+    found = told[-1] if told else None  # of two of one number, one is of a memory that was lost
     if replay:
-        return _replay(cycle_id, repo, config, as_json)
-    house = household(repo, config)
-    found = next((d for d in house.store.journal() if d["report"]["cycle_id"] == cycle_id), None)
+        return _replay(house, found["report"]["cycle_id"] if found else cycle_id, as_json)
     if found is None:
         raise UserError(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
     if as_json:
@@ -240,8 +243,8 @@ def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, a
     return 0
 
 
-def _replay(cycle_id: str, repo: Path, config: Path | None, as_json: bool) -> int:
-    differences = decide_again(household(repo, config, staged=True), cycle_id)
+def _replay(house: App, cycle_id: str, as_json: bool) -> int:
+    differences = decide_again(house, cycle_id)
     if as_json:
         print_json({"cycle_id": cycle_id, "same": not differences, "differences": differences})
     else:

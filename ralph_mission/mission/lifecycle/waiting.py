@@ -6,27 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 
 from ralph_mission.mission.model.forge import Pull
-from ralph_mission.mission.model.mission import FailureReason, Mission, Status
-from ralph_mission.values import dataclass
+from ralph_mission.mission.model.mission import FailureReason, Mission, Status, WaitingLine
 
 How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingLine:
-    """What one mission asks of a person: `number` is that of its issue, or of its pull request if `pull`.
-
-    `ways`: what can be done and the very words to type or the link to open, as ("approve", "ralph pr approve 8").
-    """
-
-    number: int
-    pull: bool
-    title: str
-    ways: tuple[tuple[str, str], ...]
-    note: str = ""  # what failed, if anything
 
 
 def find_waiting(missions: Iterable[Mission], how: How, answered: Collection[int] = ()) -> tuple[WaitingLine, ...]:

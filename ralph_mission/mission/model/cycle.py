@@ -28,6 +28,7 @@ from ralph_mission.mission.model.mission import (
     Urgency,
     Usage,
     Verdict,
+    WaitingLine,
 )
 from ralph_mission.mission.model.proposal import Decision, Plan, Proposal
 from ralph_mission.values import dataclass
@@ -131,11 +132,12 @@ class PostLine:
 
 @dataclass(frozen=True, slots=True)
 class ThreadLine:
-    """An issue or pull request that was opened, or would be. `key`: of its effect."""
+    """An issue or pull request that was opened, or would be. `key`: of its effect; `diff`: what it would change."""
 
     key: str
     title: str
     body: str
+    diff: str = ""  # of a staged cycle only
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class CycleSummary:
 
     why: tuple[str, ...] = ()  # for each new mission or action, in plain words
     held: tuple[str, ...] = ()  # "title: what it waits for (rule)"
-    waiting: tuple[str, ...] = ()  # commands or clicks a person can do now, one per line
+    waiting: tuple[WaitingLine, ...] = ()  # what a person can do now
     remarks: tuple[str, ...] = ()  # anything else worth a line (drift, human edits, unknown effects)
     late: int | None = None  # seconds between due and started; None if it did not start
     threads: tuple[ThreadLine, ...] = ()  # what was opened

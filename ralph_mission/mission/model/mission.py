@@ -324,6 +324,20 @@ def update_mission(mission: Mission, **values: Any) -> Mission:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingLine:
+    """What one mission asks of a person: `number` is that of its issue, or of its pull request if `pull`.
+
+    `ways`: what can be done and the very words to type or the link to open, as ("approve", "ralph pr approve 8").
+    """
+
+    number: int
+    pull: bool
+    title: str
+    ways: tuple[tuple[str, str], ...]
+    note: str = ""  # what failed, if anything
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """The ceilings. Configuration may lower them, and raise them with `limits.above_ceilings` alone."""
 

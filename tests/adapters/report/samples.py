@@ -23,6 +23,7 @@ from ralph_mission.mission.model.mission import (
     Urgency,
     Usage,
     Verdict,
+    WaitingLine,
     update_mission,
 )
 
@@ -96,6 +97,11 @@ MEMORY = Memory(
 
 STATE = OpenState(missions=(MISSION,), unknown=("e4",), acceptance=(("spelling", Acceptance(3, 1)),))
 RECALLED = MemorySnapshot(MEMORY, STATE, "0" * 40)
+
+
+def ask(command: str, title: str = MISSION.title) -> WaitingLine:
+    """A pull request that waits for a person."""
+    return WaitingLine(5, True, title, (("approve", command),))
 
 
 def mission(**changes: object) -> Mission:

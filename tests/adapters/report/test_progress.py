@@ -51,15 +51,18 @@ def test_a_reader_that_left_does_not_stop_the_cycle() -> None:
         os.close(devnull)
 
 
-def test_a_terminal_sees_phases_and_what_happened() -> None:
+def test_a_terminal_sees_what_is_being_done_and_keeps_what_has_to_be_known() -> None:
     parent, child = pty.openpty()
     with os.fdopen(child, "w") as stream, speaking(stream, ("violet-Kettle-41-harbour",)) as progress:
         progress.phase("think", "3 findings of violet-Kettle-41-harbour")
         progress.note("spelling first, then violet-Kettle-41-harbour")
+        progress.note("note: an unknown key")
     seen = "".join(_chunks(parent))
     assert "violet" not in seen
-    assert "think" in seen
+    assert "Ranking what it found" in seen
     assert "spelling first" in seen
+    assert seen.rpartition("\x1b[2K")[2].strip() == "", "the line is gone at the end"
+    assert "note: an unknown key\r\n" in seen
 
 
 def _chunks(terminal: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.adapters.report.status import facts, lines
 from ralph_mission.mission.model.memory import IssueNote
 from ralph_mission.mission.model.mission import Limits, Status
-from tests.adapters.report.samples import MEMORY, NOON, RECALLED, STATE, mission
+from tests.adapters.report.samples import MEMORY, NOON, RECALLED, STATE, ask, mission
 
 DONE = IssueNote(9, "Old one", "done", 1, 10)
 
@@ -34,7 +34,7 @@ def test_a_paused_repository_is_never_due_and_says_so() -> None:
     paused = replace(RECALLED, memory=replace(MEMORY, header=replace(MEMORY.header, paused=True)))
     known = facts(paused, Limits(), NOON + timedelta(days=1))
     assert known["due"] is False
-    assert "PAUSED (ralph resume)" in "\n".join(lines(known))
+    assert "Paused: nothing is done until ralph resume." in "\n".join(lines(known))
 
 
 def test_a_parked_mission_takes_no_slot() -> None:
@@ -48,22 +48,27 @@ def test_yesterdays_money_is_not_todays() -> None:
 
 
 def test_lines_name_the_mission_its_next_step_and_the_unknown_effect() -> None:
-    text = "\n".join(lines(facts(RECALLED, Limits(), NOON, ["approve: ralph pr approve 5"])))
+    text = "\n".join(lines(facts(RECALLED, Limits(), NOON), waiting=[ask("ralph pr approve 5", "Another")]))
     for expected in (
-        "waiting for you\n  approve: ralph pr approve 5",
-        "#7 IN_REVIEW, 2 days old: Fix two misspellings",
-        "ralph pr approve 5",
+        "Waiting for you\n  Pull request #5: Another\n    approve  ralph pr approve 5",
         "ralph journal resolve e4 --sent|--not-sent",
         "42 s late",
     ):
         assert expected in text
 
 
+def test_a_mission_that_waits_for_nobody_is_told_with_its_state_and_next_step() -> None:
+    answered = facts(RECALLED, Limits(), NOON, answers={7: "approved; the next cycle merges it"})
+    told = " ".join(" ".join(lines(answered)).split())
+    assert "Pull request #5, in review, 2 days old: Fix two misspellings in README.md approved; the next" in told
+    assert answered["missions"][0]["next_step"] == "approved; the next cycle merges it"
+
+
 def test_lines_name_issues_that_an_agent_works_on_and_not_what_is_done() -> None:
     notes = (IssueNote(12, "Add a \x1b[2Jtable", "working", 2), IssueNote(11, "Moon", "failed", 2), DONE)
     known = facts(replace(RECALLED, memory=replace(MEMORY, issues=notes)), Limits(), NOON)
     text = "\n".join(lines(known))
-    assert "issue #12 working, try 2: Add a" in text and "issue #11 failed, try 2: Moon" in text
+    assert "Issue #12, working, try 2: Add a" in text and "Issue #11, failed, try 2: Moon" in text
     assert "Old one" not in text and "\x1b" not in text
     assert known["issues"][2] == {"issue": 9, "title": "Old one", "state": "done", "tries": 1, "pull": 10}
 

@@ -36,7 +36,7 @@ from ralph_mission.adapters.report.step_summary import (
 from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, MissionLine, ObserverLine
 from ralph_mission.mission.model.mission import Status, Tier, Usage, Verdict
 from ralph_mission.mission.policy import LIFTED_BY
-from tests.adapters.report.samples import REPORT
+from tests.adapters.report.samples import MISSION, REPORT, ask
 from tests.helpers import cli_here, git
 from tests.integration.hub import hub, unpaced
 
@@ -235,7 +235,7 @@ def test_missions_link_to_their_issue_and_pull_request() -> None:
 def test_what_was_done_links_to_the_very_comment() -> None:
     said = EffectLine("e", "answer", "comment", "done", f"{HERE}/issues/7#issuecomment-12")
     page = step_summary(replace(REPORT, effects=(said,)), CycleSummary(), PLACES)
-    assert f"- commented [#7]({HERE}/issues/7#issuecomment-12)" in page.splitlines()
+    assert f"- commented on [#7]({HERE}/issues/7#issuecomment-12)" in page.splitlines()
 
 
 def test_what_failed_or_is_in_doubt_is_not_told_as_done() -> None:
@@ -261,8 +261,8 @@ def test_every_rule_can_be_linked(rule: str) -> None:
 
 
 def test_what_waits_for_you_can_be_clicked() -> None:
-    page = step_summary(REPORT, CycleSummary(waiting=(f"review it: {HERE}/pull/5/files",)), PLACES)
-    assert f"- review it: [#5]({HERE}/pull/5/files)" in page.splitlines()
+    page = step_summary(REPORT, CycleSummary(waiting=(ask(f"see {HERE}/pull/5/files"),)), PLACES)
+    assert f"- [#5]({HERE}/pull/5) {MISSION.title}. approve: see [#5]({HERE}/pull/5/files)" in page.splitlines()
 
 
 def test_without_places_nothing_is_linked() -> None:
@@ -310,7 +310,9 @@ def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
 @pytest.mark.attack(40)
 @pytest.mark.parametrize("field", ["why", "held", "waiting", "remarks"])
 def test_a_hostile_text_stays_dead(field: str) -> None:
-    _is_dead(step_summary(REPORT, CycleSummary(**{field: (HOSTILE, f"{HERE}/pull/5 {HOSTILE}")}), PLACES))
+    texts = (HOSTILE, f"{HERE}/pull/5 {HOSTILE}")
+    told = tuple(ask(text, text) for text in texts) if field == "waiting" else texts
+    _is_dead(step_summary(REPORT, CycleSummary(**{field: told}), PLACES))
 
 
 @pytest.mark.attack(40)
@@ -354,7 +356,9 @@ def test_a_hostile_address_is_no_link(url: str) -> None:
 )
 @pytest.mark.parametrize("field", ["why", "held", "waiting", "remarks"])
 def test_a_hostile_text_leads_nowhere_else_on_the_same_server(field: str, way: str) -> None:
-    page = step_summary(REPORT, CycleSummary(**{field: (way, f"[1]: /evil/x {way}", "see [1]")}), PLACES)
+    texts = (way, f"[1]: /evil/x {way}", "see [1]")
+    told = tuple(ask(text, text) for text in texts) if field == "waiting" else texts
+    page = step_summary(REPORT, CycleSummary(**{field: told}), PLACES)
     assert not any("evil" in link for link in links(page))
 
 
@@ -370,7 +374,8 @@ def test_it_stays_small_whatever_happened(
         decisions=tuple(DecisionLine(f"{n}", "a", f"k{n}", Tier.HIGH, Verdict.DENY, ("scope",)) for n in range(many)),
         effects=tuple(EffectLine(f"e{n}", "a", "open_issue", "done", f"{HERE}/issues/{n}") for n in range(many)),
     )
-    page = step_summary(report, CycleSummary(why, held, waiting, remarks), PLACES)
+    asks = tuple(ask(text, text) for text in waiting)
+    page = step_summary(report, CycleSummary(why, held, asks, remarks), PLACES)
     assert len(page) < 80_000
     assert len(page.encode("utf-8", "backslashreplace")) < 512 * 1024
 

@@ -21,7 +21,7 @@ from ralph_mission.adapters.report.summary import ROWS, Standpoint, schema, summ
 from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, ObserverLine, PostLine, ThreadLine
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Tier, Verdict
-from tests.adapters.report.samples import MEMORY, NOON, REPORT, STATE
+from tests.adapters.report.samples import MEMORY, NOON, REPORT, STATE, ask
 
 KEYS = (
     "schema_version cycle cycle_id outcome trigger staged started_at finished_at observers findings missions "
@@ -70,7 +70,7 @@ def test_a_missing_key_breaks_the_schema(key: str) -> None:
 CYCLE_SUMMARY = CycleSummary(
     why=("two misspellings, found by codespell, each with one correction",),
     held=("Old marker: waits for the next cycle (new-mission-cap)",),
-    waiting=("ralph pr approve 5",),
+    waiting=(ask("ralph pr approve 5"),),
     remarks=("started 42 s late",),
 )
 TEXTS = st.lists(st.text(max_size=300), max_size=60).map(tuple)
@@ -79,41 +79,60 @@ TEXTS = st.lists(st.text(max_size=300), max_size=60).map(tuple)
 def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
     text = summary(REPORT, CYCLE_SUMMARY)
     for expected in (
-        "cycle 3: done, 4 s",
-        "opened issue issue 4",
-        "opened pull request pull 5",
-        CYCLE_SUMMARY.why[0],
-        CYCLE_SUMMARY.held[0],
-        "ralph pr approve 5",
-        "next: in 59 min, 2026-05-04 13:00 UTC",
+        "Cycle 3 done in 4 s. 2 findings, 1 dealt with before.",
+        "Opened issue\n    issue 4",
+        "Opened pull request\n    pull 5",
+        "Old marker: waits for the next cycle\n",
+        "Pull request #5: Fix two misspellings in README.md\n    approve  ralph pr approve 5",
+        "Next cycle: in 59 min, at 2026-05-04 13:00 UTC",
     ):
         assert expected in text
+    assert CYCLE_SUMMARY.why[0] not in text
+
+
+def test_ids_scores_rules_and_reasons_are_for_those_who_ask() -> None:
+    text = summary(REPORT, CYCLE_SUMMARY, verbose=True)
+    for expected in (CYCLE_SUMMARY.why[0], CYCLE_SUMMARY.held[0], REPORT.cycle_id, "2.00 Two", "(urgency medium)"):
+        assert expected in text and expected not in summary(REPORT, CYCLE_SUMMARY)
+
+
+def test_an_effect_is_told_with_the_number_and_title_of_its_thread() -> None:
+    merged = EffectLine("m", "finish", "merge_pull", "done", "https://github.com/a/b/pull/5")
+    text = summary(replace(REPORT, effects=(merged,)), CycleSummary())
+    assert f"  Merged pull request #5: {REPORT.missions[0].title}\n    https://github.com/a/b/pull/5" in text
+
+
+def test_a_staged_cycle_shows_texts_and_changes_whole() -> None:
+    thread = ThreadLine("k", "Correct it", "Why.\n<!-- ralph:v1 key=k -->", "--- a/x\n+++ b/x\n-teh\n+the\x1b[2J")
+    text = summary(
+        replace(REPORT, staged=True), CycleSummary(threads=(thread,)), lambda words, role: f"<{role}>{words}"
+    )
+    assert "<title>─── Correct it\n  Why.\n\n" in text
+    assert "<removed>  -teh\n<added>  +the" in text and "key=k" not in text and "\x1b" not in text
+    assert "Why." not in summary(REPORT, CycleSummary(threads=(thread,)))
 
 
 def test_what_would_be_opened_is_told_by_its_title() -> None:
     (first, *rest) = (replace(effect, status="staged", url="") for effect in REPORT.effects)
     threads = (ThreadLine(first.key, "Correct 3 misspellings in 3 files", "body"),)
     text = summary(replace(REPORT, effects=(first, *rest), staged=True), CycleSummary(threads=threads))
-    assert f"  {first.kind.replace('_', ' ')}: Correct 3 misspellings in 3 files\n" in text and first.key not in text
+    assert "  Open issue: Correct 3 misspellings in 3 files\n" in text and first.key not in text
 
 
 def test_what_the_forge_was_asked_is_told_where_somebody_counted() -> None:
-    text = summary(REPORT, CYCLE_SUMMARY, asked=RequestCounts(5, 2))
-    assert text.splitlines()[-2] == "asked: 5 requests to the forge, 2 of them unchanged"
-    assert (
-        summary(REPORT, CYCLE_SUMMARY, asked=RequestCounts(1))
-        .splitlines()[-2]
-        .startswith("asked: 1 request to the forge, 0 of")
-    )
-    assert "requests" not in summary(REPORT, CYCLE_SUMMARY)
+    told = summary(REPORT, CYCLE_SUMMARY, asked=RequestCounts(5, 2), verbose=True).splitlines()
+    assert "Asked: 5 requests to the forge, 2 of them unchanged" in told
+    one = summary(REPORT, CYCLE_SUMMARY, asked=RequestCounts(1), verbose=True)
+    assert "Asked: 1 request to the forge, 0 of" in one
+    assert "request" not in summary(REPORT, CYCLE_SUMMARY, verbose=True).lower().replace("pull request", "")
 
 
 def test_what_failed_or_is_in_doubt_is_not_told_as_done() -> None:
-    assert "commented" not in summary(REPORT, CYCLE_SUMMARY)
+    assert "ommented" not in summary(REPORT, CYCLE_SUMMARY)
 
 
 def test_an_unavailable_observer_says_why() -> None:
-    assert "commands: unavailable, tsc is missing" in summary(REPORT, CYCLE_SUMMARY)
+    assert "Not looked at\n  commands: tsc is missing" in summary(REPORT, CYCLE_SUMMARY)
 
 
 def test_without_words_for_what_is_held_the_rules_are_named() -> None:
@@ -123,19 +142,21 @@ def test_without_words_for_what_is_held_the_rules_are_named() -> None:
 def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
     text = summary(replace(REPORT, staged=True), CYCLE_SUMMARY)
     assert "nothing was changed" in text.splitlines()[0]
-    assert "would be done" in text
+    assert "Would do" in text
 
 
 @pytest.mark.attack(38)
 def test_escape_sequences_never_reach_the_terminal() -> None:
-    text = summary(REPORT, CycleSummary(why=("\x1b[31mred\x1b]8;;http://x\x07",), waiting=("ralph \x1b[2J pr",)))
+    text = summary(
+        REPORT, CycleSummary(why=("\x1b[31mred\x1b]8;;http://x\x07",), waiting=(ask("ralph \x1b[2J pr", "\x1b[2J"),))
+    )
     assert "\x1b" not in text
     assert "\x07" not in text
 
 
 def test_a_command_is_shown_whole() -> None:
     command = "ralph journal resolve " + "k" * 100 + " --sent"
-    assert command in summary(REPORT, CycleSummary(waiting=(command,)))
+    assert command in summary(REPORT, CycleSummary(waiting=(ask(command),)))
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS, st.integers(0, 50))
@@ -148,7 +169,8 @@ def test_it_never_takes_more_than_forty_rows(
         decisions=tuple(DecisionLine(f"{n}", "a", f"k{n}", Tier.HIGH, Verdict.DENY, ("scope",)) for n in range(many)),
         effects=tuple(EffectLine(f"e{n}", "a", "open_issue", "done", "u" * 200) for n in range(many)),
     )
-    lines = summary(report, CycleSummary(why, held, waiting, remarks), asked=RequestCounts(10_000, 9_999)).split("\n")
+    told = CycleSummary(why, held, tuple(ask(text[:60], text) for text in waiting), remarks)
+    lines = summary(report, told, asked=RequestCounts(10_000, 9_999)).split("\n")
     assert sum(rows(line, WIDTH) for line in lines) <= ROWS
 
 
@@ -166,24 +188,24 @@ def test_a_quiet_cycle_says_what_was_looked_at() -> None:
         ObserverLine("briefs", "ok", 0, 0.1, "no briefs"),
     )
     quiet = replace(REPORT, observers=seen, findings=(), missions=(), effects=())
-    said = "looked at, and nothing to ask: docs: 42 pages; typos: nothing"
+    said = "Nothing needs you looked at docs: 42 pages; typos: nothing"
     assert said in " ".join(summary(quiet, CycleSummary()).split())
-    assert "looked at, and" not in summary(REPORT, CYCLE_SUMMARY)
-    assert "looked at, and" not in summary(replace(quiet, outcome="failed"), CycleSummary())
+    assert "looked at docs" not in summary(REPORT, CYCLE_SUMMARY)
+    assert "looked at docs" not in summary(replace(quiet, outcome="failed"), CycleSummary())
 
 
 def test_findings_of_before_are_not_called_new() -> None:
-    assert "2 findings by 2 observers, 1 of them not dealt with before" in summary(REPORT, CYCLE_SUMMARY)
+    assert "2 findings, 1 dealt with before." in summary(REPORT, CYCLE_SUMMARY)
     known = tuple(replace(finding, known=True) for finding in REPORT.findings)
-    assert "2 findings by 2 observers, nothing new" in summary(replace(REPORT, findings=known), CYCLE_SUMMARY)
+    assert "2 findings, all dealt with before." in summary(replace(REPORT, findings=known), CYCLE_SUMMARY)
 
 
 def test_commands_and_places_are_written_for_where_one_stands() -> None:
     at = Standpoint(lambda text: text.replace("ralph journal", "bin/ralph journal"), lambda place: f"over/{place}")
     held = tuple(f"{'word ' * 40}{n}" for n in range(9))
     text = summary(REPORT, CycleSummary(held=held), at=at)
-    assert "opened issue over/issue 4" in text
-    assert f"more: bin/ralph journal show {REPORT.cycle_id}" in text
+    assert "Opened issue\n    over/issue 4" in text
+    assert f"more: bin/ralph journal show {REPORT.cycle}" in text
 
 
 def test_a_command_in_a_note_is_never_broken_in_two() -> None:
@@ -193,8 +215,8 @@ def test_a_command_in_a_note_is_never_broken_in_two() -> None:
 
 def test_a_long_reason_gets_more_rows() -> None:
     reason = "because " * 25
-    lines = summary(REPORT, CycleSummary(why=(reason,))).split("\n")
-    start = lines.index("why")
+    lines = summary(REPORT, CycleSummary(held=(reason,))).split("\n")
+    start = lines.index("Held back")
     assert " ".join("".join(lines[start + 1 : start + 4]).split()) == reason.strip()
 
 
@@ -227,7 +249,7 @@ posts = st.lists(
 
 def test_the_summary_names_each_network_with_its_fate_and_how_the_post_begins() -> None:
     shown = summary(REPORT, CycleSummary(posts=POSTS)).splitlines()
-    start = shown.index("posted")
+    start = shown.index("Posted")
     assert shown[start + 1 : start + 5] == [
         "  twitter https://x.test/7, telegram unknown",
         f"    {SAID}",
@@ -239,7 +261,7 @@ def test_the_summary_names_each_network_with_its_fate_and_how_the_post_begins() 
 def test_before_anything_is_sent_all_of_it_stands_there_with_its_length() -> None:
     thread = replace(POSTS[0], status="staged", url="", parts=("one " * 60, "two"), lengths=(240, 3))
     shown = summary(replace(REPORT, staged=True), CycleSummary(posts=(thread,)))
-    assert "would be posted\n  twitter (240, 3 of 280)\n" in shown
+    assert "Would post\n  twitter (240, 3 of 280)\n" in shown
     assert " ".join(shown.split()).count("one") >= 60
     assert "/ two" in " ".join(shown.split())
 
@@ -247,7 +269,7 @@ def test_before_anything_is_sent_all_of_it_stands_there_with_its_length() -> Non
 @pytest.mark.parametrize("staged", [False, True])
 @given(lines, lines, lines, lines, posts)
 def test_posts_take_no_rows_that_are_not_there(staged, why, held, waiting, remarks, said) -> None:
-    told = CycleSummary(why, held, waiting, remarks, posts=said)
+    told = CycleSummary(why, held, tuple(ask(text[:60], text) for text in waiting), remarks, posts=said)
     shown = summary(replace(REPORT, staged=staged), told).split("\n")
     assert sum(rows(line, WIDTH) for line in shown) <= ROWS
 
