@@ -57,6 +57,8 @@ def addressed(tree: Path, repository: str, tag: str) -> Path:
 
 RELATIVE = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!https?:|mailto:|#)(?P<path>[^)\s]+)\)")
 """A link or a picture in Markdown that leads into the repository."""
+SOURCE = re.compile(r'(?P<before><(?:img|source)\b[^>]*\bsrc(?:set)?=")(?!https?:)(?P<path>[^"\s]+)')
+"""The same of a picture in HTML, which may be another one where it is dark."""
 
 
 def absolute(text: str, repository: str, tag: str) -> str:
@@ -66,7 +68,7 @@ def absolute(text: str, repository: str, tag: str) -> str:
     def lead(found: re.Match[str]) -> str:
         return f"{found['image']}[{found['text']}]({raw if found['image'] else page}/{found['path']})"
 
-    return RELATIVE.sub(lead, text)
+    return SOURCE.sub(rf"\g<before>{raw}/\g<path>", RELATIVE.sub(lead, text))
 
 
 def archives(folder: Path, tree: Path = ROOT) -> None:

@@ -121,6 +121,8 @@ def test_each_link_leads_to_a_file_and_a_heading() -> None:
                 target = child.attrGet("href") or child.attrGet("src") or ""
                 if isinstance(target, str) and not urlsplit(target).scheme and not _leads(page, target):
                     wrong.append(f"{page.relative_to(ROOT)}: {target}")
+        shown = re.findall(r'\bsrc(?:set)?="([^"]+)"', page.read_text())
+        wrong += [f"{page.relative_to(ROOT)}: {path}" for path in shown if not _leads(page, path)]
     assert wrong == []
 
 

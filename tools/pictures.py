@@ -1,4 +1,4 @@
-"""Make docs/images again: what people see after some cycles on the sample, in a browser on a desk and a phone.
+"""Make docs/images again: what people see after some cycles on the sample, in a browser and in a terminal.
 
     npm pack github-markdown-css && tar xzf github-markdown-css-*.tgz
     .venv/bin/python -m tools.pictures package/github-markdown.css
@@ -9,34 +9,50 @@ addresses: on GitHub places and numbers are links.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import io
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import termios
+import time
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 from PIL import Image, ImageChops
+from rich.console import Console
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, TerminalTheme
+from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs/images"
 WIDTHS = {"desktop": 1280, "phone": 390}
 HIGHEST = 2600
+COLUMNS = 88
+WAITING, READING = 2.0, 6.0  # seconds at most for a cycle, and to read what it printed
 RALPH = str(ROOT / ".venv/bin/ralph")
 FRAME = """<!doctype html><meta name="color-scheme" content="light dark"><style>body {{ margin: 0; }}
 iframe {{ border: 0; width: {width}px; height: {height}px; display: block; }}</style><iframe src="{page}"></iframe>"""
 LIFE = ("", "", "", "pr approve 8", "pr close 9", "", "")  # what a person did before each cycle, half a day apart
-PAGE = """<!doctype html><meta charset="utf-8"><style>{css}
-body {{ background: #fff; margin: 0; }}
+PAGE = """<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark"><style>{css}
+:root {{ --line: #d1d9e0; --head: #f6f8fa; --faint: #59636e; --ground: #fff; --ink: #1f2328; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --line: #3d444d; --head: #151b23; --faint: #9198a1; --ground: #0d1117; --ink: #f0f6fc; }}
+}}
+body {{ background: var(--ground); color: var(--ink); margin: 0; }}
 main {{ box-sizing: border-box; max-width: 960px; width: {width}px; margin: 0 auto; padding: 16px; }}
 h1 {{ font: 400 26px/1.25 "Liberation Sans", sans-serif; margin: 4px 0 14px; }}
-h1 i {{ color: #59636e; font-style: normal; }}
-article {{ border: 1px solid #d1d9e0; border-radius: 6px; }}
-header {{ background: #f6f8fa; border-bottom: 1px solid #d1d9e0; border-radius: 6px 6px 0 0; padding: 8px 16px;
-  font: 14px "Liberation Sans", sans-serif; color: #59636e; }}
+h1 i {{ color: var(--faint); font-style: normal; }}
+article {{ border: 1px solid var(--line); border-radius: 6px; }}
+header {{ background: var(--head); border-bottom: 1px solid var(--line); border-radius: 6px 6px 0 0; padding: 8px 16px;
+  font: 14px "Liberation Sans", sans-serif; color: var(--faint); }}
 .markdown-body {{ padding: 16px; font-family: "Liberation Sans", sans-serif; }}
 li:has(> input), li:has(> p > input) {{ list-style: none; margin-left: -1.4em; }}
 </style><main><h1>{title} <i>#{number}</i></h1><article><header><b>ralph</b> bot</header>
@@ -52,11 +68,17 @@ def main(css: Path) -> None:
             run(RALPH, "cycle", "--repo", str(sample), "--force")
         IMAGES.mkdir(exist_ok=True)
         for name, title, number, text in texts(sample / ".ralph/forge"):
+            page = write_page(Path(folder), css, title, number, text)
             for device, width in WIDTHS.items():
-                shoot(Path(folder), css, width, title, number, text, IMAGES / f"{name}-{device}.png")
+                shoot_page(Path(folder), page, width, "light", IMAGES / f"{name}-{device}.png")
+            if name == "dashboard":
+                shoot_page(Path(folder), page, WIDTHS["desktop"], "dark", IMAGES / "dashboard-dark.png")
         page = report(Path(folder) / "later" / "slackwater")
         shoot_page(Path(folder), page, 1280, "light", IMAGES / "report-light.png")
         shoot_page(Path(folder), page, 390, "dark", IMAGES / "report-dark.png")
+        lines = record(Path(folder) / "recorded/sample/slackwater")
+        draw_terminal(lines, DEFAULT_TERMINAL_THEME, IMAGES / "make-run.svg")
+        draw_terminal(lines, SVG_EXPORT_THEME, IMAGES / "make-run-dark.svg")
 
 
 def texts(forge: Path) -> Iterator[tuple[str, str, int, str]]:
@@ -101,22 +123,53 @@ def shoot_page(folder: Path, page: Path, width: int, scheme: str, picture: Path)
     shown.crop((0, 0, width, min(seen[3] + 16, HIGHEST))).quantize(160).save(picture, optimize=True)
 
 
-def shoot(folder: Path, css: Path, width: int, title: str, number: int, text: str, picture: Path) -> None:
-    """One picture, cut to what there is to see, with few colours."""
+def write_page(folder: Path, css: Path, title: str, number: int, text: str) -> Path:
+    """A thread as a forge shows it."""
     body = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
     body = body.replace("[ ] ", '<input type="checkbox" disabled> ')
     title = re.sub(r"`([^`]+)`", r"<code>\1</code>", title)
     page = folder / "page.html"
-    page.write_text(PAGE.format(css=css.read_text(), width=min(width, 960), title=title, number=number, body=body))
-    raw = folder / "raw.png"
-    size = f"--window-size={max(width, 500)},{HIGHEST}"
-    run("chromium", "--headless", "--no-sandbox", "--hide-scrollbars", size, f"--screenshot={raw}", page.as_uri())
-    shown = Image.open(raw).convert("RGB")
-    left = (shown.width - width) // 2
-    shown = shown.crop((left, 0, left + width, shown.height))
-    seen = ImageChops.difference(shown, Image.new("RGB", shown.size, "white")).getbbox()
-    assert seen
-    shown.crop((0, 0, width, min(seen[3] + 16, shown.height))).quantize(48).save(picture, optimize=True)
+    page.write_text(PAGE.format(css=css.read_text(), width=960, title=title, number=number, body=body))
+    return page
+
+
+def record(sample: Path) -> list[tuple[float, str]]:
+    """What `make run` prints when it is called twice, line by line, each with its second; long waits are cut short."""
+    run(sys.executable, str(ROOT / "examples/unpack.py"), str(sample))
+    path = f"{Path(RALPH).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
+    lines, begun = [], 0.0
+    for _ in range(2):
+        lines += [(begun, "\x1b[1m$ make run\x1b[0m")]
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+        start = time.monotonic()
+        command = ["ralph", "cycle", "--repo", "sample/slackwater", "--force"]
+        where = sample.parents[1]
+        with subprocess.Popen(command, cwd=where, env=environment, stdout=theirs, stderr=subprocess.DEVNULL):
+            os.close(theirs)
+            with contextlib.suppress(OSError), open(ours, encoding="utf-8", newline="\n") as terminal:
+                for line in terminal:  # until the terminal is gone, which is an error
+                    lines.append((begun + min(time.monotonic() - start, WAITING), line.rstrip("\r\n")))
+        begun = lines[-1][0] + READING
+        lines.append((begun, ""))
+    return lines[:-1]
+
+
+def draw_terminal(lines: Sequence[tuple[float, str]], theme: TerminalTheme, picture: Path) -> None:
+    """A terminal in which each line comes at its time, again and again; where nothing moves, all of it stands there."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    for _, line in lines:
+        console.print(Text.from_ansi(line), no_wrap=True, crop=True)
+    drawn = console.export_svg(title="make run", theme=theme, unique_id="ralph")
+    whole = lines[-1][0] + READING
+    parts = {at: 100 * when / whole for at, (when, _) in enumerate(lines) if when}
+    hidden = "@keyframes l{}{{0%,{:.1f}%{{opacity:0}}{:.1f}%,100%{{opacity:1}}}}"
+    shown = "".join(hidden.format(at, part, part + 0.1) for at, part in parts.items())
+    drawn = re.sub(r"@font-face {.*?}", "", drawn, flags=re.DOTALL)  # which it would load from elsewhere
+    drawn = drawn.replace("</style>", f"@media (prefers-reduced-motion: no-preference){{{shown}}}</style>", 1)
+    moving = rf'style="animation:l\1 {whole:.1f}s step-end infinite" clip-path="url(#ralph-line-\1)"'
+    picture.write_text(re.sub(r'clip-path="url\(#ralph-line-(\d+)\)"', moving, drawn))
 
 
 def run(*command: str) -> None:

@@ -91,6 +91,9 @@ def test_links_of_the_readme_lead_somewhere_on_a_package_index(tmp_path: Path) -
     links = re.findall(r"\]\(([^)]+)\)", (tree / "README.md").read_text())
     assert links and [link for link in links if not link.startswith(("https://", "#"))] == []
     assert "https://github.com/o/r/blob/v1.2.3/docs/github.md" in links
+    shown = re.findall(r'\bsrc(?:set)?="([^"]+)"', (tree / "README.md").read_text())
+    pictures = [link.removeprefix("https://raw.githubusercontent.com/o/r/v1.2.3/") for link in shown]
+    assert pictures and all((ROOT / path).is_file() for path in pictures)
     assert all((ROOT / link.partition("/v1.2.3/")[2].partition("#")[0]).exists() for link in links if "v1.2.3" in link)
     assert (
         tomllib.loads((tree / "pyproject.toml").read_text())["project"]["urls"]["Homepage"] == "https://github.com/o/r"
