@@ -1,4 +1,4 @@
-"""What was asked of a run, and how a run can end. Numbers are those of the originals that the presets stand for."""
+"""What a run was asked to do, and how it can end. Numbers are those of the tools that the presets reproduce."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ EXIT: dict[EndReason, int] = {
 
 
 PLANNING = "plan"
-"""The kind of a run whose stories are not written yet."""
+"""The kind of a run that only plans stories."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """When a run ends or waits. `usd` None: no limit; durations in seconds; counts are of sessions in a row.
+    """The limits of a run. `usd` None: no limit; durations in seconds; counts are of consecutive sessions.
 
-    `unpriced`: sessions that do not tell what they cost may pass `usd`, because nobody asked for that limit.
+    `unpriced`: sessions that report no cost may exceed `usd`, because nobody asked for that limit.
     """
 
     iterations: int = 100
@@ -50,7 +50,7 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class LoopPreset:
-    """One way to loop: its limits, its promise, who wears what, and whether stories are its gate."""
+    """A preset: limits, promise, hats, and whether stories are its gate."""
 
     name: RunMode | str
     limits: RunLimits = RunLimits()
@@ -93,16 +93,16 @@ class RunSpec:
 
     @property
     def hats(self) -> tuple[Hat, ...]:
-        """Who may be called."""
+        """The hats that can be called."""
         return self.preset.hats
 
     @property
     def limits(self) -> RunLimits:
-        """When it ends."""
+        """The preset's limits."""
         return self.preset.limits
 
     def bound(self, hat: Hat) -> Hat:
-        """The hat, which may not write what is protected either."""
+        """The hat, with protected files denied too."""
         allowed = self.scope if hat.write_allowed is None else hat.write_allowed
         denied = tuple(dict.fromkeys((*hat.write_denied, *self.protected)))
         return replace(
@@ -129,10 +129,10 @@ class RunEnding:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run came to: its ending, its last state, and one record per session of this process.
+    """The result of a run: its ending, its last state, and a record for each session of this process.
 
-    `cut` is what became of a session that was cut off: by an interrupt now, or by a kill before this process.
-    `standing`: checks that were red before the run, and are as red at its end.
+    `cut`: changes of a session that was cut off, by an interrupt now or by an earlier kill. `standing`: checks that
+    failed before the run and still do.
     """
 
     ending: RunEnding

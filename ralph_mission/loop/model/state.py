@@ -1,4 +1,4 @@
-"""What a loop works on and with, as frozen values. Times are aware UTC, durations seconds, money USD."""
+"""The values a loop works with, frozen. Times are aware UTC, durations seconds, money USD."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TaskStatus = Literal["pending", "ready", "active", "done", "failed"]
 
 
 class LoopTask(NamedTuple):
-    """A unit of work with prerequisites. `ready` means that all of `needs` are done."""
+    """A unit of work with prerequisites. `ready`: all of `needs` are done."""
 
     id: str
     title: str
@@ -29,7 +29,7 @@ StopSignal = Literal["", "stop", "cancel", "restart"]
 
 @dataclass(frozen=True, slots=True)
 class ReviewIssue:
-    """One thing a reviewer found. Without a severity it is critical: unknown is never waved through."""
+    """An issue a reviewer found. Without a severity it counts as critical."""
 
     message: str
     file: str = ""
@@ -40,7 +40,7 @@ class ReviewIssue:
 
 @dataclass(frozen=True, slots=True)
 class LoopEvent:
-    """A routing signal with its reasons. `hat` said it in `iteration`; the engine says some itself (hat "")."""
+    """An event that routes to the next hat. `hat` emitted it in `iteration`; the engine's own have hat ""."""
 
     topic: str
     payload: str = ""
@@ -52,7 +52,7 @@ class LoopEvent:
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """A person's word to the next session: given once, and to be acknowledged."""
+    """A person's guidance for the next session: given once, then acknowledged."""
 
     id: str
     text: str
@@ -60,8 +60,8 @@ class Guidance:
 
 
 Failure = Literal["", "exit", "timeout", "rate_limit", "server", "auth", "missing", "event"]
-"""Why a turn failed: exit code, our time limit, the provider's limit or fault, a key that it does not know, no such
-program, not one event."""
+"""Why a turn failed: exit code, our time limit, the provider's limit or fault, an unknown key, no such program, not
+exactly one event."""
 OPEN: frozenset[TaskStatus] = frozenset({"pending", "ready", "active"})
 
 START, RESUME, CONVERGED = "loop.start", "task.resume", "loop.converged"
@@ -70,11 +70,11 @@ VERDICT, VERIFICATION_FAILED, PLANNED = "review.verdict", "verification.failed",
 
 @dataclass(frozen=True, slots=True)
 class Hat:
-    """One role that a session plays: what calls it, what it may say, what it may write, what it is told.
+    """The role of a session: what triggers it, what it may emit and write, what it is told.
 
-    `triggers` are topics (`build.*` matches what starts with `build.`). `write_allowed` None is everywhere, empty is
-    nowhere; both are globs, and what is denied is denied. `default_publishes` is said for a session that says nothing.
-    Names without a model use the run's. `no_agent_settings`: it writes nothing that configures agents.
+    `triggers` are topics (`build.*` matches what starts with `build.`). `write_allowed`: None is everywhere, empty is
+    nowhere; both are globs, and denials win. `default_publishes`: emitted for a session that emits nothing. Without a
+    model the run's is used. `no_agent_settings`: it must not write agent configuration.
     """
 
     name: str
@@ -96,9 +96,9 @@ class Hat:
 
 @dataclass(frozen=True, slots=True)
 class SessionUsage:
-    """What sessions took. `cost_usd` is None while nobody can tell; if known, `unpriced` sessions are not in it.
+    """What sessions used. `cost_usd` is None if unknown; otherwise it excludes `unpriced` sessions.
 
-    `turns` are answers of the model, as far as agents tell them.
+    `turns`: answers of the model, as far as agents report them.
     """
 
     sessions: int = 0
@@ -111,7 +111,7 @@ class SessionUsage:
 
     @property
     def untold(self) -> int:
-        """Sessions whose cost nobody told: with any of them, what is known is the least that it was."""
+        """Sessions without a reported cost; with any, the known cost is a lower bound."""
         return self.sessions if self.cost_usd is None else self.unpriced
 
     def __add__(self, other: SessionUsage) -> SessionUsage:
@@ -129,7 +129,7 @@ class SessionUsage:
 
 @dataclass(frozen=True, slots=True)
 class UserStory:
-    """One user story of a PRD; the lowest priority number goes first."""
+    """A user story; the lowest priority number goes first."""
 
     id: str
     title: str
@@ -142,7 +142,7 @@ class UserStory:
 
 @dataclass(frozen=True, slots=True)
 class Prd:
-    """The stories of a project, in the order they stand in the file."""
+    """The stories of a project, in the file's order."""
 
     project: str = ""
     branch: str = ""
@@ -151,13 +151,13 @@ class Prd:
 
     @property
     def todo(self) -> tuple[UserStory, ...]:
-        """What does not pass yet: lowest priority number first, ties as in the file."""
+        """The stories that do not pass yet: lowest priority number first, ties as in the file."""
         return tuple(sorted((story for story in self.stories if not story.passes), key=lambda story: story.priority))
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressNotes:
-    """What `progress.txt` holds: patterns on top, what was learned (oldest first), what passed last."""
+    """The content of `progress.txt`: patterns, learnings (oldest first), the last passed story."""
 
     patterns: tuple[str, ...] = ()
     learnings: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ class ProgressNotes:
 
 @dataclass(frozen=True, slots=True)
 class SessionCommit:
-    """One line of history."""
+    """A commit in the history."""
 
     hash: str
     message: str
@@ -174,7 +174,7 @@ class SessionCommit:
 
 @dataclass(frozen=True, slots=True)
 class CheckoutState:
-    """Where the checkout stands; `commits` newest first, at most five. `readable` False: git gave no answer."""
+    """The state of the checkout; `commits`: newest first, at most five. `readable` False: git did not answer."""
 
     branch: str = ""
     head: str = ""
@@ -185,21 +185,21 @@ class CheckoutState:
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
-    """Where the stories and their log stand, from the root of the work tree; absolute when they are outside of it."""
+    """The paths of the stories and their log, relative to the work tree, or absolute if outside."""
 
     prd: str = "prd.json"
     progress: str = "progress.txt"
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """All that the engine keeps there: judged by what it says, not by a hat's globs."""
+        """All files of the engine: judged by content, not by a hat's globs."""
         beside = f"{self.progress.removesuffix('progress.txt')}.last-branch"
         return self.prd, self.progress, beside
 
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """Everything a session may know, read from files right before it. `prd` None: free form."""
+    """Everything a session may know, read right before it. `prd` None: no stories."""
 
     prd: Prd | None = None
     tasks: tuple[LoopTask, ...] = ()
@@ -219,9 +219,9 @@ class RunSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One fresh run of an agent: everything it gets. `seconds`, `turns` and `usd` (None: no limit) end it.
+    """Everything a session gets. `seconds`, `turns` and `usd` (None: no limit) end it.
 
-    `schema`, a JSON Schema, is what its last message has to fit where the agent can see to that.
+    `schema`: a JSON Schema for its last message, if the agent supports one.
     """
 
     hat: Hat
@@ -237,10 +237,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class AgentTurn:
-    """What a session gave: its last message, how it ended, what it took. `retry_after` in seconds, 0 unknown.
+    """The result of a session: its last message, how it ended, its usage. `retry_after`: seconds, 0 if unknown.
 
-    `refused` says of each command that was kept from running why; `calls` what tools it called, refused or not, as its
-    program tells of them; `left_running` what it left behind, which was ended; `agent` who played.
+    `refused`: blocked commands, with reasons. `calls`: tool calls, refused or not, as its program reports them.
+    `left_running`: processes it left, which were ended. `agent`: the agent that ran.
     """
 
     text: str = ""
@@ -254,7 +254,7 @@ class AgentTurn:
     left_running: tuple[str, ...] = ()
 
     def after(self, before: AgentTurn) -> AgentTurn:
-        """The same with what an earlier try of the session did and was refused."""
+        """Add the calls and refusals of an earlier attempt of the session."""
         return replace(
             self,
             refused=tuple(dict.fromkeys((*before.refused, *self.refused))),
@@ -265,7 +265,7 @@ class AgentTurn:
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """One path that differs after a session, and how it came to: a reverted one is as it was before."""
+    """A path that a session changed, and how; a reverted one is as before."""
 
     path: str
     how: str
@@ -274,7 +274,7 @@ class PathChange:
 
 @dataclass(frozen=True, slots=True)
 class NetChange:
-    """Between two moments: the paths that differ, and those of them that hold tests which were added or changed."""
+    """The paths that differ between two moments, and those with added or changed tests."""
 
     paths: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
@@ -282,10 +282,10 @@ class NetChange:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What the project's own checks said. Without checks nothing was proven: `ran` is False.
+    """The result of the project's own checks. Without checks nothing was proven: `ran` is False.
 
-    `undone`: what they changed of the checkout, which is as it was before them. `standing`: those that are as red as
-    they were before the run began, and do not count.
+    `undone`: changes that checks made, now undone. `standing`: checks that fail as they did before the run, and do not
+    count.
     """
 
     green: bool = True
@@ -297,10 +297,10 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class HatOutput:
-    """The immutable record of one session: who played, what was said, what really changed, what was undone and why.
+    """The record of a session: its hat, its event, what really changed, what was undone and why.
 
-    `mark` is what it began with; `changed`: whether any file differs after it from when the run began; `built` are
-    stories that it did besides the one that passes, and may pass next. `refused`, `calls`, `left_running` as in `Turn`.
+    `mark`: its starting point. `changed`: whether any file differs from the start of the run. `built`: stories it did
+    besides the one that passes, which may pass next. `refused`, `calls`, `left_running`: as in `AgentTurn`.
     """
 
     hat: str
@@ -337,7 +337,7 @@ class HatOutput:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """Where a run stands between two sessions; all of it is in a file before the next one starts.
+    """The state of a run between two sessions, stored before the next one starts.
 
     `pending` is the event that calls the next hat. `feedback` is told to the next session. `stale` counts sessions
     on the same item (under a reviewer: verdicts that asked for no less), `idle` those that moved nothing,

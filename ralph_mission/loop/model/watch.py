@@ -1,4 +1,4 @@
-"""What is told to whoever watches a run from elsewhere, and what she may ask of it."""
+"""What other terminals see of a run, and what they may ask of it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Literal, Protocol
 from ralph_mission.values import dataclass
 
 HoldOrder = Literal["", "pause", "stop"]
-"""What a person asks of whatever runs, from another terminal: to wait at the next safe point, or to end there."""
+"""A person's request to a run from another terminal: pause or stop at the next safe point."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """One thing that happened while something of ours ran: what `ralph logs` shows and transcripts are made of.
+    """An event of a run, as shown by `ralph logs` and stored in transcripts.
 
-    `text`, `tool` (a call, with the first line of its main argument) and `usage` are an agent's, as they come; the
-    others are the engine's. `text` is a line for people. `sessions`, `stories` (passing, of how many), `tokens` and
-    `usd` are those of the whole run so far; of `usage` what is new. `at` is the recorder's.
+    `text`, `tool` (a call, with the first line of its main argument) and `usage` come from the agent; the others from
+    the engine. `text`: a line for people. `sessions`, `stories` (passing, total), `tokens` and `usd` are totals of the
+    run; in `usage` they are increments. `at`: set by the recorder.
     """
 
     kind: Literal["began", "note", "phase", "session", "text", "tool", "usage", "output", "waiting", "held", "ended"]
@@ -34,19 +34,19 @@ class RunEvent:
 
 
 class RunWatch(Protocol):
-    """Whoever follows what runs from elsewhere, and holds it there. Never raises."""
+    """Reports a run to other terminals, and reads their requests. Never raises."""
 
     def tell(self, event: RunEvent, prompt: str = "") -> None:
-        """One thing happened; `prompt` is that of the session it belongs to."""
+        """Report an event; `prompt`: of its session."""
         ...
 
     def asked(self) -> HoldOrder:
-        """What a person asks of it now."""
+        """A person's current request."""
         ...
 
 
 class Unwatched:
-    """`RunWatch` by nobody."""
+    """A `RunWatch` without watchers."""
 
     def tell(self, event: RunEvent, prompt: str = "") -> None:
         """Nothing."""

@@ -1,1 +1,1 @@
-"""What a session is told."""
+"""The prompts of sessions."""

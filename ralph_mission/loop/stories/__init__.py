@@ -1,1 +1,1 @@
-"""User stories: read, converted, checked, judged, and their log."""
+"""User stories: reading, conversion, checks, judging, and their log."""

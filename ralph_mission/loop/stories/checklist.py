@@ -1,9 +1,8 @@
-"""A check list in markdown as stories: each `- [ ]` that is not part of another is one, and passes when it is ticked.
+"""A markdown check list as stories: each top-level `- [ ]` is one, and passes when it is ticked.
 
-Boxes below a box are its criteria, other lines below it its description, together with the headings it stands under.
-A story is known by the id it begins with (`US-001`, `T012`, `#7`), else by its words, so that a line which a person
-adds above moves nobody's place. Only the mark between the brackets is ever written. Code blocks and comments hold no
-stories.
+Nested boxes are its criteria; other nested lines, and the headings above, its description. A story is identified by the
+id it begins with (`US-001`, `T012`, `#7`), else by its words, so lines that a person adds above do not matter. Only the
+mark between the brackets is ever written. Code blocks and comments contain no stories.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _HEADING = compile_regex(r"^(?P<marks>#{1,6})[ \t]+(?P<title>.*?)[ \t#]*$")
 _FENCE = compile_regex(r"^[ \t]*(?:```|~~~)")
 _ID = compile_regex(r"^(?P<id>#\d+|[A-Z][A-Z0-9]*-\d+|T\d{2,})\b")
 TITLE, NAME = 100, 40
-"""Characters of a title, as a commit's first line holds them, and of an id that is made of words."""
+"""Characters of a title (as in a commit's first line), and of an id made of words."""
 
 
 @dataclass(slots=True)
 class _Item:
-    """One story: where its mark stands, and what belongs to it."""
+    """A story: the position of its mark, and its lines."""
 
     mark: int
     indent: int
@@ -37,7 +36,7 @@ class _Item:
 
 
 def is_checklist(text: str) -> bool:
-    """Whether some line has a box; no line of JSON reads so."""
+    """Whether any line has a box; JSON never does."""
     return any(BOX.match(line) for line in text.splitlines())
 
 
@@ -55,7 +54,7 @@ def parse_checklist(text: str) -> Prd:
 
 
 def tick(text: str, passes: tuple[bool, ...]) -> str:
-    """`text` with the boxes of its stories ticked as `passes` says, one for each; every other character stays."""
+    """Tick the boxes in `text` as `passes` says, one for each story; every other character stays."""
     for item, passed in zip(list(_items(text)), passes, strict=True):
         if item.done != passed:
             text = f"{text[: item.mark]}{'x' if passed else ' '}{text[item.mark + 1 :]}"
@@ -100,7 +99,7 @@ def _items(text: str) -> Iterator[_Item]:
 
 
 def _prose(text: str) -> Iterator[tuple[int, str]]:
-    """Each line outside of code blocks and comments, with where it starts."""
+    """The lines outside code blocks and comments, with their offsets."""
     start, fenced, hidden = 0, False, False
     for line in text.splitlines(keepends=True):
         fence = bool(_FENCE.match(line)) and not hidden

@@ -1,11 +1,11 @@
-"""What a session may claim of the stories: which flips count, what of the list is put back, what the log says of it.
+"""Judges a session's claims about stories: which flips count, what is restored in the list, the log entry.
 
-A session may change `passes` and `notes`. Everything else of the list belongs to a person: an agent that cannot meet
-a criterion would otherwise amend it.
+A session may change `passes` and `notes`. Everything else in the list belongs to people: an agent that cannot meet a
+criterion would otherwise change it.
 
-`progress.txt` has patterns on top and one entry per session; nothing is ever taken out. Two ways of writing an entry
-are read: snarktank/ralph's (`- **Learnings for future iterations:**` and a list below it) and oh-my-claudecode's (bold
-headings of their own, brackets around the date).
+`progress.txt` has patterns on top and an entry per session; nothing is ever removed. Two formats of entries are read:
+snarktank/ralph's (`- **Learnings for future iterations:**` and a list below it) and oh-my-claudecode's (bold headings,
+brackets around the date).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ralph_mission.values import compile_regex, dataclass
 
 PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
 UNCHANGED = NetChange()
-SAID = 1500  # characters of the checks' last words that the next session is told
+SAID = 1500  # characters of the checks' output for the next session
 
 
 @dataclass(frozen=True, slots=True)
 class StoryJudgement:
-    """The stories as they may stand, those that newly pass, and what the session has to hear about the rest. `built`
-    are those that may pass without a change of their own: they were done along with one that passes."""
+    """The accepted stories, those that newly pass, and the feedback about the rest. `built`: stories that may pass
+    later without a change of their own, as they were done along with one that passes."""
 
     prd: Prd | None
     passed: tuple[UserStory, ...] = ()
@@ -36,7 +36,7 @@ class StoryJudgement:
 
 
 def flipped_stories(before: Prd | None, after: Prd | None) -> tuple[UserStory, ...]:
-    """The stories that pass after and did not before, in the order of the file."""
+    """The stories that newly pass, in the file's order."""
     if after is None:
         return ()
     if before is None:
@@ -48,9 +48,8 @@ def judge_stories(
     spec: RunSpec, item: str, before: Prd | None, after: Prd | None, checked: CheckResult,
     net: NetChange = UNCHANGED, built: Collection[str] = (),
 ) -> StoryJudgement:  # fmt: skip  # as one reads it
-    """What of `after` stands: the list of `before` with at most one story more that passes, proven by green checks and,
-    where the run requires it, by files that changed: `net`, since the story was taken up. One that was `built` before
-    needs none.
+    """Judge `after`: the list of `before` with at most one more passing story, proven by passing checks and, if the run
+    requires it, by changed files (`net`, since the story was started). One that was `built` before needs no change.
 
     `item` is the story the session was given. Without a list afterwards (deleted, unreadable) the one before stands.
     """
@@ -68,19 +67,19 @@ def judge_stories(
 
 
 def commit_message(story: UserStory) -> str:
-    """The commit of one story, `feat: US-001 - Title`: the brackets in the published form stand for what goes in.
+    """The commit message of a story, `feat: US-001 - Title`.
 
-    A story of a check list that is known by its words alone has its title."""
+    For a story of a check list without an id, only its title."""
     if re.sub(r"[^\w]+|_", "-", story.title.lower()).strip("-").startswith(story.id):
         return f"feat: {one_line(story.title)}"
     return f"feat: {one_line(story.id)} - {one_line(story.title)}"
 
 
 def log_entry(spec: RunSpec, item: str, output: HatOutput, notes: ProgressNotes, now: datetime) -> str:
-    """What the engine appends to progress.txt after a session; "" when there is nothing to say. `notes`: what it holds.
+    """The entry the engine appends to progress.txt after a session, or "". `notes`: the current content.
 
-    A failed attempt is always told, with its reason and what was undone; what the provider turned away was none.
-    Of a story that passes the agent's own entry is the better one, so ours is written only when there is none.
+    A failed attempt is always recorded, with its reason and what was undone; a provider's failure is not an attempt.
+    For a passing story the agent's own entry is better, so ours is only written if there is none.
     """
     name = (*output.passed, item)[0]
     if not spec.preset.stories or not name:
@@ -94,13 +93,13 @@ def log_entry(spec: RunSpec, item: str, output: HatOutput, notes: ProgressNotes,
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """`text` on one line, cut at `limit` characters: it cannot pass for another entry or another commit."""
+    """`text` on one line, cut at `limit` characters, so that it cannot look like another entry or commit."""
     words = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
 
 
 def _pair_stories(before: Prd, after: Prd) -> list[tuple[UserStory, UserStory | None]]:
-    """Each story of before with the one of after that has its id; of ids that are used twice each goes once."""
+    """Pair the stories of before and after by id; duplicate ids pair once each."""
     pool: dict[str, list[UserStory]] = {}
     for story in after.stories:
         pool.setdefault(story.id, []).append(story)
@@ -108,7 +107,7 @@ def _pair_stories(before: Prd, after: Prd) -> list[tuple[UserStory, UserStory | 
 
 
 def _restore_list(before: Prd | None, after: Prd | None) -> tuple[Prd | None, list[str]]:
-    """The list of before, with what a session may say: `passes` and `notes`."""
+    """The list of before, with `passes` and `notes` of the session."""
     if before is None:
         return after, []
     if after is None:
@@ -145,7 +144,7 @@ def _list_head(prd: Prd) -> tuple[str, str, str]:
 def _accept_flips(
     spec: RunSpec, item: str, flips: tuple[UserStory, ...], checked: CheckResult, net: NetChange, built: Collection[str]
 ) -> tuple[tuple[UserStory, ...], list[str]]:
-    """The one flip that counts, if any, and why the others do not."""
+    """The flip that counts, if any, and why the others do not."""
     names = ", ".join(story.id for story in flips)
     if not checked.green:
         lost = f" {names} does not pass." if flips else ""
@@ -168,7 +167,7 @@ def _accept_flips(
 def _find_built(
     spec: RunSpec, kept: tuple[UserStory, ...], flips: tuple[UserStory, ...], net: NetChange, built: Collection[str]
 ) -> tuple[str, ...]:
-    """Of the stories that only had to wait for their turn as many as there are files: one file is one story's."""
+    """Stories that only had to wait for their turn, at most one per changed file."""
     if not kept:
         return ()
     spare = len(net.tests if spec.require_checks else net.paths) - (kept[0].id not in built)
@@ -207,7 +206,7 @@ TITLE = "# Ralph Progress Log"
 PATTERNS = "## Codebase Patterns"
 RULE = "---"
 MAX_HEADING = 300
-"""Characters of an entry's heading; a longer line is prose, or meant to keep us busy."""
+"""Characters of an entry's heading; a longer line is prose, or an attack."""
 
 _HEADING = compile_regex(r"^##?\s")
 _PATTERNS = compile_regex(r"^##\s+codebase patterns\b", re.I)
@@ -216,13 +215,13 @@ _BULLET = compile_regex(r"^\s*[-*+]\s+(?P<text>\S.*)$")
 _LABEL = compile_regex(
     r"^(?:[-*+]\s+)?(?:\*\*(?P<bold>[^*]+?)(?::\*\*|\*\*:)|(?P<plain>learnings[^:]*):)\s*(?P<rest>.*)$", re.I
 )
-"""A heading inside of an entry. Indented ones are not: `  - **Gotcha:** …` is a learning."""
+"""A heading within an entry. Indented ones are not: `  - **Gotcha:** …` is a learning."""
 _FAILED = compile_regex(r"^\s*[-*+]\s+(?:attempted\b|failed because\b|not passed\b)", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One `## [when] - name` of the log."""
+    """A `## [when] - name` entry of the log."""
 
     name: str
     learnings: tuple[str, ...] = ()
@@ -230,12 +229,12 @@ class LogEntry:
 
 
 def header(now: datetime) -> str:
-    """The head of a new log, as both originals write it."""
+    """The head of a new log, as both original tools write it."""
     return f"{TITLE}\nStarted: {now:%Y-%m-%d %H:%M} UTC\n\n{PATTERNS}\n(none yet)\n\n{RULE}\n"
 
 
 def notes(text: str) -> ProgressNotes:
-    """Patterns, learnings (oldest first) and the story whose last entry tells no failure."""
+    """Patterns, learnings (oldest first) and the last story whose entry is not a failure."""
     entries = list(_find_entries(text))
     last = {entry.name: entry for entry in entries}
     done = [entry.name for entry in entries if not last[entry.name].failed]
@@ -244,20 +243,20 @@ def notes(text: str) -> ProgressNotes:
 
 
 def says(text: str) -> bool:
-    """Whether a log holds more than its head: an entry, a pattern, a line of somebody's own."""
+    """Whether a log has more than its head: an entry, a pattern, any other line."""
     own = [line for line in _past_blocks(text) if line != TITLE and not line.startswith("Started:")]
     return bool(own or patterns(text))
 
 
 def patterns(text: str) -> tuple[str, ...]:
-    """The list under every `## Codebase Patterns`; of AGENTS.md and CLAUDE.md too."""
+    """The lists under every `## Codebase Patterns`, also in AGENTS.md and CLAUDE.md."""
     lines = (line for block in blocks(text) if _PATTERNS.match(block) for line in _until_rule(block.splitlines()[1:]))
     found = (match["text"].strip() for line in lines if (match := _BULLET.match(line)))
     return tuple(dict.fromkeys(one for one in found if not (one.startswith("(") and one.endswith(")"))))
 
 
 def blocks(text: str) -> list[str]:
-    """The text cut before each heading of the first two levels; the first block is what stands above them all."""
+    """The text split before each heading of level 1 and 2; the first block precedes them all."""
     cut: list[list[str]] = [[]]
     for line in text.splitlines(keepends=True):
         if _HEADING.match(line):
@@ -267,9 +266,9 @@ def blocks(text: str) -> list[str]:
 
 
 def has_lost_entries(before: str, after: str) -> bool:
-    """Whether anything of the past is gone: a line outside of the patterns, or all of the patterns.
+    """Whether anything of the past is lost: a line outside the patterns, or all patterns.
 
-    Patterns are there to be consolidated; entries, and where they stand among each other, are not.
+    Patterns may be consolidated; entries and their order must stay.
     """
     if after.startswith(before):
         return False
@@ -278,10 +277,10 @@ def has_lost_entries(before: str, after: str) -> bool:
 
 
 def restore_entries(before: str, after: str) -> str:
-    """The log of before, whole, with what `after` added to it at the end, and its patterns when it has any."""
+    """The complete log of before, with what `after` appended, and its patterns if it has any."""
     if not has_lost_entries(before, after):
         return after
-    if before.startswith(after.rstrip()):  # cut off, maybe within a line
+    if before.startswith(after.rstrip()):  # possibly cut off within a line
         return before
     old, new = blocks(before), blocks(after)
     fresh = [block for block in new if _PATTERNS.match(block) and patterns(block)]
@@ -292,7 +291,7 @@ def restore_entries(before: str, after: str) -> str:
 
 
 def _adds(block: str, known: set[str]) -> bool:
-    """Whether a block says anything that was not there; its own lines may well be."""
+    """Whether a block contains anything new."""
     return any(line.strip() and line.strip() not in known for line in block.splitlines())
 
 

@@ -1,12 +1,11 @@
-"""Whether stories can be worked through by sessions that know nothing of each other, and the order in which.
+"""Checks and orders stories for independent sessions.
 
-`lint_prd` says only what is certain of what is left to do, for people; `review_prd` gives advice as well, to the
-planner who still writes the list: each story small enough for one session, behind what it needs, with what proves it.
-Rule ids never change.
-The examples of too big and of vague are snarktank/ralph's; the numbers of criteria and sentences are below.
+`lint_prd` only reports certain problems of unfinished stories, for people; `review_prd` also advises the planner who is
+still writing the list: each story small enough for one session, after what it needs, with criteria. Rule ids never
+change. The examples of too big and of vague are snarktank/ralph's; the limits on criteria and sentences are below.
 
-The order is snarktank/ralph's: what is stored, what works on it, what shows it, what sums it up. Words decide, so a
-story may be taken for another layer; a person or an agent has the last word.
+The order is snarktank/ralph's: storage, logic, user interface, summaries. Words decide, so a story may be assigned to
+the wrong layer; a person or an agent has the last word.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _WORDS = {
 _KNOWN = {layer: compile_regex(rf"\b(?:{words})\b", re.IGNORECASE) for layer, words in _WORDS.items()}
 _SHOWS = compile_regex(r"^(?:display|show|render|style|hide)\b", re.IGNORECASE)
 _STORES = compile_regex(r"^(?:store|persist|save|migrate)\b", re.IGNORECASE)
-_WHY = compile_regex(r"\bso that\b.*", re.IGNORECASE | re.DOTALL)  # what it is good for is later stories' work
+_WHY = compile_regex(r"\bso that\b.*", re.IGNORECASE | re.DOTALL)  # its purpose is for later stories
 _BROWSER = compile_regex(r"\bbrowser\b", re.IGNORECASE)
 _NEEDS = compile_regex(
     r"\b(?:depends? on|requires?|needs?|after|blocked by|builds? on|uses?|once)\b([^.;\n]{0,80})", re.IGNORECASE
@@ -44,7 +43,7 @@ _NAME = compile_regex(r"\w[\w-]*")
 
 
 def layer_of(story: UserStory) -> str:
-    """One of LAYERS, "" when no word tells. The title weighs more than the rest."""
+    """One of LAYERS, or "". The title counts more than the rest."""
     if _SHOWS.match(story.title):
         return DASHBOARD if _KNOWN[DASHBOARD].search(story.title) else UI
     if _STORES.match(story.title):
@@ -55,21 +54,21 @@ def layer_of(story: UserStory) -> str:
 
 
 def is_ui(story: UserStory) -> bool:
-    """Whether a person sees what the story changes, so that a browser has to look at it."""
+    """Whether the story changes the user interface, so that it needs a look in a browser."""
     return layer_of(story) in (UI, DASHBOARD)
 
 
 def needs(story: UserStory, names: Container[str]) -> tuple[str, ...]:
-    """Which of the stories `names` its own words say it depends on."""
+    """The stories among `names` that its own text says it depends on."""
     text = "\n".join((story.description, *story.criteria))
     words = (word for found in _NEEDS.finditer(text) for word in _NAME.findall(found[1]))
     return tuple(dict.fromkeys(word for word in words if word != story.id and word in names))
 
 
 def order_by_layer(stories: Sequence[UserStory]) -> tuple[UserStory, ...]:
-    """By what they say they need, then by layer, then as they stood. A story that tells no layer stays with the last.
+    """Order by stated needs, then by layer, then as before. A story without a layer follows its predecessor.
 
-    Stories that need each other in a circle stand by layer alone.
+    Stories that need each other in a cycle are ordered by layer alone.
     """
     ranks = _order_ranks(stories)
     places = {story.id: place for place, story in enumerate(stories)}
@@ -111,9 +110,9 @@ def _most(text: str) -> str:
 
 
 MAX_SENTENCES = 3
-"""The originals' rule of thumb: what two or three sentences cannot describe is too big."""
+"""The original tools' rule of thumb: what two or three sentences cannot describe is too big."""
 MAX_CRITERIA = 8
-"""Our own number: twice what the originals' examples have, the two standing ones not counted."""
+"""Our own number: twice that of the original examples, without the two standard criteria."""
 
 RULES = {
     "size-scope": "a story is a part of something, never the whole of it",
@@ -160,7 +159,7 @@ _VAGUE = compile_regex(
     r"^(?:is\s+)?(?:fast|performant|scalable|responsive|secure|reliable|maintainable|high quality)\W*$",
     re.IGNORECASE,
 )
-# Only what is nothing else: “shows [name]” and “TBD” within a sentence are what a product may say.
+# Only whole texts: “shows [name]” and “TBD” within a sentence may be content.
 _PLACEHOLDER = compile_regex(r"^\[[^\]\n]{1,60}\](?!\()\W*$|^(?:TBD|TODO)\W*$|^As an? \[[^\]\n]{1,60}\]", re.IGNORECASE)
 _CONTROL = compile_regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SENTENCE = compile_regex(r"[.!?](?=\s+[A-Z\"'(`]|\s*$)|\n\s*(?:[-*]|\d+\.)\s")
@@ -169,7 +168,7 @@ _SHORT = compile_regex(r"\b(?:e\.g|i\.e|etc|vs|approx|no|v\d+)\.", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class PrdFinding:
-    """One thing to fix before a run; `story` is "" for what concerns the whole list."""
+    """A problem to fix before a run; `story` is "" for the whole list."""
 
     rule: str
     story: str
@@ -177,13 +176,13 @@ class PrdFinding:
 
 
 def lint_prd(prd: Prd) -> tuple[PrdFinding, ...]:
-    """What is certainly wrong with the stories that do not pass yet, first of the list as a whole."""
+    """The certain problems of stories that do not pass yet, starting with the list as a whole."""
     left = {story.id for story in prd.todo}
     return tuple(_find_faults(prd, left))
 
 
 def review_prd(prd: Prd) -> tuple[PrdFinding, ...]:
-    """The faults, and everything that would make better stories, in the order of the file."""
+    """All problems and suggestions, in the file's order."""
     return (*lint_prd(prd), *_review_list(prd), *(one for story in prd.stories for one in _review_story(story)))
 
 
@@ -194,7 +193,7 @@ def sentences(text: str) -> int:
 
 
 def vague(criterion: str) -> str:
-    """The words of a criterion that nobody can check, "" when there are none."""
+    """The words of a criterion that cannot be checked, or ""."""
     found = _VAGUE.search(criterion)
     return found[0].strip() if found else ""
 

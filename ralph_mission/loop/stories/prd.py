@@ -1,12 +1,11 @@
-"""A PRD as stories: `prd.json` read and written back, and a PRD in markdown converted.
+"""Reads and updates `prd.json`, and converts a PRD in markdown.
 
-`prd.json` is read with its synonyms, and written back so that only what changed differs. The keys are those of
-snarktank/ralph, which oh-my-claudecode shares; unknown keys (`architectVerified`) stay as they are, in their order. A
-file written by others keeps its indent, and is rendered anew only when nothing else is left.
+`prd.json` is read with synonyms of its keys, and updated so that only changes differ. The keys are those of
+snarktank/ralph, shared by oh-my-claudecode; unknown keys (`architectVerified`) stay, in their order. A file keeps its
+indent, and is only rendered anew as a last resort.
 
 In markdown, story headings are read (`### US-001: Title`, `### Story 3 - Title`), or every heading or bullet below
-“User Stories”, or the bullets below “Requirements” when there is nothing better. They are put in order and given the
-criteria that every story has.
+“User Stories”, or else the bullets below “Requirements”. They are ordered and get the standard criteria.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ralph_mission.loop.stories.lint import BROWSER, TYPECHECK
 from ralph_mission.values import compile_regex
 
 MAX_CHARS = 4_000_000
-"""A thousand stories of a page each; more than that is no list of stories."""
+"""The size of a thousand stories of a page each, the most that is read."""
 MAX_STORIES = 5_000
 
 STORIES = ("userStories", "user_stories", "stories", "tasks", "features")
@@ -42,13 +41,13 @@ WORDS = {"critical": 1, "urgent": 1, "high": 1, "medium": 2, "normal": 2, "low":
 
 
 class UnreadablePrd(ValueError):
-    """A file that holds no stories; the message says where and why, in a few words."""
+    """An unreadable file; the message says where and why, in a few words."""
 
 
 def parse_prd(text: str) -> Prd:
-    """The stories in `text`, JSON or a check list in markdown. A story without a priority has that of its place.
+    """The stories in `text`, JSON or a markdown check list. The default priority of a story is its position.
 
-    Raises Unreadable.
+    Raises UnreadablePrd.
     """
     if len(text) <= MAX_CHARS and checklist.is_checklist(text):
         return _parse_checklist(text)
@@ -68,12 +67,12 @@ def parse_prd(text: str) -> Prd:
 
 
 def shape(prd: Prd) -> Prd:
-    """Everything that a session may not change: all but `passes` and `notes`."""
+    """Everything that a session must not change: all but `passes` and `notes`."""
     return replace(prd, stories=tuple(replace(story, passes=False, notes="") for story in prd.stories))
 
 
 def update_progress(text: str, prd: Prd) -> str:
-    """`text` with the `passes` and `notes` of `prd`. Raises Unreadable when it holds other stories than `prd`."""
+    """`text` with the `passes` and `notes` of `prd`. Raises UnreadablePrd if it contains other stories."""
     now = parse_prd(text)
     if shape(now) != shape(prd):
         raise UnreadablePrd("other stories than these")
@@ -90,7 +89,7 @@ def update_progress(text: str, prd: Prd) -> str:
         if old != new and isinstance(one, dict):
             _set_progress(one, old, new)
     written = _dump_like(text, root)
-    if parse_prd(written) != prd:  # a story that is a mere text
+    if parse_prd(written) != prd:  # a story that is only a text
         raise UnreadablePrd("a form that cannot be edited in place")
     return written
 
@@ -176,7 +175,7 @@ def _parse_passes(one: Mapping[str, Any]) -> bool:
 
 
 def _find_list(top: Mapping[str, Any]) -> Any:
-    """The stories; where a key holds something else (`features` in prose), those of the next."""
+    """The stories under the first key that holds any (`features` may be prose)."""
     return next((top[key] for key in STORIES if isinstance(top.get(key), list)), None)
 
 
@@ -204,7 +203,7 @@ def _set_progress(one: dict[str, Any], old: UserStory, new: UserStory) -> None:
 
 
 def _dump_like(text: str, root: Any) -> str:
-    """The value laid out as `text` is: its indent, its spaces, its ends of lines, and whether it escapes."""
+    """The value as JSON in the style of `text`: indent, spaces, line ends, and escaping."""
     body = text.strip(" \t\r\n")
     start = text.index(body)
     found = re.search(r"\n([ \t]*)\S", body)
@@ -231,7 +230,7 @@ _NUMBERED = compile_regex(r"^(?:FR-)?\d+[.):]\s*")
 
 @dataclass(slots=True)
 class _Part:
-    """One heading with what stands below it, up to the next heading."""
+    """A heading with the text below it, up to the next heading."""
 
     level: int
     title: str
@@ -240,9 +239,9 @@ class _Part:
 
 
 def convert_prd(text: str, project: str = "", complete: bool = True) -> Prd:
-    """The stories of a markdown PRD. `complete` adds the standing criteria and orders them; else they are as written.
+    """The stories of a markdown PRD. `complete` orders them and adds the standard criteria; else they are as written.
 
-    A ticked checkbox passes nothing: that takes a session. Raises Unreadable when there is no story.
+    Ticked boxes do not count as passing: that takes a session. Raises UnreadablePrd if there are no stories.
     """
     if len(text) > MAX_CHARS:
         raise UnreadablePrd(f"longer than {MAX_CHARS} characters")
@@ -264,7 +263,7 @@ def convert_prd(text: str, project: str = "", complete: bool = True) -> Prd:
 
 
 def add_standard_criteria(story: UserStory) -> UserStory:
-    """The story with “Typecheck passes”, and with “Verify in browser” when people see what it changes."""
+    """Add “Typecheck passes” to the story, and “Verify in browser” if it changes the user interface."""
     seen = lint.is_ui(story) and not any(BROWSER.search(one) for one in story.criteria)
     typed = any(TYPECHECK.search(one) for one in story.criteria)
     more = (*(() if typed else (TYPECHECK_PASSES,)), *((VERIFY_IN_BROWSER,) if seen else ()))
@@ -272,13 +271,13 @@ def add_standard_criteria(story: UserStory) -> UserStory:
 
 
 def slug_of(text: str, limit: int = 50) -> str:
-    """`text` as a name in kebab-case, "feature" when no letter is left; for branches and files."""
+    """`text` in kebab-case for branches and files; "feature" if no letter is left."""
     words = re.sub(r"[^\w]+|_", "-", text.lower()).strip("-")
     return (words if len(words) <= limit else words[:limit].rpartition("-")[0] or words[:limit]).strip("-") or "feature"
 
 
 def branch_of(parts: Sequence[_Part], title: str) -> str:
-    """The branch that the PRD names, else `ralph/` and its title."""
+    """The branch named by the PRD, else `ralph/` and its title."""
     named = _find_label(parts, "branch", "branchname").strip("` ")
     return named or f"ralph/{slug_of(title)}"
 
@@ -298,7 +297,7 @@ def _find_stories(parts: Sequence[_Part]) -> list[UserStory]:
 
 
 def _parts_below(parts: Sequence[_Part], heading: re.Pattern[str]) -> Iterator[_Part]:
-    """The first part with such a heading, and the parts one level deeper that belong to it."""
+    """The first part with such a heading, and its parts one level deeper."""
     start = next((place for place, part in enumerate(parts) if part.level and heading.match(part.title)), None)
     if start is None:
         return
@@ -348,7 +347,7 @@ def _find_summary(parts: Sequence[_Part], title: str) -> str:
 
 
 def _find_label(parts: Sequence[_Part], *names: str) -> str:
-    """The value of a line like `**Project:** MyApp` outside of the stories."""
+    """The value of a line such as `**Project:** MyApp` outside the stories."""
     labels = (_LABEL.match(line) for part in parts if not _parse_story_heading(part) for one in part.paragraphs
               for line in one.splitlines())  # fmt: skip  # one walk
     return next((found["rest"].strip() for found in labels if found and found["name"].lower() in names), "")
@@ -359,7 +358,7 @@ def _strip_markup(text: str) -> str:
 
 
 def _split_parts(text: str) -> list[_Part]:
-    """The document by its headings; code blocks, quotes and tables are nobody's stories."""
+    """The document by its headings, without code blocks, quotes and tables."""
     from markdown_it import MarkdownIt
 
     parts, label, level, inside = [_Part(0, "")], "", 0, 0

@@ -1,4 +1,5 @@
-"""What a planner or a lead hands out: tasks, and whose files are whose. What is unclear is refused, with why."""
+"""Parses a planner's or lead's assignments: tasks, and who owns which files. Anything unclear is refused, with the
+reason."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from ralph_mission.values import compile_regex, dataclass
 
 FENCE = compile_regex(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 MOST, MOST_GLOBS, LONGEST = 200, 200, 4_000
-"""Tasks or members; globs of all of them; characters of a description."""
+"""Limits: tasks or members; globs in all; characters of a description."""
 
 
 class UnclearAssignment(ValueError):
-    """This cannot be handed out; the words say why and are for who wrote it."""
+    """An invalid assignment; the text tells its author why."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignedTask:
-    """A task with whoever owns it (`""`: whoever takes it), what may be written for it, and what it waits for."""
+    """A task with its owner (`""`: anybody), the files it may write, and its needs."""
 
     id: str
     title: str
@@ -35,14 +36,14 @@ class AssignedTask:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A teammate, and the files that are nobody else's."""
+    """A teammate, and the files only they own."""
 
     name: str
     files: tuple[str, ...]
 
 
 def parse_independent_tasks(payload: str) -> tuple[AssignedTask, ...]:
-    """Tasks that can be built at the same time: `{"tasks": [{id, title, description, files}]}`. Raises Unclear."""
+    """Tasks that can be built in parallel: `{"tasks": [{id, title, description, files}]}`. Raises UnclearAssignment."""
     pieces = _parse_pieces(parse_document(payload))
     for piece in pieces:
         _check_files(piece.id, piece.files)
@@ -51,7 +52,8 @@ def parse_independent_tasks(payload: str) -> tuple[AssignedTask, ...]:
 
 
 def parse_company(payload: str, reserved: Iterable[str]) -> tuple[tuple[Member, ...], tuple[AssignedTask, ...]]:
-    """A team: `{"members": [{name, files}], "tasks": [{id, title, description, owner, needs}]}`. Raises Unclear."""
+    """A team: `{"members": [{name, files}], "tasks": [{id, title, description, owner, needs}]}`. Raises
+    UnclearAssignment."""
     value = parse_document(payload)
     members = tuple(Member(_read_id(row, "name"), _read_files(row)) for row in _read_rows(value, "members"))
     if not members:
@@ -68,7 +70,7 @@ def parse_company(payload: str, reserved: Iterable[str]) -> tuple[tuple[Member, 
 def parse_delegated_tasks(
     value: Mapping[str, Any], members: Sequence[Member], known: Iterable[str]
 ) -> tuple[AssignedTask, ...]:
-    """The tasks in `value`, each with one of `members` as its owner; ids are new among `known`. Raises Unclear."""
+    """The tasks in `value`, each owned by one of `members`, with ids not in `known`. Raises UnclearAssignment."""
     pieces, there = _parse_pieces(value), set(known)
     files = {member.name: member.files for member in members}
     _require_distinct([*there, *(piece.id for piece in pieces)], "tasks")
@@ -84,7 +86,7 @@ def parse_delegated_tasks(
 
 
 def parse_document(payload: str) -> Mapping[str, Any]:
-    """The JSON object in a payload, alone or in a fence. Raises Unclear."""
+    """The JSON object in a payload, alone or in a fence. Raises UnclearAssignment."""
     fenced = FENCE.search(payload)
     try:
         value = json.loads(fenced[1] if fenced else payload)
@@ -111,7 +113,7 @@ def _parse_pieces(value: Mapping[str, Any]) -> tuple[AssignedTask, ...]:
 
 
 def _find_circle(pieces: Sequence[AssignedTask]) -> tuple[str, ...]:
-    """What is left when whatever waits for nothing that is left is taken away, again and again."""
+    """The tasks in cycles: what is left after repeatedly removing tasks without open needs."""
     left = {piece.id: piece.needs for piece in pieces}
     while free := [name for name, needs in left.items() if not left.keys() & set(needs)]:
         for name in free:

@@ -1,9 +1,9 @@
-"""Ralplan: a plan that survived its critic before anything is built.
+"""Ralplan: a plan must convince a critic before anything is built.
 
-Planner → Critic and Architect, side by side and blind to each other → Planner, until the Critic's verdict approves
-every section, at most five rounds. What is approved is frozen for the Planner; the Critic itself may take it back.
-Every session plays apart: no plan ever changes the checkout, and no reviewer can read what the other one said. What
-nobody understands of a verdict approves nothing.
+Planner → Critic and Architect, in parallel and independently → Planner, until the Critic approves every section, in at
+most five rounds. Approved sections are frozen for the Planner; the Critic itself may withdraw approval. Every session
+runs in its own clone: planning never changes the checkout, and reviewers cannot read each other's verdicts. An unclear
+verdict approves nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST, LONGEST = 100, 1_000
 
 @dataclass(frozen=True, slots=True)
 class PlanObjection:
-    """What has to change; `section` "" is the plan as a whole."""
+    """An objection; `section` "" means the whole plan."""
 
     section: str
     text: str
@@ -37,7 +37,7 @@ class PlanObjection:
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """The sections that may stay as they are, and everything that speaks against the others."""
+    """The approved sections, and the objections to the others."""
 
     approved: frozenset[str] = frozenset()
     objections: tuple[PlanObjection, ...] = ()
@@ -92,7 +92,7 @@ def _read_rows(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _read_texts(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Objections; one that is no text speaks against it all the same."""
+    """The objections; one that is not a text counts too."""
     value = row.get("objections") or []
     texts = value if isinstance(value, list) else [value]
     return tuple(truncate(" ".join(str(text).split()), LONGEST) or NONE_GIVEN for text in texts[:MOST])
@@ -100,7 +100,7 @@ def _read_texts(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 ROUNDS, FIXES = 5, 3
 PLAN, TABLE, OBJECTIONS = "plan.md", "plan.json", "objections.md"
-"""The plan, for people and sessions; what is approved and objected to, for whoever goes on, and for the planner."""
+"""Files: the plan, for people and sessions; approvals and objections, for resuming and for the planner."""
 REJECTED, APPROVED, JUDGED, ADVISED, BUILT = (
     "plan.rejected", "plan.approved", "plan.verdict", "plan.advice", "build.complete",
 )  # fmt: skip  # one list
@@ -142,7 +142,7 @@ FIXER = replace(
 
 @dataclass(frozen=True, slots=True)
 class ConsensusState:
-    """Where a consensus stands: finished rounds, approved sections (name -> text), what speaks against the rest."""
+    """The state of a consensus: finished rounds, approved sections (name -> text), objections to the rest."""
 
     rounds: int = 0
     approved: Mapping[str, str] = field(default_factory=dict)
@@ -159,10 +159,10 @@ def run_ralplan(
     rounds: int = ROUNDS,
     build: bool = False,
 ) -> RunResult:
-    """Plan `spec.objective` until the Critic approves: "complete", or "rounds" with the objections and the plan kept.
+    """Plan `spec.objective` until the Critic approves: "complete", or "rounds" with objections and plan stored.
 
-    `build`: approved sections are built while the others are revised, the rest when all are approved, until the checks
-    are green; `plan.json` says which were.
+    `build`: build approved sections while the others are revised, and the rest afterwards, until the checks pass;
+    `plan.json` records which.
     """
     return run_orchestration(spec, ports, pool, artifacts, lambda stage: _agree(stage, rounds, build))
 
@@ -203,7 +203,7 @@ def _play_round(stage: Orchestration, table: ConsensusState, build: bool) -> Con
 
 
 def _draft(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
-    """The plan revised, what is approved as it was; meanwhile a builder takes what is approved and not built."""
+    """Revise the plan without its approved sections; meanwhile a builder builds approved ones."""
     before = stage.artifacts.read(PLAN)
     parts = [_planner_part(table, before)]
     due = _reviewers_due(table) if build else ()
@@ -242,7 +242,7 @@ def _reviewers_due(table: ConsensusState) -> tuple[str, ...]:
 
 
 def _judge(stage: Orchestration, table: ConsensusState, plan: str) -> ConsensusState:
-    """The verdict and the advice, each from a session that was told the same and nothing of the other."""
+    """The verdict and the advice, from two independent sessions."""
     approved = ", ".join(table.approved) or "none"
     event = LoopEvent(PLANNED, f"Approved so far: {approved}. Sections: {', '.join(sections.section_names(plan))}")
     parts = [
@@ -255,8 +255,8 @@ def _judge(stage: Orchestration, table: ConsensusState, plan: str) -> ConsensusS
 
 
 def _weigh_verdict(table: ConsensusState, verdict: Critique, plan: str) -> ConsensusState:
-    """What is newly approved is added, what is objected to is taken back. What is built cannot be unbuilt: an
-    objection to it is one to the plan, which has to fix it in another section."""
+    """Add new approvals and withdraw those objected to. A built section stays: an objection to it applies to the plan,
+    which must address it in another section."""
     texts = {section.name: section.text for section in sections.split_sections(plan) if section.name}
     moved = tuple(
         PlanObjection("", f"{one.section} is built already: {one.text}") if one.section in table.built else one
@@ -276,7 +276,7 @@ def _weigh_verdict(table: ConsensusState, verdict: Critique, plan: str) -> Conse
 
 
 def _build(stage: Orchestration, table: ConsensusState, done: str) -> RunEnding:
-    """What is not built yet, here: nobody else plays any more. Then what the checks still say."""
+    """Build the remaining sections in the checkout, then fix failing checks."""
     if due := _reviewers_due(table):
         stage.play(_builder_part(table, due, ""))
         _keep(stage, replace(table, built=(*table.built, *due)))
@@ -326,7 +326,7 @@ def _keep(stage: Orchestration, table: ConsensusState) -> None:
 
 
 def _load_state(stage: Orchestration, rounds: int) -> ConsensusState:
-    """Where an earlier process left it; whoever goes on after the last round has looked, and gets as many again."""
+    """Resume an earlier process; resuming after the last round grants as many rounds again."""
     if stage.fresh:
         return ConsensusState()
     try:
