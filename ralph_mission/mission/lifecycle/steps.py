@@ -26,7 +26,17 @@ from ralph_mission.mission.lifecycle.step_builder import (
 from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, checks_failed, waits_for_person
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
-from ralph_mission.mission.model.effects import Comment, Label, LeaveQueue, MergePull, OpenPull, PushBranch
+from ralph_mission.mission.model.effects import (
+    Comment,
+    EditComment,
+    Label,
+    LeaveQueue,
+    MergePull,
+    OpenPull,
+    PushBranch,
+    marker,
+)
+from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import HUMAN, Action, FailureReason, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import capitalise
@@ -40,6 +50,7 @@ CLAIM_IT = (
 UNNAMED = "the change kept for it is not named in its issue and is not sent"
 NOBODY_HERE = "No agent is set up here (`hands.agent`) that could make the change. Close the issue once it is done."
 SOLVED_BY_ITSELF = "No agent is set up here (`hands.agent`) that could make the change. Once it is made, this closes."
+LOOK_AT_CHECKS = "A person looks at its checks."
 NOTHING_LEFT = "Nothing is left to do."
 
 
@@ -390,9 +401,31 @@ def _answer_failed_checks(
         step = replace(step, after=results.void_offer(mission)).advance(MissionEvent.CHECKS_FAILED)
         step = step.change(answered_before=mission.review.answered_at)
         return step.tell(line, WAITS_FOR_AGENT).send_story().propose(Action.ANSWER)
-    key = key_of(mission.key, "comment", "checks failed", facts.pull.head_sha)
+    key = _key_of_checks(mission, facts.pull)
     said = Comment(key, facts.pull.number, wording.failed_checks(facts.pull.failed, key))
-    return step.tell(line, "A person looks at its checks.").send(said).propose(Action.ANSWER)
+    return step.tell(line, LOOK_AT_CHECKS).send(said).propose(Action.ANSWER)
+
+
+def _key_of_checks(mission: Mission, pull: Pull) -> str:
+    return key_of(mission.key, "comment", "checks failed", pull.head_sha)
+
+
+def _update_checks(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep | None:
+    """Our comment on failed checks says so once they passed in another run, and is put back if they fail again."""
+    pull = facts.pull
+    if pull is None or pull.state != "open" or bool(pull.failed) == pull.passed:
+        return None
+    key = _key_of_checks(mission, pull)
+    ours = (one for one in pull.remarks if one.author.id == facts.us and marker(key) in one.body)
+    passed = wording.passed_checks(key)
+    said = next((one for one in ours if (one.body.strip() == passed) != pull.passed), None)
+    if said is None:
+        return None
+    body = passed if pull.passed else wording.failed_checks(pull.failed, key)
+    line = f"checks passed at `{pull.head_sha[:8]}`" if pull.passed else checks_failed(pull)
+    edit = EditComment(key_of(mission.key, "edit_comment", str(len(mission.story)), body), pull.number, said.id, body)
+    step = build_step(mission, context).tell(line, "Review the pull request." if pull.passed else LOOK_AT_CHECKS)
+    return step.send(edit).propose(Action.ANSWER)
 
 
 _BY_EVENT: dict[MissionEvent, Callable[[Mission, MissionFacts, Interpretation, StepContext], MissionStep]] = {
@@ -425,6 +458,8 @@ def _publish(mission: Mission, facts: MissionFacts, context: StepContext) -> Mis
 
 def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
     """Nothing happened. If a person needs to know something, the story says so once."""
+    if told := _update_checks(mission, facts, context):
+        return told
     if facts.untold:
         again = "Clear it and tick it again, or say it here: `/ralph approve`, `reject`, `park` or `retry`."
         return tell_once(mission, context, "a box was ticked on the dashboard, and nobody can tell by whom", again)

@@ -278,6 +278,11 @@ def failed_checks(jobs: Sequence[FailedJob], key: str) -> str:
     return f"**A check of this pull request failed.**\n\n{list_failed(jobs)}\n\n{marker(key)}"
 
 
+def passed_checks(key: str) -> str:
+    """What that comment says once they passed after all."""
+    return f"**A check of this pull request failed, and passed when it ran again.**\n\n{marker(key)}"
+
+
 def list_failed(jobs: Sequence[FailedJob]) -> str:
     """Each failed job with its step and the log lines that say why, quoted."""
     return "\n\n".join(map(_failed_job, jobs[:FAILED_JOBS]))

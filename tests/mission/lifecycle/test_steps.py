@@ -14,7 +14,14 @@ from ralph_mission.mission.lifecycle.steps import CLAIM_IT, SOLVED_BY_ITSELF, ne
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.lifecycle.waiting import review_failure
 from ralph_mission.mission.model.builds import FailedJob
-from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, PersonVerdict, StepContext
+from ralph_mission.mission.model.cycle import (
+    QUIET,
+    Interpretation,
+    MissionEvent,
+    MissionFacts,
+    PersonVerdict,
+    StepContext,
+)
 from ralph_mission.mission.model.effects import (
     CloseIssue,
     ClosePull,
@@ -26,7 +33,7 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     kind_of,
 )
-from ralph_mission.mission.model.forge import Branch
+from ralph_mission.mission.model.forge import Branch, ThreadComment
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed
@@ -330,3 +337,21 @@ def test_without_an_agent_or_a_round_left_one_comment_names_the_step_and_what_it
     assert judge(found.proposal, bench()).verdict is Verdict.ALLOW
     again = interpret_facts(found.proposal.after, facts, NOW)
     assert again.event is None  # once for each head
+
+
+def test_comment_on_failed_checks_tells_that_they_passed_and_that_they_fail_again():
+    first = one(MissionEvent.CHECKS_FAILED, facts=MissionFacts(issue(), RED, MARAS))
+    (said,) = first.proposal.effects
+    before, body = first.proposal.after, said.body
+    for now, told in ((replace(RED, failed=(), passed=True), "passed when it ran again"), (RED, "Run pytest")) * 2:
+        shown = replace(now, remarks=(ThreadComment(31, BOT, body, NOW, NOW),))
+        facts = MissionFacts(issue(), shown, MARAS, us=BOT.id)
+        (step,) = next_step(before, facts, QUIET, AROUND)
+        (edit,) = step.proposal.effects
+        assert (edit.comment, told in edit.body) == (31, True)
+        assert judge(step.proposal, bench()).verdict is Verdict.ALLOW
+        before, body = step.proposal.after, edit.body
+        quiet = replace(facts, pull=replace(shown, remarks=(ThreadComment(31, BOT, body, NOW, NOW),)))
+        assert [one.proposal for one in next_step(before, quiet, QUIET, AROUND)] == [None]
+    running = replace(RED, failed=(), remarks=(ThreadComment(31, BOT, body, NOW, NOW),))
+    assert next_step(before, MissionFacts(issue(), running, MARAS, us=BOT.id), QUIET, AROUND)[0].proposal is None

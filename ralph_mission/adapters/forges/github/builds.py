@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ralph_mission.adapters.forges.github.api import Api
-from ralph_mission.adapters.forges.github.limits import Absent
+from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import Home, Stamp, WireModel, read
 from ralph_mission.adapters.projects.excerpt import failing_lines
 from ralph_mission.errors import UserError
@@ -70,6 +70,14 @@ class JobWire(WireModel):
     conclusion: str | None = None
     html_url: str | None = None
     steps: tuple[StepWire, ...] | None = None
+
+
+class StatusWire(WireModel):
+    """The newest status that a service set under a name."""
+
+    context: str
+    state: str
+    target_url: str | None = None
 
 
 class ArtifactWire(WireModel):
@@ -149,6 +157,16 @@ def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJo
         kept = {"runs": ids, "jobs": [[job.name, job.step, job.url, failing_lines(job.log)] for job in jobs]}
         api.kept.put(name, kept)
     return tuple(FailedJob(*map(str, job)) for job in kept["jobs"])
+
+
+def statuses_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], bool]:
+    """What other services than GitHub Actions failed at a commit, and whether all of theirs ended well."""
+    try:
+        found = read(tuple[StatusWire, ...], api.get(f"/commits/{sha}/status?per_page=100").get("statuses", ()))
+    except (Absent, Forbidden):  # the token may not see them
+        return (), True
+    red = tuple(FailedJob(one.context, "", one.target_url or "") for one in found if one.state in ("failure", "error"))
+    return red, all(one.state == "success" for one in found)
 
 
 def is_own_path(path: str) -> bool:

@@ -15,7 +15,7 @@ from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
 from ralph_mission.adapters.forges.github import alerts, builds, people, reading
 from ralph_mission.adapters.forges.github.api import Api, Counts
-from ralph_mission.adapters.forges.github.checks import require_green
+from ralph_mission.adapters.forges.github.checks import PASSED, require_green
 from ralph_mission.adapters.forges.github.dashboard import KEY, DashboardIssue
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt
@@ -173,7 +173,10 @@ class GitHubForge:
         try:
             runs = builds.runs_at(self.api, wire.head.sha)
             held = tuple(run.url for run in runs if run.conclusion == HELD)
-            return {"held": held, "failed": builds.failed_at(self.api, wire.head.sha, runs)}
+            red, green = builds.statuses_at(self.api, wire.head.sha)
+            passed = green and bool(runs) and all(run.conclusion in PASSED for run in runs)
+            failed = (*builds.failed_at(self.api, wire.head.sha, runs), *red)
+            return {"held": held, "failed": failed, "passed": passed}
         except (Absent, UserError):
             return {}
 
