@@ -177,9 +177,8 @@ ON_STATE = [
 @pytest.mark.parametrize("what", ON_STATE, ids=str)
 def test_a_forged_state_neither_ends_the_run_nor_proves_anything(what: Attack, tmp_path: Path) -> None:
     here = shop(tmp_path, 2)
-    script = (
-        f"if call == 1:\n    {what.script.strip().replace(chr(10), chr(10) + '    ')}\nelse:\n    flip(todo()[0])\n"
-    )
+    first = what.script.strip().replace("\n", "\n    ")
+    script = f"if call == 1:\n    {first}\nelse:\n    change()\n    flip(todo()[0])\n"
     done = played(here, attack(what.name, script), "--prd", "--preset", "fresh", "--max-iterations", "3")
     assert (done.code, done.json["sessions"], here.passing()) == (0, 3, ["US-001", "US-002"]), done.err
     assert (here.aside / "person").read_text() == "a person's\n"

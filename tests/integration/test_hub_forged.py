@@ -415,7 +415,7 @@ def test_a_change_that_a_person_made_meanwhile_is_not_pushed_when_it_is_approved
         issue = harbour.issues[0].number
         somebody_mends_it(harbour, state)
         harbour.person().label(issue, ("ralph:approved",))
-        assert held(harbour)
+        assert held(harbour) if state == "open" else statuses(harbour.cycle()[0]) == ["COMPLETED"]
         assert ours(harbour) == []
 
 
@@ -429,8 +429,8 @@ def test_a_change_that_a_person_made_meanwhile_is_not_pushed_when_the_mission_is
         harbour.fake.settings.actions_can_create_pulls = True
         somebody_mends_it(harbour, state)
         harbour.person().unlabel(harbour.issues[0].number, ("ralph:escalated",))
-        harbour.cycle()
-        assert held(harbour)
+        first = statuses(harbour.cycle()[0])
+        assert held(harbour) if state == "open" else first == ["COMPLETED"]
         assert ours(harbour) == []
 
 

@@ -13,11 +13,11 @@ from unittest import mock
 
 import pytest
 
+from ralph_mission.adapters.fixers import coder
 from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.app import agent_jobs, reviews
-from ralph_mission.app import issues as work_root
 from ralph_mission.app.issues import LoopHands
 from ralph_mission.errors import UserError
 from ralph_mission.mission.coder.tasks import NO_ORDER
@@ -189,7 +189,7 @@ def test_a_file_that_is_no_text_escalates_by_its_name(tmp_path, content):
 def test_a_session_that_says_it_is_done_beside_its_clone_is_checked_all_the_same(tmp_path):
     """At the level `env` nothing keeps a session from writing there."""
     forged = json.dumps({"words": "All checks pass.", "learned": [], "answered": ""})
-    checks = "grep -q TABLE src/table.py"
+    checks = "! grep -q BROKEN src/table.py"
 
     def config(aside: Path) -> str:
         said = settings(aside, "work: {max_iterations: 1}\n").replace("agent: {", "agent: {sandbox: env, ")
@@ -344,7 +344,7 @@ def test_work_on_an_issue_that_breaks_off_has_cost_what_was_told(place, tmp_path
 @pytest.mark.parametrize("error", [FULL, UserError("no room", "make some")])
 def test_work_whose_clone_cannot_be_made_costs_nothing(place, tmp_path, error):
     place.ready()
-    with mock.patch.object(work_root, "make_parts", side_effect=error):
+    with mock.patch.object(coder, "check_out", side_effect=error):
         assert place.work(hands(place, tmp_path)).code == 1
     assert place.spent() == 0.0
 
@@ -357,13 +357,13 @@ def reviewed(place: Place, tmp_path: Path, **steps: object) -> object:
 
 
 def test_a_review_whose_clone_cannot_be_removed_costs_what_was_told(place, tmp_path):
-    ask = reviews.reviewing.ask
+    ask = reviews.planning.ask_reviewer
 
     def broken(*arguments):
         ask(*arguments)
         raise UserError("it is full", "make room")
 
-    with mock.patch.object(reviews.reviewing, "ask", broken):
+    with mock.patch.object(reviews.planning, "ask_reviewer", broken):
         report = reviewed(place, tmp_path)
     assert report.outcome == "failed" and place.spent() == PRICE
 
