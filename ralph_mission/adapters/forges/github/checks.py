@@ -23,6 +23,7 @@ RESULTS = {
     MISSING: "has not run",
     PENDING: "has not finished",
     UNSEEN: "has not passed (to see how it stands, give the job checks: read and statuses: read)",
+    "cancelled": "was cancelled",
     "timed_out": "ran out of time",
     "startup_failure": "could not be started",
 }
