@@ -11,6 +11,7 @@ from pathlib import Path
 from ralph_mission.errors import UserError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "acp": ("acp",),
     "app": ("cryptography",),
     "charts": ("matplotlib",),
     "claude": ("claude_agent_sdk",),

@@ -177,7 +177,7 @@ def test_frozen_dataclasses_are_the_cheap_ones() -> None:
 
 
 SLOW = frozenset(
-    "claude_agent_sdk feedparser github jinja2 jmespath matplotlib mcp numpy prisma psycopg pydantic_ai "
+    "acp claude_agent_sdk feedparser github jinja2 jmespath matplotlib mcp numpy prisma psycopg pydantic_ai "
     "pygments requests rich selectolax semver sqlalchemy textual tweepy twitter_text urllib3".split()
 )
 """What takes long to import, and is imported where it is used."""

@@ -27,6 +27,7 @@ def needed_extras(config: Config, folder: Path | None = None) -> tuple[str, ...]
     posts = any((publishers.twitter, publishers.telegram, publishers.discord, publishers.outbox))
     agents = {config.cli.backend, *((agent.kind, *agent.fallback) if agent else ())}
     needs = {
+        "acp": any(name.partition(":")[0] == "acp" for name in agents),
         "charts": posts and publishers.charts and observers.database is not None,  # the only source of series
         "claude": "claude" in agents,
         "database": observers.database is not None and observers.database.backend == "sqlalchemy",

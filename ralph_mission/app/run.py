@@ -276,14 +276,14 @@ def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...
 
 def _find_login(asked: RunOptions, settings: Config) -> Path | None:
     """Where a person is logged in by whom the agent that is asked for plays, as no key of it is set."""
-    from ralph_mission.adapters.agents.clients import CLIENTS, find_client, find_login
+    from ralph_mission.adapters.agents.clients import find_client, find_login, is_client
 
     try:
         name, command = _choose_agent(asked, settings)
         words = tuple(shlex.split(command)) if isinstance(command, str) else command
     except (UserError, ValueError):
         return None  # said when the agent is made
-    return find_login(find_client(name, words), os.environ) if name in CLIENTS else None
+    return find_login(find_client(name, words), os.environ) if is_client(name) else None
 
 
 def _find_level(asked: RunOptions, settings: Config) -> Found:
@@ -345,13 +345,13 @@ def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str,
     client = find_client(name, words)
     login = find_login(client, os.environ) if level == "env" else None
     env = {**player.extra_env, client.login.variable: str(login)} if client.login and login else player.extra_env
-    seen = (*client.keys, *client.endpoints)
-    return replace(player, command=words or client.program, allow=seen, client=client, name=name, extra_env=env)
+    seen = (*client.keys, *client.endpoints) or player.allow
+    return replace(player, command=client.program, allow=seen, client=client, name=name, extra_env=env)
 
 
 def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:
     """The agent's name and its command: the command line's, else ours in ralph.yml, else ralph-orchestrator's."""
-    from ralph_mission.adapters.agents.clients import CLIENTS
+    from ralph_mission.adapters.agents.clients import CLIENTS, SPEAKERS, is_client
 
     choice, cli = settings.hands.agent, settings.cli
     name = asked.agent or ("command" if asked.command else choice.kind if choice else cli.backend)
@@ -359,14 +359,14 @@ def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, 
         name, command = "command", _custom(settings)
     else:
         command = asked.command or (choice.run if choice and choice.kind == name else "")
-    known = ("command", "scripted", *CLIENTS)
+    known = ("command", "scripted", "acp", *CLIENTS, *SPEAKERS)
     if name not in known:
         what = f"the agent {name} is not one of {', '.join(known)}" if name else "no agent is named"
         raise UserError(what, HOW, usage=True)
-    if strange := [one for one in (choice.fallback if choice else ()) if one not in CLIENTS]:
+    if strange := [one for one in (choice.fallback if choice else ()) if not is_client(one)]:
         what = f"hands.agent.fallback: {strange[0]} is not one of {', '.join(CLIENTS)}"
         raise UserError(what, "fix ralph.yml", usage=True)
-    if not command and name not in CLIENTS:
+    if not command and not is_client(name):
         raise UserError(f"the agent {name} has no program to run", HOW, usage=True)
     return name, command
 

@@ -334,14 +334,15 @@ def _known_level(value: object) -> object:
     return value
 
 
+AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}(:[a-z][a-z0-9-]{0,39})?$")]
+
+
 class AgentChoice(ObserverSection):
     """Which coding agent carries out larger changes, and plays the sessions of a loop."""
 
-    kind: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] = Field(
-        "command", description="The agent; command: the program in `run`."
-    )
+    kind: AgentName = Field("command", description="The agent; command, or acp: the program in `run`.")
     run: Line = Field("", description="The command line of kind command; it reads the prompt from standard input.")
-    fallback: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")], ...] = Field(
+    fallback: tuple[AgentName, ...] = Field(
         (), description="Agents that take over, in this order, when the first one is missing or down."
     )
     sandbox: Annotated[SandboxLevel, BeforeValidator(_known_level)] | None = Field(

@@ -31,6 +31,7 @@ from ralph_mission.mission.model.cycle import (
     Trigger,
 )
 from ralph_mission.mission.model.ledger import Claim
+from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.transaction import Open, Transaction, TransactionContext
 from ralph_mission.values import dataclass
@@ -208,11 +209,12 @@ def _is_pull_waiting(made: TransactionContext) -> bool:
         return False
     situation = gather.situate(made.ports, made.settings, past, "", made.ports.clock.now())
     facts = facts_of_missions(situation)
+    pulls = [mission for mission in situation.missions if mission.pull and mission.id in facts]
     return any(
-        mission.pull
-        and mission.id in facts
-        and (interpret_facts(mission, facts[mission.id], situation.now).event or service.is_ready(situation, mission))
-        for mission in situation.missions
+        interpret_facts(mission, facts[mission.id], situation.now).event
+        or service.is_ready(situation, mission)
+        or (mission.status is Status.FIXING and mission.pending and not mission.review.offered_until)  # cut off
+        for mission in pulls
     )
 
 

@@ -31,8 +31,8 @@ if ! [[ "$repository" =~ ^([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})?
 fi
 for extra in ${RALPH_EXTRAS:-}; do
   case "$extra" in
-    app | charts | claude | database | llm | mcp | prisma | ui | web | workflows | x) ;;
-    *) fail 2 "The input extras names none of app, charts, claude, database, llm, mcp, prisma, ui, web, workflows, x" "write extras: llm web" ;;
+    acp | app | charts | claude | database | llm | mcp | prisma | ui | web | workflows | x) ;;
+    *) fail 2 "The input extras names none of acp, app, charts, claude, database, llm, mcp, prisma, ui, web, workflows, x" "write extras: llm web" ;;
   esac
 done
 

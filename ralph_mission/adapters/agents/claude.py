@@ -57,7 +57,7 @@ def _invocation(session: Session, place: SessionPlace) -> Invocation:
     return Invocation(stdin=json.dumps(asked), env=QUIET)
 
 
-def _read(gave: Gave) -> AgentReply:
+def read(gave: Gave) -> AgentReply:
     """The last line is the result; without one the driver died, and nothing names a provider's failure."""
     told = list(reading.documents(gave.stdout))
     calls = tuple(
@@ -113,7 +113,7 @@ CLIENT = Client(
         DRIVER,
     ),  # -I: the work tree is no place for modules
     _invocation,
-    _read,
+    read,
     keys=KEYS,
     endpoints=("ANTHROPIC_BASE_URL",),
     fresh=(".claude", ".claude.json"),

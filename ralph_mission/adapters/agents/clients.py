@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.agents import claude, codex, reading
+from ralph_mission.adapters.agents import acp, claude, codex, reading
 from ralph_mission.adapters.agents.client import RUNS, WRITES, Client, Invocation, SessionPlace, may_write
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
 from ralph_mission.adapters.sandbox.process import run_foreign
@@ -339,9 +339,21 @@ CLIENTS: Mapping[str, Client] = {
 }
 
 
+SPEAKERS = acp.find_clients(CLIENTS)
+"""Those that speak the Agent Client Protocol, by `acp:NAME`."""
+
+
+def is_client(name: str) -> bool:
+    """Whether there is a program that is started for this name alone."""
+    return name in CLIENTS or name in SPEAKERS
+
+
 def find_client(name: str, words: Sequence[str] = ()) -> Client:
     """The client of that name, as the program that `words` name is spoken to."""
-    return claude.find_client(words) if name == claude.CLIENT.name else CLIENTS[name]
+    if name == acp.NAME or (name in SPEAKERS and words):
+        return replace(SPEAKERS.get(name, acp.ANY), program=(*acp.DRIVER, *words))
+    found = claude.find_client(words) if name == claude.CLIENT.name else {**CLIENTS, **SPEAKERS}[name]
+    return replace(found, program=tuple(words)) if words else found
 
 
 def find_login(client: Client, environ: Mapping[str, str]) -> Path | None:
@@ -369,12 +381,9 @@ class Presence:
     login: str = ""
 
 
-def presence(
-    client: Client, home: Path, command: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ
-) -> Presence:
+def presence(client: Client, home: Path, environ: Mapping[str, str] = os.environ) -> Presence:
     """Ask the program for its version, in a home of its own; no model is asked."""
-    key = next((name for name in client.keys if environ.get(name)), "")
-    program = command or client.program
+    key, program = next((name for name in client.keys if environ.get(name)), ""), client.program
     if not shutil.which(program[0]):
         return Presence(client.name, "", key, client.keys, client.install)
     said = run_foreign((*program, *client.version), cwd=home, home=home, timeout=VERSION_SECONDS, output_cap=20_000)

@@ -283,10 +283,14 @@ def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]
         for client in clients.CLIENTS.values():
             named = choice.run if choice and choice.kind == client.name else ""
             words = _words(named)
-            yield line(clients.presence(clients.find_client(client.name, words), home, words, environ), wanted)
+            yield line(clients.presence(clients.find_client(client.name, words), home, environ), wanted)
+        for name in wanted:
+            if name == "acp" or name in clients.SPEAKERS:
+                words = _words(choice.run) if choice and choice.kind == name else ()
+                yield line(clients.presence(clients.find_client(name, words), home, environ), wanted)
     for name in wanted:
-        if name not in (*OTHERS, *clients.CLIENTS):
-            known = ", ".join((*OTHERS, *clients.CLIENTS))
+        if name not in OTHERS and name != "acp" and not clients.is_client(name):
+            known = ", ".join((*OTHERS, "acp", *clients.CLIENTS, *clients.SPEAKERS))
             yield DoctorLine(
                 f"agent {name}", "wrong", "there is none of that name", f"name one of {known} in ralph.yml"
             )

@@ -1,0 +1,55 @@
+"""Agents that speak the Agent Client Protocol: `kind: acp` for any program that does, `acp:NAME` for one of the table.
+
+`acp_driver` runs it in a process of its own, judges every call for which the agent asks, and prints one result. The
+clients of `clients.CLIENTS` are spoken to in their own ways because those tell more: Claude Code takes a schema and
+limits of turns and money; Codex tells what its sandbox refused, OpenCode a price, Gemini and Copilot their turns.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ralph_mission.adapters.agents import claude
+from ralph_mission.adapters.agents.client import Client, Invocation, SessionPlace
+from ralph_mission.loop.model.state import Session
+
+NAME = "acp"
+DRIVER = (sys.executable, "-I", "-m", "ralph_mission.adapters.agents.acp_driver")
+
+
+def _invocation(session: Session, _: SessionPlace) -> Invocation:
+    hat = session.hat
+    asked = {
+        "prompt": session.prompt,
+        "model": session.model,
+        "hat": hat.name,
+        "tools_denied": hat.tools_denied,
+        "write_allowed": hat.write_allowed,
+        "write_denied": hat.write_denied,
+        "commands_denied": hat.commands_denied,
+    }
+    return Invocation(stdin=json.dumps(asked))
+
+
+ANY = Client(NAME, DRIVER, _invocation, claude.read)
+
+
+def find_clients(known: Mapping[str, Client]) -> Mapping[str, Client]:
+    """The table: each with the program that speaks the protocol for it, and with what its own row knows of keys."""
+    rows = (
+        ("claude", ("claude-agent-acp",), "npm install --global @agentclientprotocol/claude-agent-acp"),
+        ("codex", ("codex-acp",), "npm install --global @zed-industries/codex-acp"),
+        ("copilot", ("copilot", "--acp", "--stdio"), known["copilot"].install),
+        ("gemini", ("gemini", "--acp"), known["gemini"].install),
+        ("opencode", ("opencode", "acp"), known["opencode"].install),
+    )
+    return {
+        f"{NAME}:{name}": replace(
+            known[name], name=f"{NAME}:{name}", program=(*DRIVER, *program), install=install, invocation=_invocation,
+            read=claude.read, leaves="", priced=False, streams=True,
+        )
+        for name, program, install in rows
+    }  # fmt: skip  # one table

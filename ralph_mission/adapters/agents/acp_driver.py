@@ -1,0 +1,272 @@
+"""One session of an agent that speaks the Agent Client Protocol: `python -I -m …acp_driver PROGRAM [ARGUMENT…]`.
+
+Reads one JSON request (`acp.py` writes it) from standard input, starts the program in the work tree, and prints a line
+of JSON for each thing that it says or does, the last of them the result. Files that the agent asks us to read or write,
+and every call for which it asks permission, are judged here by what the hat may do; what cannot be judged is denied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from ralph_mission.adapters.agents.claude_driver import why_not
+from ralph_mission.adapters.sandbox.shims import why_denied
+from ralph_mission.extras import install_command
+from ralph_mission.loop.model.state import Hat
+from ralph_mission.safety.text import truncate
+
+if TYPE_CHECKING:
+    from acp.client import ClientSideConnection
+    from acp.schema import PermissionOption, ReadTextFileResponse, RequestPermissionResponse, ToolCallUpdate
+
+MISSING, AUTH_REQUIRED = 127, -32000
+NEEDED = f"agent-client-protocol: not found: {install_command('acp')}"
+TOOLS = {"read": "Read", "search": "Grep", "edit": "Edit", "delete": "Edit", "move": "Edit", "execute": "Bash"}
+"""Kinds of calls by the names of tools that hats deny. Others (the web among them) are no tools of a session."""
+HARMLESS = ("think", "switch_mode")
+LONGEST_LINE = 50_000_000  # bytes of one message: it may hold a file
+LONGEST = 4000  # characters of what a tool was given
+ENDS = {
+    "max_turn_requests": "it was not done within its turns",
+    "max_tokens": "its answer was cut off at the most tokens",
+    "refusal": "it refused to go on",
+    "cancelled": "it was cancelled",
+}
+"""What ended a session that came to no end of its own, by its stop reason."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 0 whatever the session came to, for that is in the result."""
+    *words, last = arguments or [""]
+    asked_version = last == "--version" and bool(words)
+    program = words if asked_version else arguments
+    if not shutil.which(program[0] if program else ""):
+        print(f"{program[0] if program else 'a program'}: not found", file=sys.stderr)
+        return MISSING
+    try:
+        if asked_version:
+            print(f"{Path(program[0]).name} by agent-client-protocol {version('agent-client-protocol')}")
+            return 0
+        import acp  # noqa: F401  # whether it is there
+    except ImportError:
+        print(NEEDED, file=sys.stderr)
+        return MISSING
+    result = asyncio.run(_play(program, json.load(sys.stdin)))
+    _print({"type": "result", **result})
+    return 0
+
+
+async def _play(program: Sequence[str], asked: Mapping[str, Any]) -> dict[str, Any]:
+    from acp import PROTOCOL_VERSION, RequestError, spawn_agent_process, text_block
+    from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementation
+
+    us = _Client(asked, Path.cwd(), Path(os.environ["HOME"]))
+    called = Implementation(name="ralph", version=version("ralph-mission"))
+    able = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=False)
+    errors = tempfile.TemporaryFile()  # noqa: SIM115  # this process is the session
+    transport = {"limit": LONGEST_LINE, "stderr": errors}
+    try:
+        async with spawn_agent_process(
+            cast(Any, us),
+            program[0],
+            *program[1:],
+            env=dict(os.environ),
+            cwd=us.tree,
+            transport_kwargs=transport,
+            use_unstable_protocol=True,
+        ) as (agent, _):
+            await agent.initialize(PROTOCOL_VERSION, able, called)
+            made = await agent.new_session(cwd=str(us.tree), mcp_servers=[])
+            if lacking := await _choose_model(agent, made, asked["model"]):
+                return us.result(error=lacking)
+            ended = await agent.prompt(session_id=made.session_id, prompt=[text_block(asked["prompt"])])
+            return us.result(usage=ended.usage, error=ENDS.get(ended.stop_reason, ""))
+    except RequestError as error:
+        return us.result(error=_describe(error, errors), status=401 if error.code == AUTH_REQUIRED else None)
+    except (OSError, EOFError, ValueError) as error:  # also what is no message of the protocol
+        return us.result(error=_describe(error, errors))
+
+
+async def _choose_model(agent: ClientSideConnection, made: Any, model: str) -> str:
+    """Have the session played by this model; gives why that cannot be, "" when it can."""
+    if not model:
+        return ""
+    options = [one for one in made.config_options or () if getattr(one, "category", None) == "model"]
+    if not options:
+        return f"it lets nobody choose the model, and {model} is asked for"
+    await agent.set_config_option(config_id=options[0].id, session_id=made.session_id, value=model)
+    return ""
+
+
+def _describe(error: Exception, errors: IO[bytes]) -> str:
+    """What went wrong, with the program's own last words."""
+    data = getattr(error, "data", None)
+    more = data if isinstance(data, str) else json.dumps(data) if data else ""
+    errors.seek(max(errors.seek(0, os.SEEK_END) - LONGEST, 0))
+    said = errors.read().decode(errors="replace").strip()
+    return truncate("\n".join(filter(None, (": ".join(filter(None, (str(error), more))), said))), LONGEST)
+
+
+class _Client:
+    """Our side of the protocol: tells what comes, and decides what is asked."""
+
+    def __init__(self, asked: Mapping[str, Any], tree: Path, home: Path) -> None:
+        allowed = asked["write_allowed"]
+        self.tree, self._home, self._tools = tree, home, asked["tools_denied"]
+        self._hat = Hat(
+            asked["hat"],
+            write_allowed=None if allowed is None else tuple(allowed),
+            write_denied=tuple(asked["write_denied"]),
+            commands_denied=tuple(asked["commands_denied"]),
+        )
+        self._words: list[str] = []
+        self._said, self._usd = "", None
+        self._refused: dict[str, None] = {}
+        self._calls: dict[str, Any] = {}
+
+    def on_connect(self, conn: Any) -> None:
+        """Nothing is asked of the agent from here."""
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        """Words, calls and costs as they come."""
+        kind = update.session_update
+        if kind == "agent_message_chunk" and update.content.type == "text":
+            self._words.append(update.content.text)
+            if update.content.text.endswith("\n"):
+                self._flush()
+        elif kind in ("tool_call", "tool_call_update"):
+            self._call(update, kind == "tool_call")
+        elif kind == "usage_update" and update.cost and update.cost.currency.upper() == "USD":
+            self._usd = update.cost.amount
+
+    def _call(self, update: Any, new: bool) -> None:
+        before = self._calls.get(update.tool_call_id)
+        known = {"kind": "other", "title": "", "input": None, "paths": (), **(before or {})}
+        told = {"kind": update.kind, "title": update.title, "input": update.raw_input}
+        told["paths"] = tuple(one.path for one in update.locations or ()) or None
+        now = {**known, **{name: value for name, value in told.items() if value}}
+        self._calls[update.tool_call_id] = now
+        if new or before is None:
+            self._flush()
+            self._said = ""  # what is said after the last call is the answer
+            given = now["input"] if isinstance(now["input"], dict) else {"title": now["title"]}
+            _print({"type": "call", "tool": TOOLS.get(now["kind"], now["kind"]), "input": _shorten(given)})
+
+    def _flush(self) -> None:
+        words, self._words = "".join(self._words), []
+        self._said += words
+        if words.strip():
+            _print({"type": "assistant", "text": words})
+
+    async def request_permission(
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
+    ) -> RequestPermissionResponse:
+        """Allowed once, or refused with nothing more said: the protocol has no words for why."""
+        from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+
+        self._call(tool_call, False)
+        why = self._why_not(self._calls[tool_call.tool_call_id])
+        if why:
+            self._refused[why] = None
+        wanted = ("reject_once", "reject_always") if why else ("allow_once", "allow_always")
+        chosen = next((one for kind in wanted for one in options if one.kind == kind), None)
+        if chosen is None:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen.option_id))
+
+    def _why_not(self, call: Mapping[str, Any]) -> str:
+        kind, given = call["kind"], call["input"] if isinstance(call["input"], dict) else {}
+        if kind in HARMLESS:
+            return ""
+        tool = TOOLS.get(kind, "")
+        if not tool or tool in self._tools:
+            return f"{kind}: {call['title']}: not a tool of this session"
+        if tool == "Bash":
+            command = given.get("command", call["title"])
+            line = " ".join(map(str, command)) if isinstance(command, list) else str(command)
+            return _why_denied(line, self._hat.commands_denied)
+        if not call["paths"] and tool == "Edit":
+            return f"Edit: {call['title']}: it does not say which file"
+        return next((f"{tool}: {why}" for path in call["paths"] if (why := self._judge(tool, path))), "")
+
+    def _judge(self, tool: str, path: str) -> str:
+        tool = "Read" if tool == "Grep" else tool
+        return f"{tool} is not a tool of this session" if tool in self._tools else why_not(
+            self._hat, tool, {"file_path": path}, self.tree, self._home
+        )  # fmt: skip  # one value
+
+    async def write_text_file(self, session_id: str, path: str, content: str, **_: Any) -> None:
+        """As the hat may. Raises RequestError."""
+        self._require("Write", path)
+        place = self.tree / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(content, "utf-8")
+
+    async def read_text_file(
+        self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **_: Any
+    ) -> ReadTextFileResponse:
+        """A file of the work tree, or some lines of it. Raises RequestError."""
+        from acp import RequestError
+        from acp.schema import ReadTextFileResponse
+
+        self._require("Read", path)
+        try:
+            lines = (self.tree / path).read_text("utf-8", errors="replace").splitlines(keepends=True)
+        except OSError:
+            raise RequestError.resource_not_found(path) from None
+        first = max((line or 1) - 1, 0)
+        return ReadTextFileResponse(content="".join(lines[first : first + limit if limit else None]))
+
+    def _require(self, tool: str, path: str) -> None:
+        from acp import RequestError
+
+        if why := self._judge(tool, path):
+            self._refused[f"{tool}: {why}"] = None
+            raise RequestError.invalid_params({"refused": why})
+
+    def result(self, usage: Any = None, error: str = "", status: int | None = None) -> dict[str, Any]:
+        """As `claude.read` takes it."""
+        self._flush()
+        told = {} if usage is None else {
+            "input_tokens": usage.input_tokens + (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0),
+            "output_tokens": usage.output_tokens + (usage.thought_tokens or 0),
+        }  # fmt: skip  # one value
+        return {
+            "is_error": bool(error), "errors": [error] if error else [],
+            "result": self._said, "usage": told, "total_cost_usd": self._usd, "refused": [*self._refused],
+            "api_error_status": status,
+        }  # fmt: skip  # one value
+
+
+def _why_denied(line: str, patterns: Sequence[str]) -> str:
+    for part in re.split(r"[;&|\n]+", line):
+        try:
+            words = shlex.split(part)
+        except ValueError:
+            words = part.split()
+        if words and (why := why_denied([Path(words[0]).name, *words[1:]], patterns)):
+            return f"Bash: {why}"
+    return ""
+
+
+def _shorten(given: Mapping[str, Any]) -> dict[str, str]:
+    return {name: truncate(str(value), LONGEST) for name, value in given.items()}
+
+
+def _print(value: Mapping[str, Any]) -> None:
+    print(json.dumps(value, default=str), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
