@@ -54,6 +54,7 @@ CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
 """Where sessions play, and in there what the set-up of the project brought besides packages."""
 """Where sessions work, below the checkout: it stays for later runs, with what builds left in it that git ignores."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
+HOW_HAT = "name one of docs/agents.md, such as claude, codex or acp:gemini"
 TOKEN = "make a key that is seen there: claude setup-token, then CLAUDE_CODE_OAUTH_TOKEN"
 SAID = 300  # characters of a red check's own words
 ASKED_EVERY, ASKED_SELDOM, LONG = 0.1, 0.5, 30.0
@@ -106,7 +107,12 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
     project = ProjectTools.of(asked, settings, git, root, progress.note)
-    agent = agent_of(asked, settings, git, root, spec.model, found, root / CLONE, project.environment, progress.agent)
+    by_hats = tuple(dict.fromkeys(hat.agent for hat in spec.hats if hat.agent))
+    if not asked.errand:
+        _require_agents(asked, settings, by_hats, found, progress.note)
+    agent = agent_of(
+        asked, settings, git, root, spec.model, found, root / CLONE, project.environment, progress.agent, by_hats
+    )
     store, workplace = _store_and_place(
         asked, settings, git, root, prd, ordered.exempt, planned, found, project, progress.watch.asked
     )
@@ -298,11 +304,12 @@ def _find_level(asked: RunOptions, settings: Config) -> Found:
 def agent_of(
     asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None,
     environment: Mapping[str, str] = MappingProxyType({}), tell: Callable[[Session, RunEvent], None] | None = None,
+    named_by_hats: tuple[str, ...] = (),
 ) -> Agent:  # fmt: skip  # as one reads it
     """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says, with more in its
     `environment`; `tell` hears what it does. Raises UserError when nobody is named."""
     from ralph_mission.adapters.agents.client import CommandAgent
-    from ralph_mission.adapters.agents.clients import FallbackAgent
+    from ralph_mission.adapters.agents.clients import FallbackAgent, HatAgents
     from ralph_mission.adapters.agents.scripted import ScriptedAgent, load
 
     name, command = _choose_agent(asked, settings)
@@ -327,7 +334,46 @@ def agent_of(
         every = tuple(sandbox_for(_make_agent(player, *one, found.level)) for one in named)
         made = FallbackAgent(every) if others else every[0]
     prices = {model: price.model_dump() for model, price in settings.cost.prices.items()}
-    return PricedAgent(made, prices, model) if prices else made
+    made = PricedAgent(made, prices, model) if prices else made
+    more = {other: sandbox_for(_make_agent(player, other, "", found.level)) for other in named_by_hats}
+    return HatAgents(made, more) if more else made
+
+
+def _require_agents(
+    asked: RunOptions, settings: Config, named: tuple[str, ...], found: Found, note: Callable[[str], None]
+) -> None:
+    """Whoever is to play is here and can reach a model: told before the first session, as far as it can be known.
+
+    A program of a person's own may bring its key itself. Raises UserError when nobody can play.
+    """
+    from ralph_mission.adapters.agents.clients import find_client, is_client, presence
+
+    name, command = _choose_agent(asked, settings)
+    choice = settings.hands.agent
+    usual = [name, *(choice.fallback if choice else ())] if is_client(name) and not command else []
+    with tempfile.TemporaryDirectory(prefix="ralph-") as home:
+
+        def lacking(agent: str) -> UserError | None:
+            client = find_client(agent)
+            there = presence(client, Path(home))
+            if not there.version:
+                return UserError(f"{agent} is not installed here, or does not start", there.install)
+            keyed = there.key or any(os.environ.get(name) for name in client.endpoints)  # a server of one's own
+            if client.keys and not keyed and not (there.login and found.level == "env"):
+                how = f"{client.login.how}, or " if client.login and not there.login else ""
+                return UserError(f"{agent} has no key here", f"{how}set {' or '.join(client.keys)}")
+            return None
+
+        problems = [(agent, problem) for agent in usual if (problem := lacking(agent))]
+        for _, problem in problems[: len(usual) - 1]:
+            note(f"{problem.what} ({problem.next_step}); another takes over")
+        if usual and len(problems) == len(usual):
+            raise problems[0][1]
+        for agent in named:
+            if not is_client(agent):
+                raise UserError(f"a hat names the agent {agent}, which is not known", HOW_HAT, usage=True)
+            if problem := lacking(agent):
+                raise UserError(f"a hat names {agent}: {problem.what}", problem.next_step)
 
 
 def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str, level: str) -> CommandAgent:

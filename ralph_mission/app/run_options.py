@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -261,8 +262,26 @@ def _hats(asked: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, 
     every: tuple[hats.Found, ...] = (
         *((hat, ()) for hat in usual), *_in_files(settings, root), *((hat, ()) for hat in named),
     )  # fmt: skip  # one list
+    every = tuple(_with_backend(asked, settings, hat, doubts) for hat, doubts in every)
     worn = tuple({hat.name: (_with_guardrails(hat, settings), doubts) for hat, doubts in every}.values())
     return _with_resume(worn) if settings.event_loop.persistent else worn
+
+
+def _with_backend(asked: RunOptions, settings: Config, hat: Hat, doubts: tuple[str, ...]) -> hats.Found:
+    """The hat with the agent that ralph-orchestrator's `backend` means, where nothing else says who plays."""
+    from ralph_mission.adapters.agents.clients import find_client, is_client
+
+    keys = settings.hats.get(hat.name)
+    said = keys.backend if keys and not hat.agent else None
+    named = said.get("type", "") if isinstance(said, dict) else said
+    usual = settings.hands.agent.kind if settings.hands.agent else settings.cli.backend
+    if not said or asked.agent or asked.command or named == usual:
+        return hat, doubts
+    if not isinstance(named, str) or not is_client(named):
+        return hat, (*doubts, f"hats.{hat.name}.backend is not known here: the run's agent plays it")
+    if not shutil.which(find_client(named).program[0]):
+        return hat, (*doubts, f"{named}, the backend of {hat.name}, is not installed: the run's agent plays it")
+    return replace(hat, agent=named), doubts
 
 
 def _with_resume(worn: tuple[hats.Found, ...]) -> tuple[hats.Found, ...]:
@@ -298,7 +317,7 @@ def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
 
     One with triggers is whole, as in ralph-orchestrator; one without changes the built-in hat of its name.
     """
-    said = keys.model_dump(exclude_unset=True)
+    said = keys.model_dump(exclude_unset=True, exclude={"backend"})
     if keys.triggers:
         said = {"publishes": [], **said}
     loop, hat = settings.event_loop, hats.from_yaml(name, said, NAME)[0]

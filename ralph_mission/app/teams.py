@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ralph_mission.adapters.agents.client import CommandAgent
-from ralph_mission.adapters.agents.clients import FallbackAgent
+from ralph_mission.adapters.agents.clients import FallbackAgent, HatAgents
 from ralph_mission.adapters.agents.scripted import ScriptedAgent
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import state
@@ -155,6 +155,9 @@ def move_agent(agent: Agent, git: Git, home: Path, task: str, lent: Mapping[str,
         return agent.apart(_elsewhere(agent.agent, git, home, task, lent), task)
     if isinstance(agent, FallbackAgent):
         return replace(agent, agents=tuple(move_agent(one, git, home, task, lent) for one in agent.agents))
+    if isinstance(agent, HatAgents):
+        others = {name: move_agent(one, git, home, task, lent) for name, one in agent.others.items()}
+        return replace(agent, agent=move_agent(agent.agent, git, home, task, lent), others=others)
     inner = getattr(agent, "agent", None)
     if inner is None:
         raise TypeError(f"nobody knows how {agent.name} works elsewhere")

@@ -58,6 +58,9 @@ class HatKeys(Lenient):
     default_publishes: str = Field("", description="Emitted if a session emits nothing.")
     instructions: str = Field("", description="Its instructions.")
     disallowed_tools: Names = Field((), description="Tools that its sessions may not use.")
+    agent: str = Field("", description="Who plays its sessions; empty: the run's agent.")
+    backend: Annotated[Any, OLD_LIMIT] = None
+    """As in ralph-orchestrator: the same, where the command line names no agent and that program is here."""
     model: str = Field("", description="The model of its sessions; empty: that of the run.")
     write_allowed: Names | None = Field(None, description="Paths it may write; absent: all, empty: none.")
     write_denied: Names = Field((), description="Paths it may not write.")

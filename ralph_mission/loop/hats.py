@@ -184,6 +184,7 @@ SHARED: Table = {
     "publishes": ("publishes", *A_LIST),
     "default_publishes": ("default_publishes", *A_TEXT),
     "instructions": ("instructions", *A_TEXT),
+    "agent": ("agent", *A_TEXT),
     "model": ("model", *A_TEXT),
     "max_tokens": ("max_tokens", _count, "a whole number"),
 }
@@ -210,7 +211,7 @@ YAML: Table = {
     "context": ("context", *A_LIST),
     "payload": ("payload", *A_LIST),
 }
-UNUSED = ("backend", "backend_args", "max_activations", "timeout", "concurrency", "aggregate", "color", "emoji")
+UNUSED = ("backend_args", "max_activations", "timeout", "concurrency", "aggregate", "color", "emoji")
 """Keys of ralph-orchestrator (2.10) that have no effect here but are not mistakes."""
 
 

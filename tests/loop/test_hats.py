@@ -83,7 +83,7 @@ def test_a_hat_of_ralph_orchestrator_is_read_with_its_keys():
         "name": "Code Reviewer", "description": "Reviews.", "triggers": ["review.start"],
         "publishes": ["review.section"],
         "default_publishes": "review.section", "instructions": "Look.", "extra_instructions": ["Twice."],
-        "backend": {"type": "kiro"}, "max_activations": 3, "disallowed_tools": ["Edit", "Bash(git push:*)"],
+        "backend_args": ["-v"], "max_activations": 3, "disallowed_tools": ["Edit", "Bash(git push:*)"],
     }  # fmt: skip  # one hat
     hat, warnings = from_yaml("checker", value)
     assert (hat.name, hat.description, hat.instructions) == ("checker", "Reviews.", "Look.\n\nTwice.")

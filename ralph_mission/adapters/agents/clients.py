@@ -423,6 +423,27 @@ class FallbackAgent:
         return replace(turn, detail=told, usage=replace(usage, sessions=1), agent=turn.agent or agent.name)
 
 
+@dataclass(frozen=True, slots=True)
+class HatAgents:
+    """`agent`, but for hats that name another one of `others`, who plays with the hat's own model or none."""
+
+    agent: Agent
+    others: Mapping[str, Agent]
+
+    @property
+    def name(self) -> str:
+        """That of who plays usually."""
+        return self.agent.name
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
+        """One session of whoever the hat names."""
+        other = self.others.get(session.hat.agent)
+        if other is None:
+            return self.agent.play(session, stopped)
+        turn = other.play(replace(session, model=session.hat.model), stopped)
+        return replace(turn, agent=turn.agent or other.name)
+
+
 def down(turn: AgentTurn, patience: float) -> bool:
     """Whether somebody else has to play. A limit without a time is over soon, as far as anybody knows."""
     if turn.failure == "rate_limit":

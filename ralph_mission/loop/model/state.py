@@ -74,7 +74,7 @@ class Hat:
 
     `triggers` are topics (`build.*` matches what starts with `build.`). `write_allowed`: None is everywhere, empty is
     nowhere; both are globs, and denials win. `default_publishes`: emitted for a session that emits nothing. Without a
-    model the run's is used. `no_agent_settings`: it must not write agent configuration.
+    model or an `agent` the run's is used. `no_agent_settings`: it must not write agent configuration.
     """
 
     name: str
@@ -92,6 +92,7 @@ class Hat:
     max_tokens: int = 0
     payload: tuple[str, ...] = ()
     no_agent_settings: bool = False
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

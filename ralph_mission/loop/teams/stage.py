@@ -201,6 +201,7 @@ def with_own_settings(spec: RunSpec, hat: Hat) -> Hat:
         tools_denied=(*hat.tools_denied, *own.tools_denied),
         commands_denied=(*denied, *own.commands_denied),
         context=own.context,
+        agent=own.agent,
         model=own.model,
         max_tokens=own.max_tokens,
     )

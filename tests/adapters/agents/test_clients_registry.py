@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.adapters.agents.client import furnish
-from ralph_mission.adapters.agents.clients import CLIENTS, presence
+from ralph_mission.adapters.agents.clients import CLIENTS, find_client, presence
 from ralph_mission.loop.model.state import Hat
 from tests.adapters.agents.clients import called, play, sample, seen
 
@@ -72,7 +72,7 @@ def test_it_does_not_play_where_it_would_obey_the_repository(name, tmp_path):
 @every
 def test_a_program_that_is_not_there_is_missing(name, tmp_path):
     client = CLIENTS[name]
-    assert presence(client, tmp_path, ("no-such-program",)).version == ""
+    assert presence(find_client(client.name, ("no-such-program",)), tmp_path).version == ""
     turn = play(client, tmp_path, "sys.stdout.flush(); os.execv('/bin/sh', ['sh', '-c', 'exec no-such-program'])")
     assert turn.failure == "missing"
 
@@ -120,7 +120,7 @@ def test_a_version_is_asked_of_the_program_and_a_key_of_the_environment(tmp_path
     program.write_text("#!/bin/sh\necho codex-cli 1.2.3 $1\n")
     program.chmod(0o755)
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    found = presence(CLIENTS["codex"], tmp_path / "home", (str(program),))
+    found = presence(find_client("codex", (str(program),)), tmp_path / "home")
     assert (found.version, found.key) == ("codex-cli 1.2.3 --version", "OPENAI_API_KEY")
 
 

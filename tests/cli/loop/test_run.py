@@ -678,8 +678,9 @@ def here(tmp_path: Path) -> World:
 
 def run(here: World, *options: str):
     stubs = here.aside / "stubs"
-    path = f"{stubs}:{os.environ['PATH']}"
-    return cli_here("run", "build it", "--max-iterations", "1", *options, "--json", repo=here.repo, env={"PATH": path})
+    keys = {name: os.environ.get(name, "a-key") for name in ("OPENAI_API_KEY", "GEMINI_API_KEY", "AMP_API_KEY")}
+    env = {**keys, "PATH": f"{stubs}:{os.environ['PATH']}"}
+    return cli_here("run", "build it", "--max-iterations", "1", *options, "--json", repo=here.repo, env=env)
 
 
 def settings(here: World, text: str) -> None:

@@ -107,7 +107,7 @@ def test_whoever_takes_over_is_kept_apart_too(here: World, strong: str) -> None:
     for name, does in (("gemini", "exec no-such-program"), ("codex", f"{LOOK}; touch {here.aside}/out")):
         (tools / name).write_text(f"#!/bin/sh\n{does}\n")
         (tools / name).chmod(0o755)
-    done = here.run(*ONE, env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    done = here.run(*ONE, env={"PATH": f"{tools}:{os.environ['PATH']}", "OPENAI_API_KEY": "a-key"})
     assert (here.repo / "seen.txt").exists(), done.err
     assert not (here.aside / "out").exists()
 
