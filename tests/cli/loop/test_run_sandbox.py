@@ -105,9 +105,11 @@ def test_whoever_takes_over_is_kept_apart_too(here: World, strong: str) -> None:
     tools = here.aside / "tools"
     tools.mkdir()
     for name, does in (("gemini", "exec no-such-program"), ("codex", f"{LOOK}; touch {here.aside}/out")):
-        (tools / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tools / name).write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec echo 1\n{does}\n')
         (tools / name).chmod(0o755)
-    done = here.run(*ONE, env={"PATH": f"{tools}:{os.environ['PATH']}", "OPENAI_API_KEY": "a-key"})
+    done = here.run(
+        *ONE, env={"PATH": f"{tools}:{os.environ['PATH']}", "GEMINI_API_KEY": "a-key", "OPENAI_API_KEY": "a-key"}
+    )
     assert (here.repo / "seen.txt").exists(), done.err
     assert not (here.aside / "out").exists()
 
