@@ -746,11 +746,8 @@ def test_an_agent_that_nobody_knows_is_told_with_those_that_are_known(here: Worl
 
 
 def test_where_the_repository_would_be_obeyed_nobody_plays_before_somebody_trusts_it(here: World) -> None:
-    stub(
-        here.aside / "stubs",
-        "gemini",
-        '#!/bin/sh\n[ "$1" = --version ] && exec echo 1\ntouch $STUBS/played\necho \'{"response": "x", "stats": {}}\'\n',
-    )
+    plays = '[ $1 = --version ] && exec echo 1\ntouch $STUBS/played\necho \'{"response": "x", "stats": {}}\'\n'
+    stub(here.aside / "stubs", "gemini", f"#!/bin/sh\n{plays}")
     commit(here.repo, {".gemini/settings.json": "{}"})
     run(here, "--agent", "gemini")
     assert ".gemini" in record(here)["reason"] and not (here.aside / "stubs/played").exists()
