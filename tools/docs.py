@@ -15,11 +15,10 @@ import click
 import yaml
 
 from ralph_mission.adapters.observers.commands import RECIPES
-from ralph_mission.cli.app import COMMANDS, UNLISTED
+from ralph_mission.cli.app import COMMANDS, UNLISTED, app
 from ralph_mission.cli.options import SHARED, SharedOption
 from ralph_mission.config import reading
 from ralph_mission.mission.policy import RULES
-from tools import surface
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -28,15 +27,37 @@ DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 
 
 def commands() -> Iterator[str]:
-    """Each command with its options, those of people before those of programs."""
-    context = click.Context(surface.app)
-    unlisted = ((name, surface.app.get_command(context, name)) for name in UNLISTED)
-    for name, command in (*surface.commands(), *((f"ralph {name}", command) for name, command in unlisted if command)):
-        arguments = [part.make_metavar(click.Context(command)) for part in command.params if _is_argument(part)]
-        yield f"### `{' '.join((name, *arguments))}`\n\n{_sentences(command, name)}\n"
-        rows = [_option(part) for part in command.params if isinstance(part, click.Option) and _is_own(part)]
-        if rows:
-            yield table(("Option", "Meaning"), rows) + "\n"
+    """Each command that `--help` lists, with its options."""
+    yield from (_command(name, command) for name, command, is_listed in _every_command() if is_listed)
+
+
+def plumbing() -> Iterator[str]:
+    """Each command that agents, timers and scripts call, with its options."""
+    yield from (_command(name, command) for name, command, is_listed in _every_command() if not is_listed)
+
+
+def _every_command(
+    command: click.Command = app, name: str = "ralph", is_listed: bool = True
+) -> Iterator[tuple[str, click.Command, bool]]:
+    """Every command with its whole name, and whether `--help` lists it."""
+    if not isinstance(command, click.Group):
+        yield name, command, is_listed
+        return
+    if command.invoke_without_command and name != "ralph":
+        yield name, command, is_listed
+    context = click.Context(command, info_name=name)
+    for below in (*command.list_commands(context), *(UNLISTED if name == "ralph" else ())):
+        found = command.get_command(context, below)
+        if found is not None:
+            listed = is_listed and not found.hidden and (name != "ralph" or below not in UNLISTED)
+            yield from _every_command(found, f"{name} {below}", listed)
+
+
+def _command(name: str, command: click.Command) -> str:
+    arguments = [part.make_metavar(click.Context(command)) for part in command.params if _is_argument(part)]
+    told = f"### `{' '.join((name, *arguments))}`\n\n{_sentences(command, name)}\n"
+    rows = [_option(part) for part in command.params if isinstance(part, click.Option) and _is_own(part)]
+    return told + (f"\n{table(('Option', 'Meaning'), rows)}\n" if rows else "")
 
 
 def _is_argument(part: click.Parameter) -> bool:
@@ -56,8 +77,8 @@ def _sentences(command: click.Command, name: str) -> str:
 
 def _option(option: click.Option) -> tuple[str, str]:
     names = ", ".join(f"`{name}`" for name in sorted((*option.opts, *option.secondary_opts), key=len))
-    value = "" if option.is_flag or option.count else option.make_metavar(click.Context(surface.app))
-    more = " May be repeated." if option.multiple else ""
+    value = "" if option.is_flag or option.count else option.make_metavar(click.Context(app))
+    more = " May be repeated." if option.multiple and "repeated" not in (option.help or "") else ""
     return f"{names} {f'`{value}`' if value else ''}".strip(), " ".join((option.help or "").split()) + more
 
 
@@ -122,6 +143,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 PARTS = {
     "commands": lambda: "\n".join(commands()),
+    "plumbing": lambda: "\n".join(plumbing()),
     "keys": keys,
     "rules": rules,
     "inputs": lambda: _of_action("inputs"),
