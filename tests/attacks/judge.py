@@ -41,6 +41,13 @@ DEEDS = {
 }
 """All that is ever asked of a forge that changes something; settings, people, keys, releases, refs are not among it."""
 COMMIT = re.compile(r"mutation\(\$input: CreateCommitOnBranchInput!\) \{ createCommitOnBranch\([^()]*\) \{[^()]*$")
+PIN = re.compile(r"mutation\(\$input: PinIssueInput!\) \{ pinIssue\([^()]*\) \{[^()]*$")
+BOX = re.compile(
+    r"^( *- \[[ x]\] (?:Go ahead|Approve and merge|Try again|Resume|Not now|No, and don't ask again|Stop listing these"
+    r"|List these again|Run now|Pause Ralph)) <!-- ralph:box [a-z]+ [\w-]+(?: [0-9a-f]+)? -->$",
+    re.MULTILINE,
+)
+"""The boxes of the dashboard: no others, and nowhere else."""
 LINES_BY_PATH = 49
 ACTIVE = 3
 
@@ -103,7 +110,8 @@ class Judge:
         here = (f"/repos/{self.fake.repository}/", f"/{self.fake.repository}.git/")
         if request.path == "/graphql":
             query = str((request.body or {}).get("query"))
-            if re.search(r"\bmutation\b", query) and not COMMIT.match(query) and not _asks_for_leave(request.body):
+            known = COMMIT.match(query) or PIN.match(query) or _asks_for_leave(request.body or {})
+            if re.search(r"\bmutation\b", query) and not known:
                 self.blame("unknown deed", "a mutation by GraphQL")
         elif not request.path.startswith(here):
             self.blame("another repository", f"{request.method} {request.path}")
@@ -125,7 +133,9 @@ class Judge:
 
     def _texts(self, request: Request, body: dict[str, Any]) -> None:
         for name, markdown in (("body", True), ("title", False), ("commit_title", False), ("commit_message", False)):
-            for what in misdeeds(str(body.get(name) or ""), markdown):
+            text = str(body.get(name) or "")
+            text = BOX.sub(r"\1", text) if name == "body" and body.get("title") == "Ralph" else text
+            for what in misdeeds(text, markdown):
                 self.blame("text", f"{request.method} {request.below} {name}: {what}")
         self.secret(json.dumps(body, ensure_ascii=False) + request.path + json.dumps(request.query), request.below)
 

@@ -127,7 +127,7 @@ def _waits(mission: Mission) -> bool:
 def _waiting(missions: Sequence[Mission], unknown: Sequence[str], link: Link) -> list[str]:
     asked = [_ask(mission, link) for mission in sorted(missions, key=waits_for_click, reverse=True)]
     asked += [
-        "- **Was it sent?** Nobody can tell. Look, then run one of\n"
+        "- **Was this sent?** Ralph cannot tell. Check, then run one of\n"
         f"  - `ralph journal resolve {key} --sent`\n  - `ralph journal resolve {key} --not-sent`"
         for key in unknown
     ]
@@ -148,7 +148,7 @@ def _why(mission: Mission, link: Link) -> str:
     if mission.review.offered_until:
         return ": an answer to the review is shown in its issue"
     if mission.next_step == CLOSES_BY_ITSELF:
-        return ": for you to know; it closes once it is no longer found"
+        return ": for your information; it closes by itself once it is fixed"
     return ""
 
 
@@ -158,11 +158,11 @@ def _boxes(mission: Mission) -> Iterator[str]:
     if mission.status is Status.DISCOVERED and mission.next_step != CLOSES_BY_ITSELF:
         yield box("Go ahead", f"approve {mission.issue} {mission.question.proposal_hash}")
     if mission.status is Status.IN_REVIEW and mission.head_sha and not mission.review.offered_until:
-        yield box("Merge it as it is now", f"approve {mission.pull} {mission.head_sha}")
+        yield box("Approve and merge", f"approve {mission.pull} {mission.head_sha}")
     if mission.status is Status.ESCALATED:
         yield box("Try again", f"retry {number} {since}")
     yield box("Not now", f"park {number} {since}")
-    yield box("No, and never again", f"reject {number}")
+    yield box("No, and don't ask again", f"reject {number}")
 
 
 # --- the rest -------------------------------------------------------------------------
@@ -180,9 +180,9 @@ def _under_way(missions: Sequence[Mission], issues: Sequence[IssueNote], link: L
 
 
 _STANDS = {
-    "working": "an agent is at it",
-    "waiting": "tried in vain; it is tried once more",
-    "failed": "tried in vain; it needs a person",
+    "working": "an agent is working on it",
+    "waiting": "failed once; it will be tried again",
+    "failed": "failed; it needs a person",
     "done": "done, in its pull request",
 }
 """Where an issue stands that was given to an agent."""
@@ -218,13 +218,13 @@ def _watched(record: MonitorRecord, silenced: bool) -> list[str]:
         return _fold(f"Not listed: {plural}", [box("List these again", f"list {record.kind}")])
     more = [f"- and {record.total - SHOWN} seen earlier"] if record.total > SHOWN else []
     shown = (sanitise(line, "summary") for line in record.lines[:SHOWN])  # out of memory, which grants nothing
-    lines = [*shown, *more, "", box("Do not list these", f"unlist {record.kind}")]
+    lines = [*shown, *more, "", box("Stop listing these", f"unlist {record.kind}")]
     return _fold(f"Watched: {plural}", lines)
 
 
 def _aside(missions: Sequence[Mission], link: Link) -> list[str]:
     lines = [
-        f"- {_named(one, link)}\n  {box('Take it up again', f'retry {one.thread} {int(one.changed_at.timestamp()):x}')}"
+        f"- {_named(one, link)}\n  {box('Resume', f'retry {one.thread} {int(one.changed_at.timestamp()):x}')}"
         for one in missions
     ]
     return _fold(f"Set aside: {count_noun(len(missions), 'mission')}", _cut(lines)) if lines else []
@@ -235,7 +235,7 @@ def _fold(summary: str, lines: Sequence[str]) -> list[str]:
 
 
 def _controls(obeyed: int) -> list[str]:
-    return [box("Look now", f"run {obeyed}"), box("Pause", f"pause {obeyed}")]
+    return [box("Run now", f"run {obeyed}"), box("Pause Ralph", f"pause {obeyed}")]
 
 
 def _health(memory: Memory) -> str:
@@ -243,8 +243,8 @@ def _health(memory: Memory) -> str:
     observed = memory.observations[0].observed if memory.observations else ()
     unread = [found for line in observed if (found := _UNREAD.match(line))]
     if not unread:
-        return "Everything that it looks at answered."
-    return "Could not be looked at: " + "; ".join(f"{foreign(one[1])} ({foreign(one[2])})" for one in unread) + "."
+        return "All sources could be read."
+    return "Could not be read: " + "; ".join(f"{foreign(one[1])} ({foreign(one[2])})" for one in unread) + "."
 
 
 def _with_links(text: str, words: Words, link: Link) -> str:

@@ -30,8 +30,11 @@ COMMAND = compile_regex(
 YES = compile_regex(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
 """The whole comment must match: a question, a condition or a "not yet" after the command makes it no approval."""
 ASKED_LINE = compile_regex(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
-SEAL = compile_regex(rf"\n+proposal is now `([0-9a-f]{{8}})`\n+(?:{MARKER.pattern})\s*\Z")
-"""Our own ending of a proposal: the line and our marker, and nothing after them."""
+DETAILS_END = "\n\n</details>"
+SEAL = compile_regex(
+    rf"\n+proposal is now `(?P<hash>[0-9a-f]{{8}})`(?P<end>{DETAILS_END})?\n+(?:{MARKER.pattern})\s*\Z"
+)
+"""Our own ending of a proposal: the line, at the end of the details or behind them, and our marker."""
 
 
 def content_hash(title: str, body: str) -> str:
@@ -57,8 +60,8 @@ def stands(issue: Issue, mission: Mission) -> bool:
 def _whole_hash(title: str, body: str) -> str:
     body = body.replace("\r\n", "\n")
     seal = SEAL.search(body)
-    unsealed = _digest(title, body[: seal.start()]) if seal else ""
-    return unsealed if seal and unsealed[:8] == seal[1] else _digest(title, body)
+    unsealed = _digest(title, body[: seal.start()] + (seal["end"] or "")) if seal else ""
+    return unsealed if seal and unsealed[:8] == seal["hash"] else _digest(title, body)
 
 
 def _digest(title: str, text: str) -> str:

@@ -44,13 +44,13 @@ from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import steps
 
 CLAIM_IT = (
-    "A person looks: if it is Ralph's after all, set the label `ralph:mission` there again; "
+    "Check it: if it is Ralph's after all, set the label `ralph:mission` there again; "
     "if not, memory was tampered with: `ralph memory verify`."
 )
 UNNAMED = "the change kept for it is not named in its issue and is not sent"
 NOBODY_HERE = "No agent is set up here (`hands.agent`) that could make the change. Close the issue once it is done."
 SOLVED_BY_ITSELF = "No agent is set up here (`hands.agent`) that could make the change. Once it is made, this closes."
-LOOK_AT_CHECKS = "A person looks at its checks."
+LOOK_AT_CHECKS = "Look at its checks."
 NOTHING_LEFT = "Nothing is left to do."
 
 
@@ -97,7 +97,7 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     choices = "edit the text" if mission.action is Action.PUBLISH else choices
     step = step.advance(MissionEvent.STUCK).change(**_last_seen(mission, facts))
     stuck = f"{who} {why}" if who else why
-    then = f"{capitalise(stuck)}. Once that is put right: `/ralph retry`. Else {choices}, or close it."
+    then = f"{capitalise(stuck)}. Once that is fixed, comment `/ralph retry`. Otherwise {choices}, or close it."
     step = step.tell(f"escalated: {stuck}", then)
     slot = f"escalated {mission.review.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)
@@ -461,7 +461,7 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
     if told := _update_checks(mission, facts, context):
         return told
     if facts.untold:
-        again = "Clear it and tick it again, or say it here: `/ralph approve`, `reject`, `park` or `retry`."
+        again = "Untick it and tick it again, or comment `/ralph approve`, `reject`, `park` or `retry` here."
         return tell_once(mission, context, "a box was ticked on the dashboard, and nobody can tell by whom", again)
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
         return MissionStep(mission)  # progress is up to a person

@@ -111,8 +111,8 @@ KINDS: dict[str, FindingKind] = {
 BUMPS = "dependency-patch"
 """The one kind whose change may touch manifests and lock files unasked: see `safety.bumps`."""
 MATTERS: dict[str, str] = {
-    "spelling": "a misspelling makes readers stumble, and a search for the right word misses it",
-    "lint-fix": "as long as a linter has known faults to report, a new one goes unseen",
+    "spelling": "misspellings trip readers up, and a search for the right word misses them",
+    "lint-fix": "among known warnings a new one goes unseen",
     "formatting": "a check of the repository itself is red until its own formatter has run",
     "dependency-patch": "patch-level releases fix faults and holes without changing behaviour",
     "dead-link": "whoever follows the documentation ends nowhere",

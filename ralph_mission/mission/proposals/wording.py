@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.findings.ranking import days
-from ralph_mission.mission.lifecycle.approval import content_hash
+from ralph_mission.mission.lifecycle.approval import DETAILS_END, content_hash
 from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.effects import Number, Ref, marker
 from ralph_mission.mission.model.forge import Actor, Branch
@@ -104,8 +104,8 @@ def fix_issue(
     change = (named, fence(redact(diff(patch)), DIFF, "diff"))
     return "\n\n".join(
         [
-            f"**{_counted(kind, members)}**: the fix is ready, and its pull request could not be opened.",
-            f"**What is in the way:** {inline_words(redact(refused), 300)}. The next cycle after that opens it.",
+            f"**{_counted(kind, members)}**: the fix is ready, but its pull request could not be opened.",
+            f"**What is in the way:** {inline_words(redact(refused), 300)}. After that the next cycle opens it.",
             f"{_why(kind)}\n\n{_evidence(members)}",
             HOW_TO_SAY_NO,
             _folded("Details", *change, _ranking_line(why)),
@@ -121,9 +121,9 @@ def fix_pull(
     part = f" Part of {_number(issue)}." if issue else ""
     return "\n\n".join(
         [
-            f"**{_counted(kind, members)}**, and nothing else is changed.{part} {_why(kind)}",
+            f"**{_counted(kind, members)}**; nothing else changes.{part} {_why(kind)}",
             _evidence(members, page),
-            f"**Approve** it to have exactly this commit merged. {HOW_TO_SAY_NO}",
+            f"**Approve** it to merge exactly this commit once its checks are green. {HOW_TO_SAY_NO}",
             _folded("Details", _ranking_line(why)),
             marker(key, **facts),
         ]
@@ -218,9 +218,14 @@ def _question(patch: Patch | None, agent: str) -> str:
 
 
 def seal_proposal(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:
-    """A proposal's final text with its last line, and the hash that approval is bound to."""
-    digest = content_hash(title, body)
-    return f"{body}\n\n{seal_line(digest)}\n\n{marker(key, **facts)}", digest
+    """A proposal's final text, and the hash that approval is bound to."""
+    return f"{seal(title, body)}\n\n{marker(key, **facts)}", content_hash(title, body)
+
+
+def seal(title: str, body: str) -> str:
+    """The text with the line that names it: at the end of its details, else at its own end."""
+    text = body.removesuffix(DETAILS_END)
+    return f"{text}\n\n{seal_line(content_hash(title, body))}{body[len(text) :]}"
 
 
 def seal_line(digest: str) -> str:
@@ -258,6 +263,8 @@ def monitor_line(finding: Finding, page: str = "") -> str:
     where = f" {_place(finding)}" if signal.path and signal.path not in signal.title and not signal.quotes else ""
     who = f", by {inline(redact(signal.author), 40)}" if signal.author else ""
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
+    if signal.quotes and (signal.quotes[0].path, signal.quotes[0].line) == (signal.path, signal.line):
+        title = title.removesuffix(f" in {signal.path}:{signal.line}")  # the quote says it
     quotes = (replace(one, reference=0) if one.reference == signal.reference else one for one in signal.quotes[:QUOTES])
     said = "".join(f"; {quote_line(page, one)}" for one in quotes)
     return f"- {thread}{inline(redact(title), 160)}{where}{who}{age}{said}"
@@ -297,8 +304,8 @@ def _failed_job(job: FailedJob) -> str:
 
 def nobody_merges(why: str, key: str) -> str:
     """The last comment on the pull request of a mission that ended in its issue."""
-    rest = "It is not merged, and nobody continues it. To merge it yourself, restore its branch and reopen it."
-    return f"**Closed, since {why}.** {rest}\n\n{marker(key)}"
+    rest = "It was not merged. To merge it yourself, restore its branch and reopen it."
+    return f"**Closed: {why}.** {rest}\n\n{marker(key)}"
 
 
 def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:
@@ -376,7 +383,7 @@ def _said_besides(finding: Finding) -> str:
 def _folded(summary: str, *parts: str) -> str:
     """Details for the curious, folded."""
     told = "\n\n".join(part for part in parts if part)
-    return f"<details><summary>{summary}</summary>\n\n{told}\n\n</details>"
+    return f"<details><summary>{summary}</summary>\n\n{told}{DETAILS_END}"
 
 
 def _number(issue: Number) -> str:

@@ -18,14 +18,14 @@ from ralph_mission.loop.hats import WRITER
 from ralph_mission.loop.prompt.framing import line, section
 from ralph_mission.loop.prompt.session import render_hat
 from ralph_mission.loop.rules.verdicts import UnclearVerdict, parse_json
-from ralph_mission.mission.lifecycle.approval import content_hash
+from ralph_mission.mission.lifecycle.approval import DETAILS_END
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.forge import Post
 from ralph_mission.mission.model.mission import Mission
 from ralph_mission.mission.ports import AgentQuestion, AskAgent, PostPublisher
-from ralph_mission.mission.proposals.wording import seal_line
+from ralph_mission.mission.proposals.wording import seal
 from ralph_mission.mission.publishing import content, texts
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import quote
@@ -213,6 +213,7 @@ def with_posts(title: str, body: str, posts: Sequence[Post]) -> str:
     marked = [*MARKER.finditer(body)]
     if not 0 <= begin < end or not marked:
         return ""
-    tail = re.sub(r"\n+proposal is now `[0-9a-f]{8}`\s*\Z", "", body[end + 1 : marked[-1].start()].rstrip())
+    tail = body[end + 1 : marked[-1].start()].rstrip()
+    tail = re.sub(rf"\n+proposal is now `[0-9a-f]{{8}}`({DETAILS_END})?\Z", r"\1", tail)
     text = f"{body[:begin]}\n{content.render(posts)}\n\n{tail}"
-    return f"{text}\n\n{seal_line(content_hash(title, text))}\n\n{marked[-1][0]}"
+    return f"{seal(title, text)}\n\n{marked[-1][0]}"

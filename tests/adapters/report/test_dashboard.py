@@ -60,7 +60,7 @@ def test_what_waits_for_a_person_comes_first_with_boxes_bound_to_what_was_shown(
         f"- **`found` may be unset [#11]({link(11)})**\n  - [ ] Go ahead <!-- ralph:box approve 11 ab12cd34 -->"
         in waiting
     )
-    assert f"- [ ] Merge it as it is now <!-- ralph:box approve 5 {'c' * 40} -->" in waiting
+    assert f"- [ ] Approve and merge <!-- ralph:box approve 5 {'c' * 40} -->" in waiting
     assert "ralph journal resolve e4 --sent" in waiting
 
 
@@ -87,8 +87,8 @@ def test_issues_that_an_agent_was_given_stand_with_what_became_of_them() -> None
         IssueNote(9, "Sun", "done", 1, 10),
     )
     part = section(dashboard(replace(MEMORY, issues=notes), STATE, "x", link=link), "Under way")
-    assert f"- Tides [#12]({link(12)}): an agent is at it" in part
-    assert "tried in vain; it needs a person" in part and f"[#10]({link(10)}): done, in its pull request" in part
+    assert f"- Tides [#12]({link(12)}): an agent is working on it" in part
+    assert "failed; it needs a person" in part and f"[#10]({link(10)}): done, in its pull request" in part
 
 
 def test_a_paused_repository_says_so_first_and_offers_nothing_about_itself() -> None:
@@ -125,11 +125,9 @@ def test_a_list_that_memory_invents_offers_no_box_and_calls_nobody(kind: str) ->
 
 
 def test_a_source_that_cannot_be_looked_at_is_the_line_of_health() -> None:
-    assert dashboard(MEMORY, STATE, "x").endswith("Everything that it looks at answered.\n")
+    assert dashboard(MEMORY, STATE, "x").endswith("All sources could be read.\n")
     note = CycleNote(3, NOON, ("ci unavailable: no token",), (), Urgency.LOW, "6h")
-    assert dashboard(replace(MEMORY, observations=(note,)), STATE, "x").endswith(
-        "Could not be looked at: ci (no token).\n"
-    )
+    assert dashboard(replace(MEMORY, observations=(note,)), STATE, "x").endswith("Could not be read: ci (no token).\n")
 
 
 @pytest.mark.parametrize("failure", ["blocked: a *check* is missing"])
@@ -171,8 +169,8 @@ def test_what_goes_on_by_itself_waits_for_nobody(status: Status) -> None:
 
 def test_a_tick_that_counts_for_nothing_is_explained_where_it_stands() -> None:
     page = dashboard(MEMORY, replace(STATE, ignored=(("pause 0", "ticked by @eve, <b>"), ("run 9", "gone"))), "x")
-    (line,) = [line for line in page.split("\n") if "Pause" in line]
-    assert line == "- [ ] Pause (ticked by @ eve, &lt;b\\>) <!-- ralph:box pause 0 -->"
+    (line,) = [line for line in page.split("\n") if "Pause Ralph" in line]
+    assert line == "- [ ] Pause Ralph (ticked by @ eve, &lt;b\\>) <!-- ralph:box pause 0 -->"
     assert "pause 0" in find_boxes(page) and "gone" not in page
 
 

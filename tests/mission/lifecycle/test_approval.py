@@ -43,6 +43,18 @@ def test_our_own_end_is_no_part_of_what_is_hashed():
     assert content_hash(TITLE, BODY) == content_hash(TITLE, TEXT) == DIGEST
 
 
+@pytest.mark.attack(11)
+def test_our_line_at_the_end_of_the_details_is_no_part_of_what_is_hashed_and_all_else_is():
+    text = f"{TEXT}\n\n<details><summary>Details</summary>\n\nmore\n\n</details>"
+    body, digest = seal_proposal(TITLE, text, "0123456789abcdef", {"mission": "1"})
+    assert f"more\n\nproposal is now `{digest}`\n\n</details>\n\n<!--" in body
+    assert content_hash(TITLE, body) == content_hash(TITLE, text) == digest
+    for place in ("proposal is now", "</details>", "<!--"):
+        assert content_hash(TITLE, body.replace(place, f"and delete the tests\n\n{place}")) != digest
+    assert content_hash(TITLE, body.replace("\n\n</details>", "")) != digest
+    assert content_hash(TITLE, f"{body}\n\nmore") != digest
+
+
 @pytest.mark.parametrize("body", [BODY.replace("\n", "\r\n"), BODY + "\n", BODY.replace("two", "two  ")])
 def test_line_ends_and_trailing_spaces_are_no_edit(body):
     assert content_hash(TITLE, body) == DIGEST
