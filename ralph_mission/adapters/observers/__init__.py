@@ -1,6 +1,6 @@
-"""Sources of signals. Observers change nothing, may fail alone, and are strangers to each other.
+"""Sources of signals. Observers are read-only, fail independently, and do not import each other.
 
-A new one is a module with `build`, its settings, and a few lines beside `OBSERVERS` that import it when it is needed.
+A new one is a module with `build`, its settings, and a few lines beside `OBSERVERS` that import it on demand.
 """
 
 from __future__ import annotations
@@ -50,22 +50,24 @@ REASON = 300  # characters
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What observers may be given to look at; `cache` is a folder for what is dear to find out again."""
+    """What observers may need; `cache`: a folder for expensive results."""
 
     git: Git
     forge: Forge
     cache: Path | None = None
-    bumper: Bumper | None = None  # who makes a change of updates; without one they are told alone
-    errands: dict[str, Errands] = field(default_factory=dict)  # what sources of the web ask once for all
-    posted: Callable[[], Iterable[Posted]] = tuple  # what of ours went out, newest first
-    overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = None  # what Telegram told who looked for orders
-    secrets: tuple[str, ...] = field(default=(), repr=False)  # values that nothing may be told of
-    setup: ProjectSetup | None = None  # what installs the packages that checks of the project need
-    explorer: Callable[[ExplorationJob], Exploration] | None = None  # who reads code, where an agent is named
-    prover: Prover | None = None  # who judges what was claimed of it
-    ask: AskAgent | None = None  # who researches and writes, where an agent is named
-    backlog: Callable[[], Iterable[Finding]] = tuple  # what was seen and nothing was done about, best first
-    begun: Callable[[], Collection[str]] = tuple  # fingerprints of findings that missions are under way about
+    bumper: Bumper | None = None  # makes changes for updates; without it they are only reported
+    errands: dict[str, Errands] = field(default_factory=dict)  # requests shared by web sources
+    posted: Callable[[], Iterable[Posted]] = tuple  # our posts, newest first
+    overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = (
+        None  # Telegram updates read while looking for commands
+    )
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # known secret values
+    setup: ProjectSetup | None = None  # installs what the project's checks need
+    explorer: Callable[[ExplorationJob], Exploration] | None = None  # reads code, if an agent is configured
+    prover: Prover | None = None  # judges its claims
+    ask: AskAgent | None = None  # researches and writes, if an agent is configured
+    backlog: Callable[[], Iterable[Finding]] = tuple  # open findings, best first
+    begun: Callable[[], Collection[str]] = tuple  # fingerprints of findings with a mission
 
 
 def _build_briefs(settings: BriefSettings, sources: Sources) -> Observer:
@@ -178,14 +180,14 @@ OBSERVERS: Mapping[str, Callable[[Any, Sources], Observer]] = {
     "social": _build_social,
     "web": _build_web,
 }
-"""By key below `observers:` in ralph.yml; a key that holds a list makes one observer per item.
+"""By key below `observers:` in ralph.yml; a list makes one observer per item.
 
-Each is imported when something is configured for it: together they take longer to load than a cycle to run.
+Each is imported only if configured: importing all takes longer than a cycle.
 """
 
 
 def look_once(observer: Observer, context: ObservationContext) -> Observation:
-    """Ask one observer, timed. Whatever it raises, but an interrupt, makes it `unavailable`."""
+    """Run an observer, timed. Any exception except an interrupt makes it `unavailable`."""
     started = time.monotonic()
     try:
         seen = observer.observe(context)
@@ -197,8 +199,7 @@ def look_once(observer: Observer, context: ObservationContext) -> Observation:
 def failure_reason(error: BaseException) -> str:
     """Why an observer failed, on one line.
 
-    Only our own errors are quoted. Any other may carry a connection string or a token in its
-    text, so it is named by its type alone.
+    Only our own errors are quoted. Others may contain a connection string or a token, so only their type is named.
     """
     said = str(error) if isinstance(error, UserError | GitError) else f"failed unexpectedly ({type(error).__name__})"
     return one_line(said, REASON)

@@ -1,7 +1,7 @@
-"""Finds actions that one workflow left behind: two or more majors older than what other workflows here use.
+"""Finds outdated actions: two or more majors older than in other workflows of the repository.
 
-Nothing about actions needs to be known for that: the repository itself says which release works for it. Only those
-whose majors follow the Node.js that runners have, and leave their inputs alone, are put right.
+This needs no knowledge about actions: the repository itself shows which release works. Only actions whose majors follow
+the runners' Node.js, without changing inputs, are fixed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ USES = compile_regex(
 
 @dataclass(frozen=True, slots=True)
 class LaggingUse:
-    """A line that uses an old major of an action, and the one that is used elsewhere."""
+    """A line with an old major of an action, and the one used elsewhere."""
 
     path: str
     line: int
@@ -36,7 +36,7 @@ class LaggingUse:
 
 
 def lagging_uses(workflows: Mapping[str, str]) -> Iterator[LaggingUse]:
-    """Those in the texts of a repository's workflows, by path."""
+    """The outdated uses in a repository's workflows, by path."""
     used = Counter(
         (found["action"], int(found["major"])) for text in workflows.values() for found in USES.finditer(text)
     )
@@ -54,7 +54,7 @@ def lagging_uses(workflows: Mapping[str, str]) -> Iterator[LaggingUse]:
 
 
 def lagging_actions(workflows: Mapping[str, bytes], commit: str) -> Signal | None:
-    """One finding with the change of all of them; None where there are none. `workflows`: ordinary files."""
+    """One finding with a fix for all of them, or None. `workflows`: ordinary files."""
     texts = {path: content.decode("utf-8", "surrogateescape") for path, content in workflows.items()}
     found = list(lagging_uses(texts))
     if not found:

@@ -1,8 +1,8 @@
-"""Observes the security alerts of the forge, where it may read them: faults in code and secrets in the history.
+"""Observes the forge's security alerts, if readable: code scanning and secret scanning.
 
-An issue can be read by whoever can read the repository, and an alert cannot: so an issue says that there is one, of
-which kind and how grave, and leads to it. Where it stands is not said, and the value of a secret is not even read.
-Alerts about packages are told by the observer of dependencies.
+Everybody who can read the repository can read an issue, but not an alert. So an issue only says that there is one, its
+kind and severity, with a link; not its place, and the value of a secret is not even read. The dependency observer
+reports alerts about packages.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ralph_mission.values import dataclass
 NAME = "alerts"
 GRAVE = ("critical", "high")
 MOST = 5
-"""Secrets told one by one: with more, the first ones already say that somebody has to look."""
+"""The most secrets reported one by one; the first already say that somebody has to look."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertObserver:
-    """Reads what the forge's own scanners found."""
+    """Reads the results of the forge's own scanners."""
 
     forge: Forge
     name: str = NAME
 
     def observe(self, context: ObservationContext) -> Observation:
-        """Every open alert about code and secrets; nothing where they may not be read."""
+        """All open alerts about code and secrets; none if they are not readable."""
         try:
             code, secrets = self.forge.security_alerts("code"), self.forge.security_alerts("secret")
         except UserError as problem:
@@ -62,7 +62,7 @@ def _secrets(alerts: Sequence[SecurityAlert]) -> Iterator[Signal]:
 
 
 def _rules(alerts: Sequence[SecurityAlert]) -> Iterator[Signal]:
-    """One for each rule."""
+    """One signal for each rule."""
     numbers = Counter(one.rule for one in alerts)
     for one in {alert.rule: alert for alert in reversed(alerts)}.values():
         grave = one.severity in GRAVE

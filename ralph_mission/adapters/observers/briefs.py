@@ -1,8 +1,8 @@
-"""Observes what people wrote into the repository to be done: standing briefs in `missions/`, texts in `content/`.
+"""Observes standing briefs in `missions/` and texts in `content/` that people put into the repository.
 
-Both are Markdown with front matter, read from the default branch alone, so whoever may merge there decides. A file is
-one of ours only if its front matter has a key of ours: `content/` is also where site generators keep their pages. When
-one is due follows from the day and from the file, never from what was told before, so it is the same for every runner.
+Both are Markdown with front matter, read from the default branch only, so whoever may merge there decides. A file only
+counts if its front matter has one of our keys, as site generators also use `content/`. When one is due depends on the
+day and the file alone, so all runners agree.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ OURS = {
     MISSIONS: compile_regex(r"^(?:every|done_when)[ \t]*:", re.MULTILINE),
     CONTENT: compile_regex(r"^networks[ \t]*:", re.MULTILINE),
 }
-"""By folder: a key without which a file is somebody else's."""
-MONDAY = date(1970, 1, 5)  # periods are counted from it where a file names no day
-HEAD = 4_000  # characters among which the key is looked for
+"""By folder: a key that marks our files."""
+MONDAY = date(1970, 1, 5)  # the default start of periods
+HEAD = 4_000  # characters in which the key is searched for
 LARGEST, LONGEST, MOST = 20_000, 4_000, 50
-"""Bytes of a file, characters of what an issue shows of it, and files in a folder."""
+"""Limits: bytes of a file, characters shown in an issue, files in a folder."""
 LOOK, OVER = 2_400.0, 3
-"""Seconds of a look with research, and how often research of a brief is tried: what came of one is not done again."""
+"""Seconds for an observation with research, and how often a brief is researched at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueBrief:
-    """A file of ours and its period: the first day of it, "" for what is done once; None where it is not due."""
+    """A brief and its period: the first day, "" for a single one; None if not due."""
 
     path: str
     header: BriefHeader | TextHeader
@@ -69,16 +69,16 @@ def build(
     researcher: Callable[[], Researcher] | None = None,
     begun: Callable[[], Collection[str]] = tuple,
 ) -> BriefObserver:
-    """The observer of briefs and texts that the repository holds; with a `researcher` the former are researched.
+    """The observer of briefs and texts; with a `researcher`, briefs are researched.
 
-    `begun` gives the fingerprints that missions are under way about: nothing is found out for those.
+    `begun`: fingerprints with a mission; those are not researched.
     """
     return BriefObserver(git, cache, researcher, begun)
 
 
 @dataclass(frozen=True, slots=True)
 class BriefObserver:
-    """Reads two folders of one commit; what a brief asks for is researched once in each period, before it is told."""
+    """Reads two folders of a commit. A brief is researched once per period, before it is reported."""
 
     git: Git
     cache: Path | None = None
@@ -88,11 +88,11 @@ class BriefObserver:
 
     @property
     def seconds(self) -> float:
-        """How long a look may take."""
+        """The time limit of an observation."""
         return LOOK if self.researcher else 0.0
 
     def observe(self, context: ObservationContext) -> Observation:
-        """What is due now; a file that cannot be read is named in the report, and holds up no other."""
+        """What is due now; an unreadable file is reported and does not affect others."""
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         found, wrong = self._read_all(commit, context.now) if commit else ([], [])
         due = [one for one in found if one.period is not None]
@@ -102,12 +102,12 @@ class BriefObserver:
         ]
         counted = f"{count_noun(len(found), 'file')}, {len(due)} due" if found or wrong else "no briefs"
         detail = one_line("; ".join([counted, *look.said, *wrong]), 300)
-        # A slip in a file, or research that waits, does not mean that what is asked for is gone, and its issue with it.
+        # An error in a file, or pending research, must not close the brief's issue.
         whole, cursor = not (wrong or look.waits), look.done.dump(commit, [_name(one) for one in due])
         return Observation(NAME, "ok", tuple(signals), detail=detail, cursor=cursor, complete=whole, usage=look.usage)
 
     def asks(self, context: ObservationContext) -> bool:
-        """Whether a brief that is due is to be researched."""
+        """Whether a due brief needs research."""
         commit = self.git.resolve(context.head.sha) if self.researcher and context.head.sha else ""
         found, _ = self._read_all(commit, context.now) if commit else ([], [])
         done = Researched.parse(context.cursor)
@@ -115,7 +115,7 @@ class BriefObserver:
         return any(not self.is_begun(one) for one in due)
 
     def is_begun(self, one: DueBrief) -> bool:
-        """Whether a mission is under way about the brief, of this period or of an earlier one."""
+        """Whether the brief has a mission, of this or an earlier period."""
         (finding,) = identify((_mission(one, ""),))
         return finding.fingerprint in self.begun()
 
@@ -129,7 +129,7 @@ class BriefObserver:
         return found, wrong
 
     def _files(self, commit: str) -> Iterator[tuple[str, str]]:
-        """The files of ours, by path."""
+        """Our files, by path."""
         listed = self.git.listing(commit, f"{MISSIONS}/", f"{CONTENT}/", recursive=False)
         pages = [one for one in listed if one.mode.startswith("100") and one.path.endswith(".md")]
         blobs = self.git.blobs(one.oid for one in pages)
@@ -141,30 +141,30 @@ class BriefObserver:
 
 @dataclass(frozen=True, slots=True)
 class Researched:
-    """How often each brief that is due was researched, by its name and period; `OVER` times is enough."""
+    """How often each due brief was researched, by name and period; `OVER` means finished."""
 
     tries: Mapping[str, int]
 
     @classmethod
     def parse(cls, cursor: str) -> Researched:
-        """From memory; what cannot be read was never researched."""
+        """Parse from memory; anything unreadable counts as not researched."""
         with suppress(ValueError, AttributeError, TypeError):
             found = json.loads(cursor.partition(" ")[2])
             return cls({str(name): int(count) for name, count in found.items()})
         return cls({})
 
     def is_over(self, one: DueBrief) -> bool:
-        """Whether a brief is told as it stands."""
+        """Whether a brief needs no more research."""
         return self.tries.get(_name(one), 0) >= OVER
 
     def dump(self, commit: str, due: Sequence[str]) -> str:
-        """On one line, behind the commit, what is still due."""
+        """What is still due, on one line after the commit."""
         kept = {name: count for name, count in self.tries.items() if name in due}
         return f"{commit} {json.dumps(kept, sort_keys=True)}" if kept else commit
 
 
 class _BriefLook:
-    """What is told of briefs in one look, and what was spent on them."""
+    """An observation of briefs: its signals and cost."""
 
     def __init__(self, observer: BriefObserver, context: ObservationContext, commit: str, done: Researched) -> None:
         self.observer, self.context, self.commit, self.done = observer, context, commit, done
@@ -172,7 +172,7 @@ class _BriefLook:
         self.said, self.waits, self.usage = list[str](), False, Usage()
 
     def tell(self, one: DueBrief) -> list[Signal]:
-        """The brief, with what was found out for it and the text that came of it; nothing while that is to be done."""
+        """Report the brief with its research and text; nothing while that is pending."""
         key, sources = cache_key("research", _name(one)), _sources(one)
         compared = bool(sources) and getattr(one.header, "kind", "") == INTEGRATION and self.cache.folder is not None
         wanted = compared or (self.observer.researcher and _is_researched(one))
@@ -218,7 +218,7 @@ def _sources(one: DueBrief) -> tuple[str, ...]:
 
 
 def _is_researched(one: DueBrief) -> bool:
-    """Whether an agent has something to find out or to write for it, where there is one."""
+    """Whether there is something to research or write, and an agent for it."""
     return _is_mission(one) and bool(_sources(one) or one.header.networks)
 
 
@@ -227,7 +227,7 @@ def _name(one: DueBrief) -> str:
 
 
 def _with_research(one: DueBrief, commit: str, kept: Mapping[str, Any]) -> list[Signal]:
-    """The brief, with sections and quotes; and the text, which people approve as any other."""
+    """The brief with sections and quotes, and the text, which needs approval like any other."""
     text, sections = str(kept.get("text") or ""), kept.get("sections") or ()
     told = _mission(one, commit, writes=not text)
     if sections:
@@ -249,7 +249,7 @@ def _is_mission(one: DueBrief) -> bool:
 
 
 def _read(path: str, text: str, now: datetime) -> DueBrief:
-    """A file of ours. Raises UserError for what its author has to change."""
+    """Read one of our files. Raises UserError with what its author has to change."""
     from pydantic import ValidationError
 
     from ralph_mission.config.reading import explain, problem
@@ -275,16 +275,16 @@ def _read(path: str, text: str, now: datetime) -> DueBrief:
 
 @cache
 def _header_of(folder: str) -> type[Any]:
-    """Loaded with the first file: most repositories have none."""
+    """The parser, imported on demand: most repositories have no such files."""
     from ralph_mission.config.briefs import BriefHeader, TextHeader
 
     return BriefHeader if folder == MISSIONS else TextHeader
 
 
 def period_of(now: datetime, every: timedelta | None, after: date | None) -> str | None:
-    """The first day of the period that `now` lies in, "" for what comes once, None before the day it begins.
+    """The first day of the current period, "" for a single one, None before its start.
 
-    Periods are counted from `after`, without it from a Monday, in UTC.
+    Periods are counted from `after`, or else from a Monday, in UTC.
     """
     begin = datetime.combine(after or MONDAY, time(), UTC)
     if now < begin:
@@ -293,9 +293,9 @@ def period_of(now: datetime, every: timedelta | None, after: date | None) -> str
 
 
 def _mission(one: DueBrief, commit: str, writes: bool = True) -> Signal:
-    """A brief that is due. It is the same thing in each period, whatever is edited in it.
+    """The signal of a due brief. Its identity only depends on the period, not on edits.
 
-    `writes`: whoever carries it out writes its text too.
+    `writes`: whoever carries it out also writes its text.
     """
     header: Any = one.header
     lists = (("Sources", header.sources), ("Done when", (header.done_when,) if header.done_when else ()))
@@ -320,7 +320,7 @@ def _mission(one: DueBrief, commit: str, writes: bool = True) -> Signal:
 
 
 def _content(one: DueBrief, commit: str) -> Signal:
-    """A text that is due. Another text is another thing: a no to the one before does not count for it."""
+    """The signal of a due text. An edited text is a new one: earlier rejections do not apply."""
     header: Any = one.header
     return Signal(
         NAME,

@@ -1,9 +1,8 @@
 """Observes the code of one commit: what was committed since the last look, and which markers are new.
 
-The first look counts the markers that are there, one signal per kind; later looks compare the
-files changed since, and a marker that was moved, renamed or re-indented with its file is not new. Markers that are
-overdue are findings of their own, in every look. Who wrote a line and when comes from `git blame`, for a bounded number
-of files and seconds.
+The first observation counts existing markers, one signal per kind; later ones compare changed files, where moved,
+renamed or re-indented markers are not new. Overdue markers are always findings of their own. Authors and dates come
+from `git blame`, within limits on files and seconds.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge, Observer
 from ralph_mission.values import compile_regex, dataclass
 
-FILES = 30  # blamed in one look
+FILES = 30  # blamed per observation
 LINES = 50  # of one file
 SECONDS = 5.0  # for all of them
 AT_A_TIME = 4
 LATEST = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
-DIGITS = 18  # of a time that are read: the calendar ends long before
+DIGITS = 18  # digits of a time: the calendar ends long before
 
 Place = tuple[str, int]
 """A path and a 1-based line."""
@@ -50,7 +49,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a line comes from."""
+    """The commit, author and time of a line."""
 
     author: str
     at: datetime
@@ -59,9 +58,9 @@ class Origin:
 def origins(
     git: Git, commit: str, places: Mapping[str, Sequence[int]], seconds: float = SECONDS
 ) -> dict[Place, Origin]:
-    """The origins of lines, by path: of the first `FILES` paths, as far as `seconds` reach.
+    """The origins of lines by path, for the first `FILES` paths and at most `seconds`.
 
-    Lines whose history a shallow repository does not have are left out.
+    Lines without history in a shallow repository are left out.
     """
     deadline = time.monotonic() + seconds
     shallow = (git.common_dir / "shallow").exists()
@@ -82,7 +81,7 @@ def _blame(git: Git, commit: str, path: str, lines: Sequence[int], seconds: floa
     flags = ("--line-porcelain", "--no-textconv", "--ignore-revs-file=")
     try:
         return git.run("blame", *flags, *ranges, commit, "--", path, timeout=seconds)
-    except GitError:  # too slow, or a history that cannot be read: a line without an author then
+    except GitError:  # too slow, or unreadable history: no author then
         return b""
 
 
@@ -107,7 +106,7 @@ def _origin(facts: Mapping[bytes, bytes]) -> Origin:
 
 
 def moment(told: str) -> datetime:
-    """A time as git tells it. Whoever made a commit chose it, be it in a year that no calendar has."""
+    """Parse git's time. The author of a commit chose it, even an invalid year."""
     return datetime.fromtimestamp(min(int(told[:DIGITS] or 0), LATEST), UTC)
 
 
@@ -116,15 +115,15 @@ MOST = 1_000  # commits read at most
 
 @dataclass(frozen=True, slots=True)
 class HistoryCommit:
-    """One commit; a merge has no paths of its own."""
+    """A commit; a merge has no paths."""
 
     origin: Origin
     paths: tuple[str, ...]
 
 
 def history(git: Git, *revisions: str) -> tuple[HistoryCommit, ...]:
-    """The newest `MOST` commits among `revisions`, as `git log` takes them."""
-    fence = "\x01" + os.urandom(8).hex()  # a file may have any name, but not one that nobody knows yet
+    """The newest `MOST` commits of `revisions`, in `git log` syntax."""
+    fence = "\x01" + os.urandom(8).hex()  # a random separator, as a file may have any name
     shape = ("-z", "--name-only", "--no-renames", "--no-show-signature", f"--format={fence}%an%x00%at")
     raw = git.run("log", *shape, f"--max-count={MOST}", *revisions, "--")
     records = raw.decode("utf-8", "surrogateescape").split(fence)[1:]
@@ -132,7 +131,7 @@ def history(git: Git, *revisions: str) -> tuple[HistoryCommit, ...]:
 
 
 def sole_origins(commits: Sequence[HistoryCommit]) -> dict[str, Origin]:
-    """By path, for files that one commit alone touched: whatever is new in them comes from it."""
+    """By path, the origin for files touched by a single commit."""
     touched = Counter(path for commit in commits for path in commit.paths)
     complete = len(commits) < MOST
     return {path: one.origin for one in commits for path in one.paths if complete and touched[path] == 1}
@@ -146,12 +145,12 @@ def _commit(record: str) -> HistoryCommit:
 
 
 NAME = "code"
-MANY = 50  # new markers of one kind in one look: beyond this they are counted, not listed
-SAMPLED = 3  # files of one kind whose history is looked at on the first look
-TOP = 5  # files named in a count
+MANY = 50  # new markers of a kind; more are counted, not listed
+SAMPLED = 3  # files of a kind whose history is read at first
+TOP = 5  # files listed with a count
 FIRST_LOOK = timedelta(hours=6)  # the original specification: `git log --since="6 hours ago"`
 URGENT = ("FIXME", "HACK", "XXX", "BUG")
-QUOTED = 5  # markers of one kind that are shown
+QUOTED = 5  # markers of a kind that are shown
 SUSPICIOUS = compile_regex(
     r"\b(?:temporar\w*|wrong\w*|broken|fails?|failing|revert\w*|remov\w*|hard-?coded|unsafe|insecure|race|leak\w*|"
     r"for testing|test-)\b|\bhack\b",
@@ -163,13 +162,13 @@ T = TypeVar("T")
 
 
 def build(settings: CodeSettings, git: Git, cache: Path | None = None, forge: Forge | None = None) -> Observer:
-    """The observer of a repository's code; `cache` keeps what was found in a commit, `forge` knows its issues."""
+    """The observer of a repository's code; `cache`: results by commit, `forge`: for issues."""
     return Code(settings, git, FileCache(cache / NAME if cache else None), forge)
 
 
 @dataclass(frozen=True, slots=True)
 class SeenMarker:
-    """A marker with its essence, by which it is known again elsewhere."""
+    """A marker with its essence, which identifies it after moves."""
 
     hit: Hit
     essence: tuple[str, ...]
@@ -177,7 +176,7 @@ class SeenMarker:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Looks at commits only: never at the work tree, never at the index."""
+    """Reads commits only, never the work tree or the index."""
 
     settings: CodeSettings
     git: Git
@@ -186,7 +185,7 @@ class Code:
     name: str = NAME
 
     def observe(self, context: ObservationContext) -> Observation:
-        """What is new since the commit in `context.cursor`; everything, counted, when it is not known."""
+        """What is new since the commit in `context.cursor`; if that is unknown, everything, counted."""
         head = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not head:
             return Observation(self.name, "ok", detail="no commits yet", cursor=context.cursor)
@@ -231,7 +230,7 @@ class Code:
         return (*signals, *late.values()), detail, (*(seen.essence for seen in gone), *sorted(over))
 
     def _overdue(self, head: str, now: datetime, hits: Callable[[], Sequence[Hit]]) -> dict[tuple[str, ...], Signal]:
-        """What is overdue at a commit, by essence."""
+        """The overdue markers at a commit, by essence."""
 
         def written(found: Sequence[Hit]) -> dict[Place, tuple[str, datetime]]:
             known = origins(self.git, head, _by_file(found))
@@ -263,10 +262,10 @@ def _late_words(late: Mapping[tuple[str, ...], Signal]) -> str:
 
 
 def changes(then: Sequence[SeenMarker], now: Sequence[SeenMarker]) -> tuple[list[SeenMarker], list[SeenMarker]]:
-    """The markers of `now` that `then` did not have, and those of `then` that are gone.
+    """The new markers of `now`, and those of `then` that are gone.
 
-    Known by essence, wherever they went; what is left by path and text, because an edit of the
-    line above does not make a marker new.
+    Matched by essence, wherever they moved; the rest by path and text, as editing the line above does not make a marker
+    new.
     """
     gone = drop_matched(then, now, lambda seen: seen.essence)
     new = drop_matched(now, then, lambda seen: seen.essence)
@@ -278,7 +277,7 @@ def _place_and_text(seen: SeenMarker) -> Hashable:
 
 
 def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
-    """The items that have no equal among `others`, each of which is an equal of one item only."""
+    """The items without a match among `others`; each matches at most one item."""
     left, rest = Counter(map(key, others)), []
     for item in items:
         if left[key(item)]:
@@ -289,7 +288,7 @@ def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Has
 
 
 def _is_ours(origin: Origin | None) -> bool:
-    """Whether a commit of our own wrote it: what our change caused is no news, people reviewed it."""
+    """Whether our own commit added it: people reviewed that change, so it is not news."""
     return origin is not None and origin.author == Identity().name
 
 
@@ -324,7 +323,7 @@ def _signal(seen: SeenMarker, origin: Origin | None, now: datetime, head: str) -
 def _count(
     hits: Sequence[Hit], written: Mapping[Place, Origin], now: datetime, head: str, *, new: bool = False
 ) -> Signal:
-    """All markers of one kind as one signal; those that are `new` at `head`, or all that are there."""
+    """All markers of a kind as one signal: those that are `new` at `head`, or all."""
     kind, files = hits[0].kind, Counter(hit.path for hit in hits)
     dated = [(written[hit.path, hit.line], hit) for hit in hits if (hit.path, hit.line) in written]
     origin, oldest = min(dated, key=lambda pair: pair[0].at, default=(None, None))
@@ -346,7 +345,7 @@ def _count(
 
 
 def _quotes(hits: Iterable[Hit], head: str) -> tuple[Quote, ...]:
-    """A few of the markers themselves: first those in own code whose words sound like something to look at."""
+    """A few of the markers: suspicious ones in the project's own code first."""
     first = sorted(hits, key=lambda hit: (is_test_data(hit.path), not SUSPICIOUS.search(hit.text), hit.path, hit.line))
     return tuple(Quote(one_line(hit.text), valid_path(hit.path), hit.line, head) for hit in first[:QUOTED])
 

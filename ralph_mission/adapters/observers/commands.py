@@ -1,10 +1,10 @@
-"""Observes through the repository's own checks: a command, and how to read what it prints.
+"""Observes through the repository's own checks: a command, and how to parse its output.
 
-Each runs in a separate clone of the commit looked at, in the sandbox for foreign code, and
-its results are kept per commit. One observer per command, so that one that fails hides no other.
+Each runs in a separate clone of the commit, in the sandbox for foreign code, and its results are cached per commit. One
+observer per command, so that a failing one does not hide others.
 
-`RECIPES` are ready-made `observers.commands` entries for `ralph init`; docs/fixers.md shows the same. Each is tested
-against what the tool really printed.
+`RECIPES` are ready-made `observers.commands` entries for `ralph init`, also shown in docs/fixers.md. Each is tested
+with real output of its tool.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNUSED = "[].{name: name, line: line, what: "
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`settings` is one item of `observers.commands`; `signs` are files that tell that a repository uses the tool."""
+    """`settings`: an item of `observers.commands`. `signs`: files that show a repository uses the tool."""
 
     tool: str
     summary: str
@@ -159,12 +159,12 @@ RECIPES: tuple[Recipe, ...] = (
 
 
 def fitting(paths: Collection[str]) -> tuple[Recipe, ...]:
-    """The recipes whose signs are among `paths` (relative to the repository)."""
+    """The recipes with a sign among `paths` (relative to the repository)."""
     return tuple(recipe for recipe in RECIPES if any(sign in paths for sign in recipe.signs))
 
 
 SET_UP = "let it install them: `setup: true` here, or the commands in hands.setup"
-MOST = 500  # results of one command
+MOST = 500  # results of a command
 AROUND = 60.0  # seconds
 ENCODING = 2  # of what is cached
 GRAVE = ("bug", "vulnerability")  # kinds whose errors are of high severity
@@ -178,15 +178,15 @@ def build(
     secrets: tuple[str, ...] = (),
     setup: ProjectSetup | None = None,
 ) -> Observer:
-    """The observer for one command; `cache` is a folder for results, None for no caching; no value of `secrets` is
-    in what it remembers or tells; `setup` installs what the command needs."""
+    """The observer for a command. `cache`: a folder for results, or None. `secrets`: values redacted in results.
+    `setup`: installs what the command needs."""
     kept = cache / settings.name if cache and settings.cache else None
     return Command(settings, git, kept, secrets, setup if settings.setup else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Runs one command on one commit."""
+    """Runs a command on a commit."""
 
     settings: CommandSettings
     git: Git
@@ -201,11 +201,11 @@ class Command:
 
     @property
     def seconds(self) -> float:
-        """How long it may take: the command's own time, and ours for a clone and for reading the answer."""
+        """The time limit: the command's own, plus ours for cloning and parsing."""
         return self.settings.timeout + AROUND + (SETUP_SECONDS if self.setup else 0.0)
 
     def observe(self, context: ObservationContext) -> Observation:
-        """All results now; `unavailable` when the command failed or cannot be understood."""
+        """All results now; `unavailable` if the command failed or its output cannot be parsed."""
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not commit:
             return Observation(self.name, "ok", detail="no commits yet", cursor=context.cursor)
@@ -247,7 +247,7 @@ class Command:
         number = _where(result, text)
         place = f"{result.path}:{number}" if number else result.path
         around = surroundings(text, number)
-        # Otherwise about a text that is gone, a file as a whole, or none.
+        # Otherwise about a text that is gone, a whole file, or no file.
         thing = around if any(around) else (normalise_line(result.snippet) or result.path,)
         if result.identity:
             thing = (normalise_line(result.identity),)
@@ -270,7 +270,7 @@ class Command:
 
 
 def run_check(settings: CommandSettings, root: Path, home: Path, lent: LentSetup) -> tuple[list[Result], str]:
-    """What a command says of the files in `root`, and a remark on how it ended. Raises GarbledOutput."""
+    """The results of a command for the files in `root`, and a note on how it ended. Raises GarbledOutput."""
     done = run_foreign(
         settings.run,
         cwd=root,
@@ -291,7 +291,7 @@ def run_check(settings: CommandSettings, root: Path, home: Path, lent: LentSetup
 
 def _parse(settings: CommandSettings, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
     silent = not done.stdout.strip()
-    # Like grep, which exits 1 without a word when it finds nothing; a complaint on stderr is another matter.
+    # Like grep, which exits 1 silently if it finds nothing; a message on stderr is an error.
     if silent and (done.code == 0 or (isinstance(settings.parse, Regex) and not done.stderr.strip())):
         return []
     try:
@@ -315,7 +315,7 @@ def _read(settings: CommandSettings, done: FinishedProcess, root: Path, home: Pa
 
 
 def keep_secret(result: Result, secrets: Sequence[str]) -> Result:
-    """Before anything is cut: half of a secret is one that nobody recognises."""
+    """Redact before cutting: half a secret is not recognised."""
     return replace(
         result,
         code=redact(result.code, secrets),
@@ -326,7 +326,7 @@ def keep_secret(result: Result, secrets: Sequence[str]) -> Result:
 
 
 def _where(result: Result, text: Sequence[str]) -> int:
-    """The line of a result: where what its tool saw stands now, nearest to the line it names; 0 when nowhere."""
+    """The line of a result: where the text its tool saw is, nearest to the reported line; 0 if nowhere."""
     seen = normalise_line(result.snippet.strip().partition("\n")[0])
     if not (seen and text) or seen in normalise_line("".join(text[result.line - 1 : result.line])):
         return result.line
@@ -347,7 +347,7 @@ def _failure(done: FinishedProcess, root: Path, otherwise: str) -> GarbledOutput
 
 
 def _tidy(results: Sequence[Result], root: Path) -> list[Result]:
-    # The clone's folder is a new one each time: it must not get into an identity or a text.
+    # The clone's folder differs each time, so it must not get into an identity or a text.
     here = f"{root}/"
     return [
         replace(
@@ -369,7 +369,7 @@ def _severity(settings: CommandSettings, level: str) -> Severity:
 
 
 def search_path(lent: Mapping[str, str]) -> str:
-    """Where programs are looked for."""
-    # Our own environment comes last: its tools (ruff, typos) are there even when it is not activated.
+    """The PATH for programs."""
+    # Our own environment comes last: its tools (ruff, typos) are available even if it is not activated.
     path = lent.get("PATH") or os.environ.get("PATH", os.defpath)
     return os.pathsep.join((path, os.path.dirname(sys.executable)))

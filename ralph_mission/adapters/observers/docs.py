@@ -1,8 +1,8 @@
-"""Observes documentation that is no longer true: links, anchors, commands and badges that lead nowhere.
+"""Observes outdated documentation: broken links, anchors, commands and badges.
 
-Only what the repository itself can prove is told. A relative link is broken when its target is not in the commit and
-once was (then git knows where it went, and the fix is ready), or when it lies in a folder whose other files are there:
-links into what a build makes are left alone. Anchors are checked where GitHub renders the page, by its own rule.
+Only what the repository itself can prove is reported. A relative link is broken if its target is not in the commit but
+once was (then git knows where it went, and there is a fix), or if it is in a folder whose other files exist: links into
+build output are ignored. Anchors are checked if GitHub renders the page, by GitHub's rule.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ NAME = "docs"
 PAGES = (".md", ".markdown")
 ENCODING = 2  # of what is cached
 MOST_PAGES, LARGEST, MOST = 1_000, 500_000, 200
-"""Pages read, bytes of one, and findings told in one look."""
+"""Limits: pages, bytes of a page, findings."""
 QUOTED = 10  # links of one page that are shown
 HOPS = 5  # renames that are followed
 SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config.ts", "astro.config.mjs", "conf.py",
          "_config.yml", "book.toml", "hugo.toml", "antora.yml")  # fmt: skip  # one list
-"""Generators of sites: they lay pages out anew, so a link or an anchor of theirs cannot be judged from the tree."""
+"""Site generators: they rearrange pages, so their links and anchors cannot be judged from the tree."""
 SHELLS = ("", "sh", "bash", "shell", "console", "zsh", "shell-session")
 RECORD = compile_regex(
     r"(?:^|/)(?:_?posts?|_?blogs?|news|change_?logs?[^/]*|changes|history|release[-_ ]?notes?|releases)"
@@ -49,7 +49,7 @@ RECORD = compile_regex(
     r"|(?:^|/)\d{4}-\d\d-\d\d[^/]*$",
     re.IGNORECASE,
 )
-"""Pages that tell of a day in the past, by example: what they name need not be there, then or now."""
+"""Pages about a point in the past, such as changelogs: what they name need not exist."""
 NOT_SLUG = compile_regex(r"[^\w\- ]")
 BADGE = compile_regex(r"github\.com/([\w.-]+/[\w.-]+)/(?:actions/workflows|workflows)/([\w .%-]+?\.ya?ml)/badge\.svg")
 HTML_LINK = compile_regex(r"<(?:a|img)\b[^>]*?\b(?:href|src)\s*=\s*([\"'])(.*?)\1", re.IGNORECASE | re.DOTALL)
@@ -62,7 +62,7 @@ RUN_FILE = compile_regex(r"^(?:(?:ba|z)?sh |python3? |node |source |\. )?(\.{0,2
 
 @dataclass(frozen=True, slots=True)
 class DocReference:
-    """One thing that a page refers to: `text` as it stands there."""
+    """A reference in a page; `text`: verbatim."""
 
     page: str
     line: int
@@ -71,7 +71,7 @@ class DocReference:
 
 @dataclass(frozen=True, slots=True)
 class BrokenReference:
-    """A reference that leads nowhere, and why; `better` is what should stand there, where git knows."""
+    """A broken reference, and why; `better`: the correct text, if git knows."""
 
     page: str
     line: int
@@ -82,19 +82,19 @@ class BrokenReference:
 
 
 def build(settings: DocsSettings, git: Git, cache: Path | None = None) -> DocsObserver:
-    """The observer of the pages of a repository; `cache` is a folder for what was found in a commit."""
+    """The observer of a repository's pages; `cache`: a folder for results by commit."""
     return DocsObserver(settings, git, FileCache(cache / NAME if cache else None))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownHistory:
-    """What git said of paths and lines: dear to ask, and the same for commit after commit."""
+    """Cached answers of git about paths and lines: expensive, and stable across commits."""
 
     moves: dict[str, tuple[str, str]] = field(default_factory=dict)
     said: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def forget(self, files: Collection[str]) -> None:
-        """What need not hold any more in a commit with these files."""
+        """Drop what may have changed in a commit with these files."""
         for path, (_, now) in tuple(self.moves.items()):
             if path in files or (now and now not in files):
                 del self.moves[path]
@@ -102,7 +102,7 @@ class KnownHistory:
 
 @dataclass(frozen=True, slots=True)
 class DocsObserver:
-    """Reads the pages of one commit."""
+    """Reads the pages of a commit."""
 
     settings: DocsSettings
     git: Git
@@ -121,7 +121,7 @@ class DocsObserver:
         return Observation(NAME, "ok", signals, detail=detail, cursor=commit, complete=len(broken) <= MOST)
 
     def _broken(self, commit: str) -> tuple[int, list[BrokenReference]]:
-        """How many pages there are, and what is broken in them."""
+        """The number of pages, and their broken references."""
         question = cache_key(str(ENCODING), commit, self.settings.model_dump_json())
         with suppress(TypeError, KeyError, ValueError):
             known = self.cache.get(question)
@@ -137,7 +137,7 @@ class DocsObserver:
 
 
 class DocTree:
-    """The files of one commit, its pages read."""
+    """The files of a commit, with its pages' contents."""
 
     def __init__(
         self, git: Git, commit: str, files: Mapping[str, str], texts: Mapping[str, str], known: KnownHistory
@@ -162,27 +162,27 @@ class DocTree:
 
     @property
     def pages(self) -> tuple[str, ...]:
-        """Their paths."""
+        """The paths of pages."""
         return tuple(path for path in sorted(self.texts) if path.lower().endswith(PAGES) and not is_test_data(path))
 
     def has(self, path: str) -> bool:
-        """Whether a file or a folder stands there."""
+        """Whether a file or folder exists."""
         return path in self.files or path in self.folders or path in ("", ".")
 
     def is_in_site(self, page: str) -> bool:
-        """Whether a generator of sites may render the page: one whose settings stand at the top or in its folder."""
+        """Whether a site generator may render the page: one with settings at the top or in the page's folder."""
         top = page.partition("/")[0] if "/" in page else None
         return top is not None and (None in self.sites or top in self.sites)
 
     @cached_property
     def sites(self) -> frozenset[str | None]:
-        """Folders at the top with settings of a generator in them; None for the top itself."""
+        """Top-level folders with a generator's settings; None for the top itself."""
         found = (path for path in self.files if posixpath.basename(path) in SITES)
         return frozenset(path.partition("/")[0] if "/" in path else None for path in found)
 
     @cached_property
     def make_targets(self) -> frozenset[str] | None:
-        """Of the Makefile at the top; None when it cannot be known."""
+        """The targets of the top-level Makefile; None if unknown."""
         text = self.texts.get("Makefile")
         if text is None or re.search(r"^\s*-?include\b|^[^\t#\n]*%[^\n]*:", text, re.MULTILINE):
             return None
@@ -190,7 +190,7 @@ class DocTree:
 
     @cached_property
     def scripts(self) -> frozenset[str] | None:
-        """Of package.json at the top; None when there is none that can be read."""
+        """The scripts of the top-level package.json; None if unreadable."""
         try:
             found = json.loads(self.texts.get("package.json", ""))["scripts"]
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -199,15 +199,15 @@ class DocTree:
 
     @cached_property
     def slug(self) -> str:
-        """OWNER/NAME of the repository where its remote says so."""
+        """OWNER/NAME of the repository, by its remote."""
         found = re.search(
             r"github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?$", self.git.try_text("config", "remote.origin.url")
         )
         return found[1] if found else ""
 
     def went_to(self, path: str) -> tuple[str, str]:
-        """(commit, path now) of a file that once stood at `path`: ("", "") when none ever did, and "" for its path
-        when it was removed for good."""
+        """(commit, current path) of a file that once was at `path`: ("", "") if none was, and "" as its path if it was
+        deleted."""
         if path not in self.known.moves:
             self.known.moves[path] = self._follow(path)
         return self.known.moves[path]
@@ -227,8 +227,8 @@ class DocTree:
         return gone, ""
 
     def last_said(self, expression: str, path: str) -> str:
-        """The newest commit that changed a line of `path` which the expression fits; "" when none did."""
-        question = (expression, path, self.oids.get(path, ""))  # the same content has the same past
+        """The newest commit that changed a line of `path` that matches the expression, or ""."""
+        question = (expression, path, self.oids.get(path, ""))  # the same content has the same history
         if question not in self.known.said:
             self.known.said[question] = self.git.try_text(
                 "log", "-1", "--format=%H", "-G", expression, self.commit, "--", path
@@ -249,7 +249,7 @@ class DocTree:
 
 
 def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
-    """Everything in a page that leads nowhere."""
+    """The broken references of a page."""
     told_then = RECORD.search(page) is not None
     for line, text, is_command in _references(tree.texts[page]):
         reference = DocReference(page, line, text)
@@ -260,9 +260,9 @@ def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
             yield broken
 
 
-@lru_cache(maxsize=2 * MOST_PAGES)  # of a new commit, most pages are those of the one before
+@lru_cache(maxsize=2 * MOST_PAGES)  # most pages of a new commit are unchanged
 def _references(page: str) -> tuple[tuple[int, str, bool], ...]:
-    """What a page refers to: on which line, its text, whether it is a command."""
+    """The references of a page: line, text, whether it is a command."""
     from markdown_it import MarkdownIt  # takes a while to load
 
     found: list[tuple[int, str, bool]] = []
@@ -327,7 +327,7 @@ def _judge_link(tree: DocTree, reference: DocReference) -> BrokenReference | Non
 
 
 def _is_file_like(path: str) -> bool:
-    """Sites drop the ending of a page: without one, nothing can be said."""
+    """Whether the link has a suffix: sites drop those of pages, so links without one cannot be judged."""
     return "." in posixpath.basename(path)
 
 
@@ -343,7 +343,7 @@ def _judge_missing(tree: DocTree, reference: DocReference, path: str, fragment: 
     folder = posixpath.dirname(path)
     alike = [one for one in tree.files if posixpath.dirname(one) == folder and Path(one).suffix == Path(path).suffix]
     if not alike:
-        return None  # made by a build
+        return None  # build output
     twin = next((one for one in alike if one.lower() == path.lower()), "")
     better = posixpath.relpath(twin, posixpath.dirname(reference.page) or ".") if twin else ""
     return _broken(reference, f"there is no {path}, and never was", better, 0.8)
@@ -360,7 +360,7 @@ def _judge_anchor(tree: DocTree, reference: DocReference, page: str, fragment: s
 
 @lru_cache(maxsize=2 * MOST_PAGES)
 def anchors(text: str) -> set[str]:
-    """Names that a link can lead to in a page, as GitHub makes them from headings."""
+    """The anchors of a page, as GitHub derives them from headings."""
     from markdown_it import MarkdownIt
 
     found: set[str] = {name for _, name in HTML_ANCHOR.findall(text)}
@@ -381,7 +381,7 @@ def anchors(text: str) -> set[str]:
 
 
 def _commands(block: str) -> Iterator[tuple[int, str]]:
-    """(line within the block, command), as long as it plays at the top of the repository."""
+    """(line within the block, command), as long as it runs at the top of the repository."""
     for number, line in enumerate(block.split("\n")):
         command = re.sub(r"^\s*[$>%] ", "", line).strip()
         if re.match(r"(cd|pushd|git clone|docker|ssh)\b", command):
@@ -390,7 +390,7 @@ def _commands(block: str) -> Iterator[tuple[int, str]]:
 
 
 def _missing(tree: DocTree, command: str) -> str:
-    """What is not there any more: what never was may belong to another project that the page speaks of."""
+    """A command that no longer exists; one that never did may belong to another project."""
     if (found := RUN_MAKE.match(command)) and tree.make_targets is not None and found[1] not in tree.make_targets:
         commit = tree.last_said(rf"^{re.escape(found[1])}[^:=]*:", "Makefile")
         return f"the Makefile has no target {found[1]} since {commit[:12]}" if commit else ""
@@ -408,7 +408,7 @@ def _missing(tree: DocTree, command: str) -> str:
 
 
 def _signals(broken: Iterable[BrokenReference], git: Git, commit: str) -> Iterator[Signal]:
-    """One for the fixes of each page, and one for each reference that a person has to look at."""
+    """One signal for the fixes of each page, and one for each reference without a fix."""
     fixes: dict[str, list[BrokenReference]] = {}
     for one in broken:
         if one.better:
@@ -456,7 +456,7 @@ def _fix(page: str, found: Sequence[BrokenReference], patch: Patch) -> Signal:
 
 
 def _patch(git: Git, commit: str, page: str, found: Sequence[BrokenReference]) -> Patch | None:
-    """Each link replaced on its own line, as a link alone; None when one of them cannot be found there."""
+    """A patch that replaces each link on its line; None if one cannot be found there."""
     (entry,) = git.listing(commit, page)
     old = git.blobs([entry.oid])[entry.oid]
     lines = old.decode("utf-8", "surrogateescape").split("\n")

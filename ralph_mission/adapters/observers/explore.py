@@ -1,8 +1,8 @@
-"""Has a model read the code that changes much and is tested little, and reports the bugs that it can prove.
+"""Has a model read code that changes much and is tested little, and reports bugs it can prove.
 
-The model reads and claims, code judges (`adapters/projects/prover.py`): a claim without a proof is counted and dropped.
-What was read is remembered by content, so a file is read again only when it has changed; what was proven is reported as
-long as the files that it is about stay as they were.
+The model claims, code judges (`adapters/projects/prover.py`): a claim without proof is counted and dropped. Read files
+are remembered by content, so a file is only read again after a change; a proven bug is reported while its files stay
+the same.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.projects.prover import Prover
 
 SESSION, LOOK = 1_200.0, 2_400.0
-"""Seconds for the explorer, and for a look with the proofs of its claims."""
+"""Seconds for the explorer, and for an observation including proofs."""
 MOST_CLAIMS = 6
-"""Judged in one look."""
+"""Claims judged per observation."""
 MOST_KNOWN, MOST_PROVEN = 5_000, 20
 COMMITS = 2_000  # of a year, whose files are counted
 STATE = "state"
 
 Explorer = Callable[[ExplorationJob], Exploration]
-"""Asks a model, in a clone that is thrown away. Raises UserError when none can be asked."""
+"""Calls a model in a throw-away clone. Raises UserError if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExploreObserver:
-    """Reads a few files a look. `explorer` None: nobody is named who could."""
+    """Reads a few files per observation. `explorer` None: no agent is configured."""
 
     settings: ExploreSettings
     git: Git
@@ -65,7 +65,7 @@ class ExploreObserver:
     seconds: float = LOOK
 
     def observe(self, context: ObservationContext) -> Observation:
-        """What is proven now."""
+        """The proven bugs now."""
         if self.explorer is None or self.prover is None or self.cache.folder is None:
             problem = UserError("no agent reads code here", "name one in hands.agent; a staged cycle asks none")
             return unavailable(NAME, problem, context.cursor)
@@ -77,7 +77,7 @@ class ExploreObserver:
             return replace(unavailable(NAME, problem, context.cursor), complete=False)
 
     def asks(self, context: ObservationContext) -> bool:
-        """Whether anything is left to read."""
+        """Whether there are files left to read."""
         look = self._look(context)
         return look is not None and bool(look.choose())
 
@@ -90,15 +90,15 @@ class ExploreObserver:
 
 
 class ExploreMemory:
-    """What was read (path -> object id), what was proven (claims as they came, and the files that they are about), and
-    the commit of which nothing is left to read."""
+    """Read files (path -> object id), proven bugs (raw claims with their files), and the commit with nothing left to
+    read."""
 
     def __init__(self, known: Mapping[str, str], proven: list[dict[str, Any]], done: str) -> None:
         self.known, self.proven, self.done = dict(known), proven, done
 
     @classmethod
     def load(cls, cache: FileCache) -> ExploreMemory:
-        """An empty one where nothing can be read."""
+        """Load from the cache; empty if unreadable."""
         with suppress(KeyError, TypeError, AttributeError):
             found = cache.get(STATE)
             known = {str(path): str(oid) for path, oid in found["known"].items()}
@@ -106,14 +106,14 @@ class ExploreMemory:
         return cls({}, [], "")
 
     def keep(self, cache: FileCache) -> None:
-        """For the next look."""
+        """Store for the next observation."""
         known = dict(list(self.known.items())[-MOST_KNOWN:])
         cache.put(STATE, {"known": known, "proven": self.proven[-MOST_PROVEN:], "done": self.done})
 
 
 @dataclass(frozen=True, slots=True)
 class ExploreLook:
-    """One look at one commit."""
+    """An observation of a commit."""
 
     observer: ExploreObserver
     explorer: Explorer
@@ -123,7 +123,7 @@ class ExploreLook:
     memory: ExploreMemory
 
     def observe(self, context: ObservationContext) -> Observation:
-        """Report what still holds, and read on."""
+        """Report bugs that still hold, and read on."""
         held = list(self._held())
         chosen = self.choose()
         if not chosen or not context.usd:
@@ -151,7 +151,7 @@ class ExploreLook:
         return Observation(NAME, "ok", tuple(held), detail=detail, cursor=self.commit, usage=said.usage)
 
     def choose(self) -> tuple[SourceFile, ...]:
-        """What it would read."""
+        """The files it would read next."""
         if self.memory.done == self.commit:
             return ()
         tests = [path for path in self.entries if TEST_PATH.search(path)]
@@ -162,7 +162,7 @@ class ExploreLook:
         return chosen
 
     def _judge(self, raw: Mapping[str, Any]) -> Signal | str:
-        """The signal of a claim that is proven; else the rule that speaks against it."""
+        """The signal of a proven claim, or the rule of its refusal."""
         try:
             claim = read_claim(raw, self._read)
         except MalformedClaim:
@@ -176,7 +176,7 @@ class ExploreLook:
         return proven_signal(claim, evidence, self.commit)
 
     def _held(self) -> Iterator[Signal]:
-        """What was proven earlier, as long as its files stay as they were."""
+        """Bugs proven earlier whose files are unchanged."""
         still = []
         for one in self.memory.proven:
             with suppress(MalformedClaim, KeyError, TypeError, AttributeError, StopIteration):
@@ -197,7 +197,7 @@ class ExploreLook:
         return self.prover.git.blobs([entry.oid]).get(entry.oid) if entry else None
 
     def _sources(self) -> Iterator[SourceFile]:
-        """Files of the commit with how often they changed within a year."""
+        """The files of the commit, with their number of changes within a year."""
         asked = ("log", "--since=1.year", f"--max-count={COMMITS}", "--no-merges", "--name-only", "--format=", "-z")
         log = self.observer.git.run(*asked, self.commit).decode("utf-8", "surrogateescape")
         changes = Counter(path for path in log.replace("\n", "\0").split("\0") if path in self.entries)
@@ -213,5 +213,5 @@ class ExploreLook:
 def build(
     settings: ExploreSettings, git: Git, cache: Path | None, explorer: Explorer | None, prover: Prover | None
 ) -> ExploreObserver:
-    """The observer of a repository; `cache` is a folder for what was read and proven."""
+    """The observer of a repository; `cache`: a folder for what was read and proven."""
     return ExploreObserver(settings, git, FileCache(cache / NAME if cache else None), explorer, prover)

@@ -1,4 +1,4 @@
-"""What observers say of a look: that it is too early for one, why it came to nothing, that a number grew unusually."""
+"""Shared results of observers: too soon, unavailable, unusual growth."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
 
-PUNCTUAL = 0.9  # of `every`: a cycle that is a little early is not too early
+PUNCTUAL = 0.9  # of `every`, as a cycle may be a little early
 MILESTONES = tuple(int(base * ten) for ten in (10, 100, 1_000, 10_000, 100_000, 1_000_000) for base in (1, 2.5, 5))
-JUMP, JUMP_SHARE = 10, 0.1  # since the last look: both so many and such a share of those there were
+JUMP, JUMP_SHARE = 10, 0.1  # since the last observation: at least so many, and such a share
 
 
 def unavailable(name: str, problem: UserError, cursor: str) -> Observation:
-    """A look that came to nothing, with why and what helps."""
+    """A failed observation, with the reason and what helps."""
     return Observation(name, "unavailable", detail=one_line(f"{problem.what}; {problem.next_step}", 300), cursor=cursor)
 
 
 def too_soon(name: str, last: datetime | None, every: timedelta, context: ObservationContext) -> Observation | None:
-    """A look that is skipped, because the last one was less than `every` ago."""
+    """A skipped observation, as the last one was less than `every` ago."""
     if last is None or not last <= context.now < last + every * PUNCTUAL:
         return None
     detail = f"looked at {last:%Y-%m-%d %H:%M} UTC; not again so soon"
@@ -28,10 +28,10 @@ def too_soon(name: str, last: datetime | None, every: timedelta, context: Observ
 
 
 def milestone(before: int, now: int) -> int:
-    """The highest round number that was passed; 0 when none was."""
+    """The highest round number that was passed, or 0."""
     return max((mark for mark in MILESTONES if before < mark <= now), default=0)
 
 
 def is_jump(before: int, now: int) -> bool:
-    """Whether it grew by more than on an ordinary day."""
+    """Whether it grew more than on an ordinary day."""
     return now - before >= max(JUMP, JUMP_SHARE * before)

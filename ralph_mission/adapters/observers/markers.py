@@ -1,9 +1,9 @@
-"""Markers people leave in code (TODO, @ts-ignore, …), found in a commit by `git grep`, outside of files nobody wants.
+"""Finds markers in code (TODO, @ts-ignore, …) in a commit by `git grep`, outside excluded files.
 
-Patterns are POSIX extended regular expressions and run in git, under a time-out. Patterns that are only literals share
-one pass of git, and Python then sees which one it was: a marker must stand in a comment, an `any` must not, and a plain
-word in a sentence or a string is neither. Left out are vendored, generated, minified and lock files, and what the user
-adds. Lines of a command's output are read by a regular expression in another process, bounded in number and time.
+Patterns are POSIX extended regular expressions, run by git with a time-out. Literal patterns share one pass of git, and
+Python then tells them apart: a marker must be in a comment, an `any` must not, and a plain word in a sentence or a
+string is neither. Vendored, generated, minified and lock files are excluded, and what the user adds. Lines of a
+command's output are matched in another process, bounded in number and time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ENDINGS = tuple(
     ).split()
 )
 PATHSPECS = tuple(f":(exclude,glob)**/{folder}/**" for folder in ("node_modules", "vendor", "third_party", "dist"))
-"""The largest, as git takes them, so that it need not even read them; each costs a little for every file."""
+"""Excludes for git itself, so that it need not read the largest files; each costs a little for every file."""
 
 _BUILT_IN = compile_regex(rf"(?:^|/)(?:{'|'.join(map(re.escape, FOLDERS))})/|(?:{'|'.join(map(re.escape, ENDINGS))})$")
 
@@ -48,12 +48,12 @@ _TEST_DATA = compile_regex(
 
 
 def is_test_data(path: str) -> bool:
-    """Whether a file is of tests, or not the project's own: what stands there is often an example."""
+    """Whether a file belongs to tests or is not the project's own: its contents are often examples."""
     return bool(_TEST_DATA.search(path))
 
 
 def excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a path is left out, by the built-in rules or by `patterns` (as in .gitignore)."""
+    """A predicate for excluded paths, by built-in rules and `patterns` (as in .gitignore)."""
     lines = tuple(patterns)
     if not lines:
         return lambda path: bool(_BUILT_IN.search(path))
@@ -69,7 +69,7 @@ SECONDS = 10.0
 
 
 def read(raw: bytes, pattern: str, root: Path, home: Path, most: int) -> list[Result]:
-    """The first `most` lines that match. Raises Garbled when matching takes too long."""
+    """The first `most` matching lines. Raises GarbledOutput if matching takes too long."""
     lines = [line for line in plain(raw.decode("utf-8", "replace")).split("\n") if line.strip()]
     short = [line for line in lines[:LINES] if len(line) <= LONGEST]
     asked = {"pattern": pattern, "most": most, "lines": short, "seconds": math.ceil(SECONDS) + 1}
@@ -110,7 +110,7 @@ _QUOTES = tuple("\"'`")
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One thing to look for. `literals` is empty when only git's own engine may match `pattern`."""
+    """A marker to search for. `literals` is empty if only git's engine may match `pattern`."""
 
     kind: str
     pattern: str
@@ -120,7 +120,7 @@ class Marker:
     suffixes: tuple[str, ...]
 
     def find(self, path: str, line: str) -> str | None:
-        """The word that marks the line; None when it is no such marker after all."""
+        """The word that marks the line; None if it is not such a marker."""
         if self.suffixes and not path.lower().endswith(self.suffixes):
             return None
         if not self.literals:
@@ -138,7 +138,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A marker in a commit; `path` as git has it (surrogateescape), `line` 1-based, `word` what marks it."""
+    """A marker found in a commit; `path`: as in git (surrogateescape), `line`: 1-based, `word`: the matched word."""
 
     kind: str
     path: str
@@ -148,12 +148,12 @@ class Hit:
 
 
 def marker(kind: str, pattern: str) -> Marker:
-    """How to look for `pattern`. One of words and `|` only means whole words in comments."""
+    """The marker for `pattern`. A pattern of only words and `|` means whole words in comments."""
     parts = pattern.split("|")
     words = all(re.fullmatch(r"\w+", part) for part in parts)
     literals = tuple(part.removeprefix(r"\b").removesuffix(r"\b") for part in parts)
     simple = all(literal and not _META & set(literal) for literal in literals)
-    # A choice among literals: linear in any engine, unlike the user's other patterns.
+    # Alternatives of literals are linear in any engine, unlike the user's other patterns.
     choice = "|".join(map(_literal, parts)) if simple else "(?!)"
     where: Literal["comment", "code", "anywhere"] = (
         "code" if kind == "any" else "comment" if words or kind == "ts-ignore" else "anywhere"
@@ -171,7 +171,7 @@ def scan(
 ) -> tuple[Hit, ...]:
     """The markers in a commit's tree, or only in `paths`, by path and line.
 
-    Raises UserError when git cannot use a pattern, or not in time.
+    Raises UserError if git cannot use a pattern, or takes too long.
     """
     if paths is not None and not paths:
         return ()
@@ -227,7 +227,7 @@ def _grep(git: Git, commit: str, engine: str, needles: Iterable[str], paths: Seq
 
 def _records(raw: bytes, skip: int) -> Iterator[tuple[str, int, str]]:
     position = 0
-    while position < len(raw):  # PATH NUL LINE NUL TEXT LF: a path may hold anything but NUL
+    while position < len(raw):  # PATH NUL LINE NUL TEXT LF, as a path may contain anything but NUL
         path_end = raw.index(b"\0", position)
         number_end = raw.index(b"\0", path_end + 1)
         end = raw.index(b"\n", number_end)

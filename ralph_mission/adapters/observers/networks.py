@@ -1,10 +1,10 @@
-"""What each network says: numbers of our posts, signals, how many follow us. Words of strangers are quoted.
+"""Reads networks: metrics of our posts, signals, followers. Strangers' words are quoted.
 
-Discord: reactions to what our webhook said; with a bot's token, questions in one channel.
+Discord: reactions to our webhook's posts; with a bot's token, questions in one channel.
 
-Telegram by its Bot API: how many follow the channel, reactions to our posts, questions in groups the bot is in.
-Reactions come as updates, to a bot that is an administrator of the channel. How often a post was seen is not in the
-Bot API. Updates are given once: those in which orders were looked for are used as they are; asking here confirms none.
+Telegram by its Bot API: subscribers of the channel, reactions to our posts, questions in the bot's groups. Reactions
+arrive as updates, if the bot is an administrator of the channel. Views are not in the Bot API. Updates are delivered
+once: those read while looking for commands are reused, and reading here confirms none.
 
 X by version 2 of its API, with a bearer token: our posts, who asks us something, topics where the tier has them.
 """
@@ -28,16 +28,16 @@ from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.safety.markdown import without_invisible
 from ralph_mission.values import dataclass
 
-MOST = 10  # questions told of one look, of each network
-EXCERPT = 600  # characters of what somebody wrote
-LARGEST = 10**12  # more reactions than people there are is no number
+MOST = 10  # questions per observation and network
+EXCERPT = 600  # characters of a quotation
+LARGEST = 10**12  # more reactions than people exist
 QUESTION = "?\uff1f\u061f"  # Latin and most others, Chinese and Japanese, Arabic
 UNTRUSTED = "untrusted words of strangers, quoted"
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkNews:
-    """`words` say it for people, without the network's name. `followers` None: not told."""
+    """`words`: for people, without the network's name. `followers` None: unknown."""
 
     words: str
     measured: tuple[Measured, ...] = ()
@@ -47,7 +47,7 @@ class NetworkNews:
 
 @dataclass(frozen=True, slots=True)
 class NetworkQuestion:
-    """Somebody's question: `id` is the network's, `url` where it can be answered, "" where it has no address."""
+    """A question: `id`: the network's. `url`: where to answer it, or ""."""
 
     id: str
     text: str
@@ -56,12 +56,12 @@ class NetworkQuestion:
 
 
 def is_question(text: str) -> bool:
-    """Whether it asks something, in any of the scripts that end a question with a mark of their own."""
+    """Whether it ends with a question mark, in any script that has one."""
     return any(mark in text for mark in QUESTION)
 
 
 def questions(network: str, found: Iterable[NetworkQuestion], now: datetime) -> tuple[Signal, ...]:
-    """Those that wait for an answer, newest first."""
+    """Unanswered questions, newest first."""
     newest = sorted(found, key=lambda asked: asked.at, reverse=True)[:MOST]
     return tuple(_question_signal(network, asked, now) for asked in newest)
 
@@ -82,7 +82,7 @@ def _question_signal(network: str, asked: NetworkQuestion, now: datetime) -> Sig
 
 
 def following(network: str, before: int | None, now: int | None, since: datetime | None) -> tuple[Signal, ...]:
-    """How many follow us, told on unusual days: a round number that was passed, or a jump."""
+    """Followers, reported only if a round number was passed, or at a jump."""
     if before is None or now is None or since is None or now <= before:
         return ()
     gained, passed = now - before, milestone(before, now)
@@ -98,7 +98,7 @@ def following(network: str, before: int | None, now: int | None, since: datetime
 
 
 def topics(network: str, names: Sequence[str], now: datetime) -> tuple[Signal, ...]:
-    """What is talked about."""
+    """Trending topics."""
     if not names:
         return ()
     said = "\n".join(f"> {one_line(without_invisible(name), 80)}" for name in names[:MOST])
@@ -110,25 +110,25 @@ def topics(network: str, names: Sequence[str], now: datetime) -> tuple[Signal, .
 
 
 def ours(posted: Iterable[Posted], network: str) -> dict[str, Posted]:
-    """Our posts on one network that can be asked about, by the network's id."""
+    """Our posts on a network that can be measured, by the network's id."""
     return {post.id: post for post in posted if post.network == network and post.id}
 
 
 def number(found: object) -> int:
-    """A count out of an answer; 0 for what is none."""
+    """A count in an answer, or 0."""
     return found if type(found) is int and 0 <= found <= LARGEST else 0
 
 
 DISCORD = "Discord"
 DISCORD_NETWORK = "discord"
 API = "https://discord.com/api/v10"
-DISCORD_AT_ONCE = 30  # posts that are asked for in one look: each is a request
+DISCORD_AT_ONCE = 30  # posts per observation, each with a request
 LISTED = 50  # messages of a channel
 
 
 @dataclass(frozen=True, slots=True)
 class DiscordReader:
-    """A webhook, a bot, or both. `channel` is read with the bot's token alone."""
+    """A webhook, a bot, or both. Reading `channel` needs the bot's token."""
 
     webhook: str = field(repr=False)
     token: str = field(repr=False)
@@ -150,7 +150,7 @@ class DiscordReader:
         return read_json(DISCORD, open_session(self.seconds), address, headers, **query)
 
     def _measured(self, posts: Mapping[str, Posted]) -> Iterable[Measured]:
-        """A message that somebody deleted is passed over."""
+        """The metrics of messages; deleted ones are skipped."""
         address = self.webhook.partition("?")[0].rstrip("/")
         for id, post in [(id, post) for id, post in posts.items() if id.isascii() and id.isdigit()][:DISCORD_AT_ONCE]:
             try:
@@ -188,12 +188,12 @@ TELEGRAM = "Telegram"
 TELEGRAM_NETWORK = "telegram"
 Update = Mapping[str, Any]
 Overheard = Callable[[], Sequence[Update]]
-"""What was read in this cycle while looking for orders."""
+"""Updates read in this cycle while looking for commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class TelegramReader:
-    """A bot and its channel. `overheard` None: nobody else reads what the bot is told."""
+    """A bot and its channel. `overheard` None: nothing else reads the bot's updates."""
 
     bot: Bot
     channel: str
@@ -208,19 +208,19 @@ class TelegramReader:
     def heard(
         self, updates: Sequence[Update], posted: Iterable[Posted], now: datetime, members: int | None = None
     ) -> NetworkNews:
-        """What updates tell, without asking anybody."""
+        """What updates contain, without requests."""
         measured = _measure_reactions(updates, ours(posted, TELEGRAM_NETWORK), self.channel)
         asked = questions(TELEGRAM, _open_questions(updates), now)
         words = f"{count_noun(len(measured), 'post')} measured, {count_noun(len(asked), 'question')}"
         return NetworkNews(words, measured, asked, members)
 
     def _waiting(self) -> list[Update]:
-        """Without a number to begin with nothing is confirmed: the same is given again, for a day."""
+        """The pending updates. Without an offset nothing is confirmed: they are delivered again, for a day."""
         return read_updates(self.bot.ask("getUpdates", limit=AT_ONCE, timeout=0, allowed_updates=list(ALLOWED)))
 
 
 def _measure_reactions(updates: Iterable[Update], posts: Mapping[str, Posted], channel: str) -> tuple[Measured, ...]:
-    """The newest count of each post."""
+    """The latest count of each post."""
     found: dict[str, Measured] = {}
     for update in updates:
         told = update.get("message_reaction_count")
@@ -234,14 +234,14 @@ def _measure_reactions(updates: Iterable[Update], posts: Mapping[str, Posted], c
 
 
 def _is(chat: object, channel: str) -> bool:
-    """Whether this is the channel, by its number or by its name."""
+    """Whether this is the channel, by number or name."""
     if not isinstance(chat, dict) or not channel:
         return False
     return channel in (str(chat.get("id")), f"@{chat.get('username', '')}")
 
 
 def _open_questions(updates: Iterable[Update]) -> tuple[NetworkQuestion, ...]:
-    """Messages of people in groups that ask something and that nobody replied to."""
+    """People's unanswered questions in groups."""
     messages = [m for update in updates if isinstance(m := update.get("message"), dict)]
     answered = {_name(m, to) for m in messages if isinstance(to := m.get("reply_to_message"), dict)}
     waiting = (m for m in messages if _name(m, m) not in answered)
@@ -249,7 +249,7 @@ def _open_questions(updates: Iterable[Update]) -> tuple[NetworkQuestion, ...]:
 
 
 def _name(there: Mapping[str, Any], message: Mapping[str, Any]) -> str:
-    """A message as others refer to it, where it stands; of an answer that nobody can read too."""
+    """The identity of a message as replies refer to it, even if the reply is unreadable."""
     return f"{_chat(there)}:{message.get('message_id')}"
 
 
@@ -272,8 +272,8 @@ def _telegram_question(message: Mapping[str, Any]) -> NetworkQuestion | None:
 
 X_NAME = "X"
 X_NETWORK = "twitter"
-USUAL = "https://api.twitter.com"  # what tweepy says, whatever the place is called today
-X_AT_ONCE = 100  # posts of one request, as many as there may be
+USUAL = "https://api.twitter.com"  # as in tweepy's messages
+X_AT_ONCE = 100  # posts per request, the API's maximum
 NOT_HERE = "topics are not in this tier of the API"
 REACTIONS = ("like_count", "retweet_count", "reply_count", "quote_count", "bookmark_count")
 
@@ -288,7 +288,7 @@ class XReader:
     seconds: float = 15.0
 
     def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
-        """Everything that is asked of it. Raises UserError when it says nothing about our own posts or account."""
+        """Read everything configured. Raises UserError if it does not answer about our own posts or account."""
         client = self._client()
         measured = self._measured(client, ours(posted, X_NETWORK))
         account, mentioned = self._account(client) if self.settings.account else (None, ())
@@ -300,7 +300,7 @@ class XReader:
     def _client(self) -> Any:
         require_extra("x", "reading X needs")
         import requests
-        import tweepy  # both take a while to load
+        import tweepy  # both slow to import
 
         from ralph_mission.adapters.http.client import open_session
 
@@ -328,7 +328,7 @@ class XReader:
         return followers, tuple(asked for one in _objects(found) if (asked := _open_mention(one)))
 
     def _topics(self, client: Any) -> tuple[tuple[str, ...], str]:
-        """Names, or why there are none: a tier that lacks them is no failure."""
+        """Names, or why there are none: an API tier without them is no failure."""
         route = f"/2/trends/by/woeid/{self.settings.trends}"
         try:
             found = _data(lambda: client.request("GET", route))
@@ -340,7 +340,7 @@ class XReader:
 
 
 def _data(call: Callable[[], Any]) -> Any:
-    """The `data` of an answer, None where there is none. Raises UserError; words of exceptions may hold anything."""
+    """The `data` of an answer, or None. Raises UserError, without quoting exceptions."""
     import tweepy
 
     from ralph_mission.adapters.http.client import ask_network, refusal
@@ -365,7 +365,7 @@ def _measure(post: Posted, metrics: Mapping[str, object]) -> Measured:
 
 
 def _open_mention(found: Mapping[str, Any]) -> NetworkQuestion | None:
-    """A mention that asks something and that nobody replied to."""
+    """A mention with an unanswered question."""
     id, text, metrics = str(found.get("id", "")), found.get("text"), found.get("public_metrics")
     replied = number(metrics.get("reply_count")) if isinstance(metrics, dict) else 0
     if not (id.isascii() and id.isdigit() and isinstance(text, str) and is_question(text)) or replied:

@@ -1,9 +1,9 @@
 """Observes what the default branch holds since the last release, by git alone.
 
-It is told only where releases are a habit: version tags (Semantic Versioning, with or without `v`) on the default
-branch, at least four of them. What counts is a feature or a fix, by the prefix of Conventional Commits or by the title
-of a merged pull request, that changes more than documentation, tests and automation, and one fix alone is none; it has
-to wait longer than the configured time and than twice the usual pause between two releases.
+Only for repositories that release regularly: at least four version tags (Semantic Versioning, with or without `v`) on
+the default branch. Features and fixes count, by Conventional Commits prefix or by the title of a merged pull request,
+if they change more than documentation, tests and automation; a single fix is not enough. They must have waited longer
+than the configured time and than twice the usual pause between releases.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAME = "releases"
 HABIT = 4  # releases
 PAUSES = 10  # of which the usual one is the median
 PATIENCE = 2.0  # usual pauses
-LEAST_FIXES = 2  # where there is no feature: for one, nobody makes a release
+LEAST_FIXES = 2  # without a feature; nobody releases a single fix
 ENCODING = 1  # of what is cached
 MOST, SHOWN = 1_000, 15  # commits that are read, and that are named
 TAG = compile_regex(r"(?P<prefix>(?:.*[^0-9A-Za-z.])?[vV]?)(?P<version>\d+\.\d+(?:\.\d+)?)")
@@ -42,14 +42,14 @@ TRIFLE = compile_regex(
     r"\b(?:typos?|spelling|docs?|documentation|readme|changes|changelog|ci|workflows?|lint\w*|tests?|tox|pre-commit|version)\b",
     re.IGNORECASE,
 )
-"""What a pull request's title speaks of when users would not notice it."""
+"""Title words of changes that users would not notice."""
 BESIDE = compile_regex(
     r"(?:^|/)(?:docs?|documentation|tests?|__tests__|spec|testing|examples?|benchmarks?|\.github|\.circleci|\.devcontainer)/"
     r"|\.(?:md|rst|txt|adoc)$|(?:^|/)test_[^/]*$|[._-](?:test|spec)s?\.\w+$|(?:^|/)\.[^/]*$|\.lock$|-lock\.(?:json|yaml)$"
     r"|(?:^|/)(?:pyproject\.toml|setup\.cfg|package\.json|Cargo\.toml|go\.(?:mod|sum)|pom\.xml)$",
     re.IGNORECASE,
 )
-"""Files in which nobody who installs the project finds a feature or a fix."""
+"""Files without features or fixes for those who install the project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class VersionTag:
 
 @dataclass(frozen=True, slots=True)
 class UnreleasedCommit:
-    """A commit of the default branch since then: `kind` is feature, fix, or "" for anything else."""
+    """An unreleased commit of the default branch; `kind`: feature, fix, or ""."""
 
     sha: str
     at: int  # seconds since 1970
@@ -72,13 +72,13 @@ class UnreleasedCommit:
 
 
 def build(settings: ReleaseSettings, git: Git, cache: Path | None = None) -> ReleaseObserver:
-    """The observer of a repository's releases; `cache` is a folder for what is known of a commit."""
+    """The observer of a repository's releases; `cache`: a folder for results by commit."""
     return ReleaseObserver(settings, git, FileCache(cache / NAME if cache else None))
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseObserver:
-    """Reads tags, and the commits since the last one."""
+    """Reads tags, and the commits since the last release."""
 
     settings: ReleaseSettings
     git: Git
@@ -86,7 +86,7 @@ class ReleaseObserver:
     name: str = NAME
 
     def observe(self, context: ObservationContext) -> Observation:
-        """One finding at most: that a release is due."""
+        """At most one finding: a release is due."""
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         tags, since = self._known(commit) if commit else ((), ())
         if len(tags) < HABIT:
@@ -99,7 +99,7 @@ class ReleaseObserver:
         return Observation(NAME, "ok", signals, detail=detail, cursor=commit)
 
     def _known(self, commit: str) -> tuple[Sequence[VersionTag], Sequence[UnreleasedCommit]]:
-        """The releases that the branch holds, and what came since the last one; kept for a commit and its tags."""
+        """The branch's releases, and the commits since the last one; cached by commit and tags."""
         tags = release_tags(self.git.try_text("for-each-ref", TAGS, "refs/tags"))
         if len(tags) < HABIT:
             return (), ()
@@ -120,21 +120,21 @@ TAGS = "--format=%(refname:strip=2)%09%(creatordate:unix)"
 
 
 def held_tags(git: Git, commit: str) -> frozenset[str]:
-    """The names of tags that a commit holds. Where the newest release is not among them, releases are made on branches
-    of their own, and what of this one is in them cannot be told."""
+    """The tags reachable from a commit. If the newest release is not among them, releases are made on other branches,
+    and their contents are unknown."""
     return frozenset(
         git.try_text("for-each-ref", "--format=%(refname:strip=2)", f"--merged={commit}", "refs/tags").split()
     )
 
 
 def release_tags(lines: str) -> tuple[VersionTag, ...]:
-    """The releases among tags, lowest version first; none where several packages have tags of their own."""
+    """The releases among tags, lowest version first; none if several packages have their own tags."""
     families = _families(lines)
     return tuple(families[""] if "" in families else next(iter(families.values()), []) if len(families) == 1 else [])
 
 
 def _families(lines: str) -> dict[str, list[VersionTag]]:
-    """Final releases by what stands before their version; `v` counts as nothing."""
+    """Final releases by tag prefix, ignoring `v`."""
     found: dict[str, list[VersionTag]] = {}
     for line in lines.splitlines():
         name, _, made = line.partition("\t")
@@ -146,7 +146,7 @@ def _families(lines: str) -> dict[str, list[VersionTag]]:
 
 
 def patience(tags: Sequence[VersionTag], least: timedelta) -> timedelta:
-    """How long a change may wait before that is worth a word."""
+    """How long a change may wait before it is reported."""
     times = sorted(tag.at for tag in tags)[-PAUSES - 1 :]
     usual = median((later - earlier).total_seconds() for earlier, later in pairwise(times))
     return max(least, timedelta(seconds=PATIENCE * usual))
@@ -168,16 +168,16 @@ def _commits(git: Git, tag: str, commit: str) -> Iterator[UnreleasedCommit]:
 
 
 def _title(subject: str, body: str) -> str:
-    """What the change is called: of a merged pull request, its title."""
+    """The change's title; for a merged pull request, the pull request's."""
     if not subject.startswith("Merge pull request #"):
         return subject
     return next((line for line in body.splitlines() if line.strip()), subject)
 
 
 def kind_of(title: str, pull: bool, files: Iterable[str]) -> str:
-    """feature, fix, or "" for what needs no release."""
+    """feature, fix, or "" if it needs no release."""
     if SECURITY.search(title):
-        return "fix"  # also of a dependency alone: whoever installs the project gets it by a release
+        return "fix"  # also of only a dependency, as users get it by a release
     if all(BESIDE.search(path) for path in files if path):
         return ""
     if found := CONVENTIONAL.match(title):

@@ -1,7 +1,7 @@
-"""Researches what a standing brief asks for, and drafts the text that comes of it: a model reads, code asks the web.
+"""Researches a standing brief and drafts its text: a model reads, code fetches.
 
-The model has no network: it is shown pages that the guard fetched, and may ask for more. What it says is kept where its
-quote stands in the page, which is asked for once more. Once for each brief and period, whatever comes of it.
+The model has no network: it gets pages fetched through the guard, and may request more. A statement is kept if its
+quote is in the page, which is fetched again. Once per brief and period, whatever the result.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ralph_mission.values import compile_regex, dataclass
 
 SESSION = 600.0  # seconds for one answer
 SHARE = 0.25
-"""Of the money that is left, what one answer may cost at most: pages may be asked for, and a text is to be written."""
+"""Share of the remaining money that an answer may cost, as more pages and a text may follow."""
 WATCHES = ("database", "dependencies", "social", "forge")
 
 
@@ -47,7 +47,7 @@ class Pages(Protocol):
 
     @property
     def searches(self) -> bool:
-        """Whether there is where to search."""
+        """Whether a search is configured."""
         ...
 
     def fetch(self, address: str) -> str:
@@ -55,13 +55,13 @@ class Pages(Protocol):
         ...
 
     def search(self, words: str) -> str:
-        """What a search found, as text. Raises UserError."""
+        """Search results as text. Raises UserError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedPages:
-    """Implements `Pages` by the guard, robots.txt included."""
+    """`Pages` through the guard, respecting robots.txt."""
 
     cache: Path | None
     scratch: Path
@@ -69,17 +69,17 @@ class GuardedPages:
     searches: bool = bool(os.environ.get(web.ENDPOINT))
 
     def fetch(self, address: str) -> str:
-        """A page's text, without mark-up."""
+        """A page's text without mark-up."""
         return web.read_once({"name": "brief", "url": address, "kind": "page"}, self.cache, self.scratch, self.now)
 
     def search(self, words: str) -> str:
-        """Titles, addresses and excerpts."""
+        """Titles, URLs and excerpts."""
         return web.read_once({"name": "brief", "query": words, "kind": "search"}, self.cache, self.scratch, self.now)
 
 
 @dataclass(frozen=True, slots=True)
 class Research:
-    """What came of it. `text` "" where none was wanted, or none was kept; `why` tells of what was not."""
+    """The result. `text` "": not requested, or dropped; `why` explains what was dropped."""
 
     sections: tuple[ResearchSection, ...] = ()
     text: str = ""
@@ -89,7 +89,7 @@ class Research:
 
 
 def watched_lines(backlog: Iterable[Finding]) -> str:
-    """What watches told and nothing was done about yet, one line each."""
+    """Open findings of watches, one line each."""
     told = (one for one in backlog if one.signal.observer.split(".")[0] in WATCHES)
     lines = (f"- {one.title}: " + ", ".join(f"{name} {value}" for name, value in one.signal.facts[:20]) for one in told)
     return "\n".join(list(lines)[:40])
@@ -97,7 +97,7 @@ def watched_lines(backlog: Iterable[Finding]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Researcher:
-    """Asks the settings' agent. `watched` gives what watches told lately."""
+    """Uses the configured agent. `watched`: returns recent findings of watches."""
 
     ask: AskAgent
     watched: Callable[[], str] = str
@@ -105,7 +105,7 @@ class Researcher:
     def research(
         self, brief: str, sources: Iterable[str], networks: tuple[str, ...], pages: Pages, base: str, usd: float
     ) -> Research:
-        """Sections that stand on their sources, and a text out of them. Raises UserError when no session plays."""
+        """Research sections with sources, and a text from them. Raises UserError if no agent can run."""
         read, why = dict[str, str](), list[str]()
         for source in sources:
             try:
@@ -150,7 +150,7 @@ class Researcher:
         self, brief: str, networks: tuple[str, ...], given: tuple[str, ...], base: str, usd: float
     ) -> tuple[str, str, Usage]:
         """The text, or why there is none."""
-        name = " and ".join(networks)  # one text, that all of them get
+        name = " and ".join(networks)  # one text for all networks
         data = "\n".join((brief, *given))
         prompt = partial(writer_prompt, (name,), brief, given)
         question = AgentQuestion(WRITER, base, prompt, usd * SHARE, SESSION)
@@ -181,7 +181,7 @@ def _checked(sections: Iterable[ResearchSection], known: Iterable[str], pages: P
 
 
 def _or_problem(ask: Callable[[], str]) -> str:
-    """A page, or in a line why there is none: a model may look elsewhere."""
+    """A page, or a line why there is none, so that a model can look elsewhere."""
     try:
         return ask()
     except UserError as problem:
@@ -199,15 +199,15 @@ DENIED = compile_regex(r"\b(?:not|never|un-?deprecat\w*)\b|n[\u2019']t\b", re.IG
 PLACE = compile_regex(
     r"https?://[\w-]+(?:\.[\w-]+)+(?:/[\w.{}:-]+)*|(?<![\w/.:-])(?:/[\w{}-]+)*/v\d+(?:(?:alpha|beta|\.)\d+)*(?:/[\w{}-]+)*"
 )
-"""An address, or the path of a version of an interface."""
+"""A URL, or the versioned path of an API."""
 USES, MOST_ENDED = 2, 5
 OUTSIDE = compile_regex(r"^(?:docs?|missions|content)/|\.(?:md|mdx|rst|txt|lock)$|[-.]lock\.\w+$", re.IGNORECASE)
-"""What is no source code of ours."""
+"""Paths without our own source code."""
 
 
 def uses_of_ended(sources: Iterable[str], pages: Pages, git: Git, commit: str) -> list[Quote] | None:
-    """Sentences of the sources that speak of the end of one interface alone, each followed by the lines of code that
-    name it; None where no source could be read."""
+    """Sentences of the sources about the end of exactly one API, each with the lines of code that use it; None if no
+    source could be read."""
     found, read = list[Quote](), 0
     for source in sources:
         try:
@@ -223,7 +223,7 @@ def uses_of_ended(sources: Iterable[str], pages: Pages, git: Git, commit: str) -
 
 
 def ended_places(page: str) -> Iterable[tuple[str, str]]:
-    """Each sentence that speaks of an end and names exactly one place, with that place."""
+    """Sentences about an end of life that name exactly one API, with its URL or path."""
     for sentence in re.split(r"(?<=[.!?])\s+|\n", page):
         places = {one.rstrip(".:") for one in PLACE.findall(sentence)}
         if len(places) == 1 and len(sentence) <= QUOTE and ENDED.search(sentence) and not DENIED.search(sentence):
@@ -231,7 +231,7 @@ def ended_places(page: str) -> Iterable[tuple[str, str]]:
 
 
 def _lines_with(place: str, git: Git, commit: str) -> list[Quote]:
-    """Lines of source code, tests left out, that name the place and nothing longer."""
+    """Lines of source code, without tests, that name exactly this API."""
     told = git.try_text("grep", "-nIF", "-z", "-e", place, commit)
     begins = r"(?<![\w/.-])" if place.startswith("/") else ""
     whole = re.compile(rf"{begins}{re.escape(place)}(?![\w.-])")

@@ -1,7 +1,7 @@
-"""What a tool complained about, read from JSON by JMESPath or from a SARIF 2.1.0 log.
+"""Parses a tool's results from JSON by JMESPath, or from a SARIF 2.1.0 log.
 
-`items` gives a list; with `nested`, each item's own list is read instead, and an inner object
-has its outer one's fields wherever it lacks its own (ESLint and Knip name the file outside).
+`items` selects a list; with `nested`, each item's inner list is read instead, and inner objects inherit missing fields
+(ESLint and Knip name the file outside).
 
 Of SARIF (OASIS, 2020) results of kind `fail` are reported that nobody suppressed and that the tool's own baseline
 does not already know.
@@ -20,19 +20,19 @@ from urllib.parse import unquote, urljoin, urlsplit
 from ralph_mission.config.observers import ItemFields
 from ralph_mission.values import compile_regex, dataclass
 
-_UNNAMEABLE = compile_regex(r"[\x00-\x1f\x7f\ud800-\udfff]")  # nothing a tool's report should call a file
+_UNNAMEABLE = compile_regex(r"[\x00-\x1f\x7f\ud800-\udfff]")  # invalid in a file name
 
 
 class GarbledOutput(Exception):
-    """A tool's output is not what it was said to be."""
+    """A tool's output is not in the expected format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`path` is relative to the repository, "" when outside or unknown; `line` 1-based or 0.
+    """A result. `path`: relative to the repository, "" if outside or unknown. `line`: 1-based or 0.
 
-    `level` is error, warning, note or "" when the tool does not say. `identity` is what the tool itself
-    knows the thing by wherever it moves, `snippet` the text it saw; "" when it does not say.
+    `level`: error, warning, note or "" if unknown. `identity`: the tool's own stable id, `snippet`: the text it saw,
+    both "" if unknown.
     """
 
     path: str = ""
@@ -45,7 +45,7 @@ class Result:
 
 
 def inside(path: str, root: Path) -> str:
-    """`path` relative to `root`, with `/`; "" when it lies elsewhere."""
+    """`path` relative to `root`, with `/`; "" if it is elsewhere."""
     if _UNNAMEABLE.search(path):
         return ""
     clean = posixpath.normpath(path) if path else ""
@@ -55,13 +55,13 @@ def inside(path: str, root: Path) -> str:
 
 
 def whole_number(value: object) -> int:
-    """A line number from whatever a tool wrote; 0 when it is none."""
+    """A line number, or 0."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     return int(text) if re.fullmatch(r"[0-9]{1,8}", text) else 0
 
 
 def level(value: object) -> str:
-    """A tool's word for severity as one of error, warning, note; "" when it is another."""
+    """A tool's severity as error, warning or note, or ""."""
     word = str(value).lower()
     words = {"2": "error", "fatal": "error", "1": "warning", "warn": "warning", "info": "note", "information": "note"}
     word = words.get(word, word)
@@ -90,19 +90,19 @@ TITLES: tuple[tuple[str, str], ...] = (
     ("errcheck", "the error of {0} is ignored"),
     ("SC2086", "a variable without quotes is split into words"),
 )  # fmt: skip  # a table
-"""Codes of common linters and type checkers, and what a person would say; `{0}` is the first name in the message."""
+"""Titles for codes of common linters and type checkers; `{0}` is the first name in the message."""
 _BY_CODE = {code: said for codes, said in TITLES for code in codes.split()}
 _NAMES = compile_regex(r"[`'\"\u2018]([\w.$/@-]{1,40})[`'\"\u2019]")
 SAID = 70  # characters of a tool's own words in a title
 
 
 def title_of(result: Result, place: str) -> str:
-    """ "`found` may be unset in cli.py:61": in a person's words where the code is known, else the tool's, cut short."""
+    """A title such as "`found` may be unset in cli.py:61" if the code is known, else the tool's message, shortened."""
     codes = (result.code, *reversed(result.code.split("/")))
     said = next((_BY_CODE[code] for code in codes if code in _BY_CODE), "")
     try:
         said = said.format(*(f"`{name}`" for name in _NAMES.findall(result.message)))
-    except IndexError:  # a message in other words than we know
+    except IndexError:  # an unknown message format
         said = ""
     words = " ".join(result.message.split())
     short = words if len(words) <= SAID else f"{words[: SAID - 1].rsplit(' ', 1)[0]}…"
@@ -117,7 +117,7 @@ def _search(expression: str, document: Any) -> Any:
 
 
 def read_items(raw: bytes, fields: ItemFields, root: Path) -> list[Result]:
-    """The results that `fields` point at. Raises Garbled when there is no such list."""
+    """The results that `fields` select. Raises GarbledOutput if there is no such list."""
     try:
         found = _search(fields.items, json.loads(raw))
     except (ValueError, RecursionError) as error:
@@ -126,7 +126,7 @@ def read_items(raw: bytes, fields: ItemFields, root: Path) -> list[Result]:
         raise GarbledOutput("`items` gives no list")
     try:
         return [_result(item, fields, root) for outer in found for item in _inner(outer, fields)]
-    except ValueError as error:  # a function was given what it cannot take
+    except ValueError as error:  # a function got an invalid argument
         raise GarbledOutput(f"an expression does not fit: {str(error).splitlines()[0]}") from None
 
 
@@ -151,12 +151,12 @@ def _text(value: Any) -> str:
 
 
 VERSION = "2.1.0"
-NO_FINGERPRINT = "requires login"  # what semgrep says of every result where nobody is logged in
+NO_FINGERPRINT = "requires login"  # semgrep's placeholder without a login
 NESTING = 8  # of base ids that refer to base ids
 
 
 def read_sarif(raw: bytes, root: Path) -> list[Result]:
-    """The results of a log; paths are made relative to `root`. Raises Garbled when it is no SARIF 2.1.0."""
+    """The results of a log, with paths relative to `root`. Raises GarbledOutput if it is not SARIF 2.1.0."""
     try:
         log = json.loads(raw)
         if log["version"] != VERSION:
@@ -188,7 +188,7 @@ def _run(run: Mapping[str, Any], root: Path) -> Iterator[Result]:
 
 
 def _identity(result: Mapping[str, Any]) -> str:
-    """The tool's own fingerprints (§3.27.17): they outlast a stale line number."""
+    """The tool's own fingerprints (§3.27.17), which outlast line numbers."""
     prints = result.get("fingerprints") or result.get("partialFingerprints") or {}
     return " ".join(f"{name}={prints[name]}" for name in sorted(prints) if prints[name] != NO_FINGERPRINT)
 
