@@ -112,7 +112,7 @@ def _read_folder(base: Path, name: str, now: datetime) -> RepositoryHeader:
     try:
         git = Git.open(_place(base, name))
     except UserError as error:
-        return RepositoryHeader(name, f"{error.what}: correct fleet.yml")
+        return RepositoryHeader(name, f"{error.what.replace(str(_place(base, name)), 'it')}: correct fleet.yml")
     try:
         settings = read(git, _defaults(base) if _has_none(git) and _defaults(base).exists() else None)
         if settings.forge.kind == "github":

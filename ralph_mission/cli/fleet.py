@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.git.remote import RepositoryPlace, acts_on_github, place
-from ralph_mission.adapters.storage.fleet import FleetReader, FleetScan, keep_state
+from ralph_mission.adapters.report.fleet import fleet_page
+from ralph_mission.adapters.storage.fleet import ControlBranch, FleetReader, FleetScan, keep_state, show_page
 from ralph_mission.cli.spelling import moment
 from ralph_mission.config.fleet import FLEET, FleetConfig, load_fleet
 from ralph_mission.errors import UserError
@@ -27,6 +29,7 @@ from ralph_mission.mission.fleet.model import (
     parse_state,
     render_state,
 )
+from ralph_mission.mission.fleet.overview import FleetOverview, look_over
 from ralph_mission.mission.fleet.plan import plan_fleet
 from ralph_mission.mission.fleet.terms import FleetVerdicts, count_verdicts, render_terms
 from ralph_mission.safety.front_matter import MAX_BYTES
@@ -45,6 +48,7 @@ class FleetQuestion:
     config: str | None = None
     now: str | None = None
     json: bool = False
+    page: Path | None = None
 
 
 def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
@@ -66,10 +70,19 @@ def answer_fleet(asked: FleetQuestion) -> int:
     """Say who is due, and in a workflow book it. Raises UserError; then nothing is started."""
     now = moment(asked.now) or datetime.now(UTC)
     config = read_fleet(Path(asked.repo), asked.config)
-    scan, plan = ask_fleet(config, now)
-    if acts_on_github(os.environ):
-        plan = book(plan, scan, now)
+    here = bool(config.folders) and not config.asks_github
+    scan, plan = _ask_here(config, asked, now) if here else ask_fleet(config, now)
+    server = "" if here else place(os.environ).server
+    overview = look_over(scan.headers, plan, now, config.limits.fleet.usd, server)
+    if acts_on_github(os.environ) and not here:
+        page = fleet_page(overview)
+        wanted, plan = plan, book(plan, scan, now, page)
         _tell_workflow(plan, scan, config)
+        booked = bool(plan.starts) and bool(scan.control.issue_id)  # and shown by the same request
+        if plan is wanted and not booked:  # else another gate shows it
+            _show_page(page, scan)
+    if asked.page:
+        _write_page(asked.page, overview)
     print(json.dumps(_document(plan, scan)) if asked.json else "\n".join(describe(plan, scan)))
     return 0
 
@@ -94,14 +107,42 @@ def ask_fleet(config: FleetConfig, now: datetime) -> tuple[FleetScan, FleetPlan]
     return scan, plan_fleet(scan.headers, config.limits, state, now, scan.rate)
 
 
-def book(plan: FleetPlan, scan: FleetScan, now: datetime) -> FleetPlan:
-    """The plan once its starts are booked; without any when another gate was first. Raises UserError."""
+def _ask_here(config: FleetConfig, asked: FleetQuestion, now: datetime) -> tuple[FleetScan, FleetPlan]:
+    """The same of the folders of this machine. Raises UserError."""
+    from ralph_mission.app.fleet import look_at_folders
+
+    headers, plan = look_at_folders(config, Path(asked.config).parent if asked.config else Path(asked.repo), now)
+    return FleetScan(headers, ControlBranch(), None, 0), plan
+
+
+def _write_page(file: Path, overview: FleetOverview) -> None:
+    from ralph_mission.adapters.report.fleet_page import page
+
+    try:
+        file.write_text(page(overview), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror}", "name another file with --page") from None
+
+
+def book(plan: FleetPlan, scan: FleetScan, now: datetime, page: str = "") -> FleetPlan:
+    """The plan once its starts are booked and `page` is shown; without any when another gate was first.
+
+    Raises UserError.
+    """
     if not plan.starts:
         return plan
-    if keep_state(_control(os.environ), scan.control, render_state(plan.state), now):
+    if keep_state(_control(os.environ), scan.control, render_state(plan.state), now, page):
         return plan
     lost = tuple(HeldRepository(one.name, "another gate was first") for one in plan.starts)
     return replace(plan, starts=(), held=(*lost, *plan.held))
+
+
+def _show_page(page: str, scan: FleetScan) -> None:
+    """Nothing depends on it: what is wrong is one line of the log."""
+    try:
+        show_page(_control(os.environ), scan.control, page)
+    except UserError as problem:
+        print(f"note: {problem.what}; {problem.next_step}", file=sys.stderr)
 
 
 def _control(environ: Environment) -> RepositoryPlace:
@@ -113,7 +154,8 @@ def _control(environ: Environment) -> RepositoryPlace:
 
 def describe(plan: FleetPlan, scan: FleetScan) -> list[str]:
     """The answer for people, one line for each repository that something is to be said of."""
-    headline = f"{len(plan.starts)} of {len(scan.headers)} repositories are started; {scan.requests} requests"
+    requests = f"; {scan.requests} requests" if scan.requests else ""
+    headline = f"{len(plan.starts)} of {len(scan.headers)} repositories are started{requests}"
     return [headline, *_listed("start", [(one.name, _reason(one)) for one in plan.starts]), *_told(plan)]
 
 

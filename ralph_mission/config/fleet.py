@@ -41,6 +41,11 @@ class FleetConfig:
     limits: FleetLimits = FleetLimits()
     extends: str = ""
 
+    @property
+    def asks_github(self) -> bool:
+        """Whether any repository is on a server."""
+        return bool(self.names or self.owners or self.topics or self.installation)
+
     def excludes(self, name: str) -> bool:
         """Whether a repository is left out, whatever else names it."""
         return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.exclude)

@@ -61,7 +61,7 @@ def test_each_repository_has_its_own_cycle_and_memory_and_a_broken_one_costs_one
     page, issue = ((base / ".ralph" / name).read_text() for name in ("fleet.html", "fleet.md"))
     for text in (page, issue):
         assert "limits.usd_per_day is 1000; the ceiling is 10" in text
-        assert "is not a folder: correct fleet.yml" in text
+        assert "it is not a folder: correct fleet.yml" in text
     assert "ralph pr show" in issue
     state = parse_state((base / ".ralph" / "fleet.json").read_text())
     assert (dict(state.bookings), dict(state.minutes)) == ({}, {"./pier": 2, "./quay": 2})

@@ -11,8 +11,8 @@ from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
 from ralph_mission.config.fleet import load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import parse_state
-from ralph_mission.mission.memory.front_matter import join
-from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.memory.text import render_memory
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Urgency
 from tests.fakes.fleet import FakeFleet, Refused, thread
 from tests.helpers import cli_here, make_repo
@@ -22,7 +22,8 @@ HOUR = timedelta(hours=1)
 
 
 def memory(due_at, urgency=Urgency.LOW, cycle=3, **more):
-    return join(Header(next_due_at=due_at, urgency=urgency, cycle=cycle, last_cycle_at=NOW - HOUR, **more), "body\n")
+    header = Header(next_due_at=due_at, urgency=urgency, cycle=cycle, last_cycle_at=NOW - HOUR, **more)
+    return render_memory(Memory(header))
 
 
 @pytest.fixture
@@ -131,18 +132,57 @@ def test_of_two_gates_that_read_the_same_one_books(fake, gate, monkeypatch):
     fake.add("acme/api")
     keep = module.keep_state
 
-    def overtaken(place, control, text, now):
-        keep(place, control, text, now)
-        return keep(place, control, text, now)
+    def overtaken(*booking):
+        keep(*booking)
+        return keep(*booking)
 
     monkeypatch.setattr(module, "keep_state", overtaken)
     told = gate()
     assert names(told) == [] and told["held"][0]["reason"] == "another gate was first"
 
 
+def test_the_page_stands_in_one_issue_that_is_edited_with_the_booking(fake, gate):
+    fake.pages.clear()
+    fake.add("acme/api", memory=memory(NOW - HOUR), moved_at=NOW - HOUR)
+    fake.add("acme/old", archived=True)
+    gate()
+    assert [page["body"].splitlines()[0] for page in fake.pages] == ["<!-- ralph:fleet -->"]
+    assert "[`acme/old`](http://127.0.0.1" in fake.pages[0]["body"] and "it is archived" in fake.pages[0]["body"]
+    fake.repositories["acme/api"].memory = memory(NOW + HOUR, cycle=4)
+    gate(now=NOW + HOUR / 60)
+    assert "| on time |" in fake.pages[0]["body"] and fake.requests[-1] == ("POST", "/graphql")
+    sent = len(fake.requests)
+    gate(now=NOW + HOUR / 60)
+    assert len(fake.requests) == sent - 1 and len(fake.pages) == 1  # it says so already
+    fake.repositories["acme/api"].memory = memory(NOW, cycle=5)
+    booked = len(fake.state)
+    gate(now=NOW + HOUR)
+    assert len(fake.state) == booked + 1 and "| late |" in fake.pages[0]["body"] and len(fake.requests) == sent
+
+
+def test_a_page_that_a_person_closed_stays_as_it_is(fake, gate):
+    fake.pages[0]["state"] = "CLOSED"
+    fake.add("acme/api")
+    gate()
+    assert fake.pages == [{"id": "I_0", "state": "CLOSED", "body": "<!-- ralph:fleet -->"}]
+
+
+def test_a_page_that_cannot_be_written_keeps_nobody_from_starting(fake, gate, monkeypatch):
+    import ralph_mission.cli.fleet as module
+
+    def refuse(*_):
+        raise UserError("no", "give the gate's job issues: write")
+
+    monkeypatch.setattr(module, "show_page", refuse)
+    fake.pages.clear()
+    fake.add("acme/api")
+    assert names(gate()) == ["acme/api"]
+
+
 def test_without_anything_due_nothing_is_written(fake, gate):
     fake.add("acme/api", memory=memory(NOW + HOUR), moved_at=NOW)
     assert gate()["jobs"] == [] and fake.state == [] and not fake.has_branch
+    assert ("POST", f"/repos/{fake.control}/issues") not in fake.requests
 
 
 def test_a_gate_that_dies_at_any_request_starts_nothing_twice_and_forgets_nobody(fake, gate):

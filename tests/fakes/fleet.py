@@ -36,7 +36,9 @@ CONTROL = re.compile(
     r'control: repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ id '
     r'state: object\(expression: "refs/heads/ralph-fleet:fleet.json"\) \{ \.\.\. on Blob \{ text \} \} '
     r'branch: ref\(qualifiedName: "refs/heads/ralph-fleet"\) \{ target \{ oid \} \} '
-    r"base: defaultBranchRef \{ target \{ oid \} \} \}"
+    r"base: defaultBranchRef \{ target \{ oid \} \} "
+    r'issues\(first: 5, labels: \["ralph:fleet"\], orderBy: \{field: CREATED_AT, direction: ASC\}\) '
+    r"\{ nodes \{ id state body \} \} \}"
 )
 NAMED = re.compile(r'(r\d+): repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ \.\.\.F \} ?')
 PAGED = r'first: 100(?:, after: "(\d+)")?'
@@ -48,6 +50,12 @@ SEARCH = re.compile(
 )
 COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
 CREATE = "mutation($input: CreateRefInput!) { createRef(input: $input) { ref { name } } }"
+SHOW = "updateIssue(input: $page) { issue { number } } }"
+UPDATE = f"mutation($page: UpdateIssueInput!) {{ {SHOW}"
+COMMIT_AND_SHOW = (
+    "mutation($input: CreateCommitOnBranchInput!, $page: UpdateIssueInput!) "
+    f"{{ createCommitOnBranch(input: $input) {{ commit {{ oid }} }} {SHOW}"
+)
 EVERYTHING = "*"
 
 
@@ -87,6 +95,7 @@ class FakeFleet:
         self.repositories: dict[str, FleetRepository] = {}
         self.renamed: dict[str, str] = {}
         self.state: list[str] = []  # of the branch, one for each commit
+        self.pages = [{"id": "I_0", "state": "OPEN", "body": "<!-- ralph:fleet -->"}]  # issues with the page's label
         self.has_branch = False
         self.tokens: dict[str, str] = {"scan": EVERYTHING, "control": control}
         self.requests: list[tuple[str, str]] = []
@@ -205,6 +214,11 @@ class FakeFleet:
             page = names[(int(found[1]) - 1) * 100 : int(found[1]) * 100]
             listed = [{"full_name": name, "owner": {"login": name.partition("/")[0]}} for name in page]
             return {"total_count": len(names), "repository_selection": self.selection, "repositories": listed}
+        if (method, path) == ("POST", f"/repos/{self.control}/issues"):
+            self._may(token, self.control)
+            assert body["labels"] == ["ralph:fleet"]
+            self.pages.append({"id": f"I_{len(self.pages)}", "state": "OPEN", "body": body["body"]})
+            return {"number": len(self.pages)}
         self.unknown.append(f"{method} {path}")
         raise Refused(501, "unknown")
 
@@ -213,8 +227,14 @@ class FakeFleet:
             raise Refused(404, "Not Found")  # as GitHub: another's repository is not even there
 
     def _graphql(self, token: str, query: str, variables: dict[str, Any]) -> Any:
-        if query in (COMMIT, CREATE):
-            return self._change(token, query, variables["input"])
+        if query == COMMIT_AND_SHOW:
+            booked = self._change(token, COMMIT, variables["input"])
+            shown = self._change(token, UPDATE, variables["page"])
+            return {"data": booked["data"] | shown["data"]} | {
+                "errors": [one | {"path": ["createCommitOnBranch"]} for one in booked.get("errors", ())]
+            }
+        if query in (COMMIT, CREATE, UPDATE):
+            return self._change(token, query, variables["page" if query == UPDATE else "input"])
         self._may(token, EVERYTHING)
         text, data, errors = query.removesuffix(f" {FRAGMENT}"), {}, []
         text = text.removeprefix("{ ").removesuffix(" }")
@@ -267,7 +287,8 @@ class FakeFleet:
     def _control_branch(self) -> dict[str, Any]:
         state = {"text": self.state[-1]} if self.state else None
         branch = {"target": {"oid": self._oid()}} if self.has_branch else None
-        return {"id": "R_1", "state": state, "branch": branch, "base": {"target": {"oid": f"{0:040x}"}}}
+        base = {"target": {"oid": f"{0:040x}"}}
+        return {"id": "R_1", "state": state, "branch": branch, "base": base, "issues": {"nodes": self.pages[:5]}}
 
     def _oid(self) -> str:
         return f"{len(self.state):040x}"
@@ -276,6 +297,9 @@ class FakeFleet:
         if self.tokens[token] != self.control:
             error = {"type": "FORBIDDEN", "message": "Resource not accessible by integration"}
             return {"data": {}, "errors": [error]}
+        if query == UPDATE:
+            next(one for one in self.pages if one["id"] == order["id"])["body"] = order["body"]
+            return {"data": {"updateIssue": {"issue": {"number": 1}}}}
         if query == CREATE:
             if self.has_branch:
                 return {"data": {}, "errors": [{"type": "UNPROCESSABLE", "message": "A ref already exists"}]}

@@ -70,6 +70,12 @@ def get_json(place: RepositoryPlace, path: str) -> tuple[Any, Mapping[str, str]]
     return _ask(place, Request(place.api + path), TRIES, SECONDS, SIZE)
 
 
+def post_json(place: RepositoryPlace, path: str, body: Mapping[str, Any]) -> Any:
+    """Send it once to the REST API, and return the answer. Raises UserError; then it may have arrived all the same."""
+    request = Request(place.api + path, json.dumps(body).encode(), method="POST")
+    return _ask(place, request, 1, SECONDS, SIZE)[0]
+
+
 def _ask(
     place: RepositoryPlace, request: Request, tries: int, seconds: float, size: int
 ) -> tuple[Any, Mapping[str, str]]:

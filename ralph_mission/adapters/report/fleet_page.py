@@ -32,7 +32,7 @@ COLOURS = {
 }
 STYLE = """
 .asks{margin:.3rem 0 1rem;padding-left:1.2rem}
-h3 b{font-weight:600}
+time{white-space:nowrap}
 @media(max-width:560px){.fleet thead{display:none}
 .fleet tr{display:flex;flex-wrap:wrap;gap:0 .8rem;border-bottom:1px solid var(--line);padding:.5rem 0}
 .fleet td:nth-child(1){flex:1 0 65%}
@@ -61,13 +61,13 @@ def page(overview: FleetOverview) -> str:
 
 
 def _figures(overview: FleetOverview) -> Iterator[tuple[str, str]]:
-    limit = f" of ${overview.usd_limit:.0f}" if overview.usd_limit is not None else ""
+    limit = f", of ${overview.usd_limit:.0f}" if overview.usd_limit is not None else ""
     yield "Waiting for people", str(count_asks(overview))
     yield "Due", str(overview.count(FleetStanding.DUE, FleetStanding.LATE))
     yield "Late", str(overview.count(FleetStanding.LATE))
     yield "Failing", str(overview.count(FleetStanding.FAILING))
     yield "Done this week", str(len(overview.deeds))
-    yield "Spent today", f"${overview.spent_usd:.2f}{limit}"
+    yield f"Spent today{limit}", f"${overview.spent_usd:.2f}"
 
 
 def _standings(overview: FleetOverview) -> Markup:
@@ -92,8 +92,8 @@ def _waiting(overview: FleetOverview) -> Iterator[Markup]:
 def _ask(one: FleetAsk, overview: FleetOverview) -> Markup:
     number = link(f"#{one.number}", overview.address(one.repository, one.number))
     way = "" if overview.server else element("code", how(one))
-    where = element("small", one.repository, " ", way)
-    return join(f"{ASKS[one.what].capitalize()}: ", one.title, " ", number, element("br"), where)
+    where = element("div", element("small", one.repository, " ", way))
+    return join(f"{ASKS[one.what].capitalize()}: ", one.title, " ", number, where)
 
 
 def _failing(overview: FleetOverview) -> Markup | None:
@@ -122,7 +122,7 @@ def _done(overview: FleetOverview) -> Markup | None:
     if not overview.deeds:
         return None
     rows = (
-        (one.date, join(one.title, " ", element("small", one.repository)), one.outcome)
+        (element("time", one.date), join(one.title, " ", element("small", one.repository)), one.outcome)
         for one in overview.deeds[:MOST_LINES]
     )
     return section(

@@ -10,12 +10,12 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
 from ralph_mission.adapters.git.remote import RepositoryPlace
-from ralph_mission.adapters.http.files import ask_graphql, get_json
+from ralph_mission.adapters.http.files import ask_graphql, get_json, post_json
 from ralph_mission.adapters.storage.memory.due import written_fields
 from ralph_mission.config.fleet import FleetConfig
 from ralph_mission.errors import UserError
@@ -30,6 +30,7 @@ PAGE = 100  # repositories of one request: GitHub's limit for a list
 SECONDS, SIZE = 60.0, 64 * 1024 * 1024  # of one answer: a hundred memories
 BRANCH, STATE = "ralph-fleet", "fleet.json"
 MOST_PAGES = 200  # of a list
+LABEL, TITLE, MARKER = "ralph:fleet", "Ralph's fleet", "<!-- ralph:fleet -->"
 DASHBOARD = "Ralph"  # the title of the issue that people tick
 _FENCES = compile_regex(r"---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _REASON = {
@@ -54,8 +55,13 @@ CONTROL = (
     "control: repository(owner: %s, name: %s) { id "
     f'state: object(expression: "refs/heads/{BRANCH}:{STATE}") {{ ... on Blob {{ text }} }} '
     f'branch: ref(qualifiedName: "refs/heads/{BRANCH}") {{ target {{ oid }} }} '
-    "base: defaultBranchRef { target { oid } } }"
+    "base: defaultBranchRef { target { oid } } "
+    f'issues(first: 5, labels: ["{LABEL}"], orderBy: {{field: CREATED_AT, direction: ASC}}) '
+    "{ nodes { id state body } } }"
 )
+_SHOW = "updateIssue(input: $page) { issue { number } }"
+UPDATE = f"mutation($page: UpdateIssueInput!) {{ {_SHOW} }}"
+COMMIT_AND_SHOW = COMMIT.replace(") {", ", $page: UpdateIssueInput!) {", 1).removesuffix(" }") + f" {_SHOW} }}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,9 @@ class ControlBranch:
     head: str = ""
     base: str = ""
     state: str | None = None
+    issue_id: str = ""  # of the issue that is the fleet's page; "" while there is none
+    issue_open: bool = True
+    issue_body: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +203,9 @@ class FleetReader:
         return get_json(self._place, path)
 
 
-def keep_state(place: RepositoryPlace, control: ControlBranch, text: str, now: datetime) -> bool:
-    """Move the fleet's state from the commit that was read; False when another gate was first.
+def keep_state(place: RepositoryPlace, control: ControlBranch, text: str, now: datetime, page: str = "") -> bool:
+    """Move the fleet's state from the commit that was read, and show its page by the same request; False when another
+    gate was first.
 
     `place` has a token that may write the control repository. Raises UserError when nobody can tell: then nothing may
     be started, and what was perhaps booked is tried again after its time.
@@ -203,7 +213,7 @@ def keep_state(place: RepositoryPlace, control: ControlBranch, text: str, now: d
     head = control.head
     if not head:
         made = {"repositoryId": control.repository_id, "name": f"refs/heads/{BRANCH}", "oid": control.base}
-        if not _change(place, CREATE, made, "createRef"):
+        if not _change(place, CREATE, {"input": made}, "createRef"):
             return False
         head = control.base
     additions = [{"path": STATE, "contents": base64.b64encode(text.encode()).decode()}]
@@ -213,7 +223,29 @@ def keep_state(place: RepositoryPlace, control: ControlBranch, text: str, now: d
         "fileChanges": {"additions": additions},
         "expectedHeadOid": head,
     }
-    return _change(place, COMMIT, order, "createCommitOnBranch")
+    edit = _edit_of_page(control, page)
+    if not edit:
+        return _change(place, COMMIT, {"input": order}, "createCommitOnBranch")
+    return _change(place, COMMIT_AND_SHOW, {"input": order, "page": edit}, "createCommitOnBranch")
+
+
+def show_page(place: RepositoryPlace, control: ControlBranch, page: str) -> None:
+    """Keep the fleet's page in an issue of the control repository; one that a person closed stays as it is.
+
+    `place` has a token that may write issues there. Raises UserError.
+    """
+    if not control.issue_id:
+        order = {"title": TITLE, "body": f"{MARKER}\n{page.rstrip()}", "labels": [LABEL]}
+        post_json(place, f"/repos/{place.repository}/issues", order)
+    elif edit := _edit_of_page(control, page):
+        _change(place, UPDATE, {"page": edit}, "updateIssue")
+
+
+def _edit_of_page(control: ControlBranch, page: str) -> dict[str, str]:
+    """Nothing where the issue says it already, is not there, or was closed by a person."""
+    body = f"{MARKER}\n{page.rstrip()}"
+    said = control.issue_body.replace("\r\n", "\n").rstrip()
+    return {"id": control.issue_id, "body": body} if control.issue_id and control.issue_open and said != body else {}
 
 
 def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
@@ -318,26 +350,32 @@ def _control_of(told: Any, place: RepositoryPlace) -> ControlBranch:
         what = f"the token may not read the control repository {place.repository}, or it has no commits"
         raise UserError(what, "install the app there too, with contents: read", who="forge")
     branch, state = told.get("branch"), told.get("state")
+    ours = [one for one in told["issues"]["nodes"] if str(one.get("body")).startswith(MARKER)]
+    issue = ours[0] if ours else {"id": "", "state": "OPEN", "body": ""}
     return ControlBranch(
         repository_id=str(told["id"]),
         head=str(branch["target"]["oid"]) if isinstance(branch, dict) else "",
         base=str(told["base"]["target"]["oid"]),
         state=str(state.get("text")) if isinstance(state, dict) and "text" in state else None,
+        issue_id=str(issue["id"]),
+        issue_open=issue["state"] == "OPEN",
+        issue_body=str(issue["body"]),
     )
 
 
-def _change(place: RepositoryPlace, mutation: str, order: Mapping[str, Any], name: str) -> bool:
-    told = ask_graphql(place, mutation, {"input": order}, tries=1)
-    errors = told.get("errors")
-    if not errors and isinstance((told.get("data") or {}).get(name), dict):
+def _change(place: RepositoryPlace, mutation: str, variables: Mapping[str, Any], name: str) -> bool:
+    """Whether the part `name` of it was done. Raises UserError."""
+    told = ask_graphql(place, mutation, variables, tries=1)
+    if isinstance((told.get("data") or {}).get(name), dict):
         return True
-    first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], dict) else {}
+    errors = [one for one in told.get("errors") or () if isinstance(one, dict)]
+    first = next((one for one in errors if one.get("path", [name]) == [name]), {})
     words = str(first.get("message") or "no answer")[:160]
     if first.get("type") == "STALE_DATA" or "already exists" in words:
         return False
     raise UserError(
-        f"the fleet's state cannot be written to {BRANCH} of {place.repository} ({words})",
-        "give the gate's job `permissions: contents: write`, and exempt that branch from rules",
+        f"the fleet's {'page' if name == 'updateIssue' else f'state on {BRANCH}'} cannot be written ({words})",
+        f"give the gate's job contents and issues: write in {place.repository}, and exempt {BRANCH} from rules",
         who="forge",
     )
 

@@ -11,6 +11,8 @@ from ralph_mission.cli.options import SharedGroup, at_repository, json_option, n
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
+FILE = click.Path(path_type=Path, dir_okay=False)
+
 
 @click.group(cls=SharedGroup)
 def fleet() -> None:
@@ -19,13 +21,14 @@ def fleet() -> None:
 
 @fleet.command()
 @now_option
+@click.option("--page", type=FILE, metavar="FILE", help="Write a page of all of them, in HTML.")
 @at_repository
 @json_option
-def due(now: str | None, repo: Path, config: Path | None, as_json: bool) -> int:
+def due(now: str | None, page: Path | None, repo: Path, config: Path | None, as_json: bool) -> int:
     """Show which repositories of fleet.yml are due, the most urgent first; changes nothing outside a workflow."""
     from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
 
-    return answer_fleet(FleetQuestion(str(repo), str(config) if config else None, now, as_json))
+    return answer_fleet(FleetQuestion(str(repo), str(config) if config else None, now, as_json, page))
 
 
 @fleet.command()

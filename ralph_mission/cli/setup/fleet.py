@@ -78,7 +78,7 @@ def check_fleet(repo: Path, config: str | None, now: datetime) -> Iterator[Docto
         yield wrong("fleet.yml", problem)
         return
     yield DoctorLine("fleet.yml", "ok", _summary(settings))
-    if settings.folders and not _asks_github(settings):
+    if settings.folders and not settings.asks_github:
         return
     yield from _workflows(repo)
     if os.environ.get("GITHUB_TOKEN") and os.environ.get("GITHUB_REPOSITORY"):
@@ -86,10 +86,6 @@ def check_fleet(repo: Path, config: str | None, now: datetime) -> Iterator[Docto
     else:
         hint = "set GITHUB_REPOSITORY to the control repository and GITHUB_TOKEN to a token that reads the fleet"
         yield DoctorLine("GitHub", "note", "was not asked", hint)
-
-
-def _asks_github(settings: FleetConfig) -> bool:
-    return bool(settings.names or settings.owners or settings.topics or settings.installation)
 
 
 def _summary(settings: FleetConfig) -> str:

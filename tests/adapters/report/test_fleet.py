@@ -48,7 +48,14 @@ def test_the_issue_tells_who_waits_who_fails_and_where_each_stands() -> None:
 
 def test_the_page_says_the_same() -> None:
     told = unescape(re.sub(r"<[^>]+>", " ", page(FLEET)))
-    for word in ("mara 1", "Review: Fix 4 dead links", "it is archived", "3 h late", "$1.50 of $20", "spelling 6 2"):
+    for word in (
+        "mara 1",
+        "Review: Fix 4 dead links",
+        "it is archived",
+        "3 h late",
+        "Spent today, of $20 $1.50",
+        "spelling 6 2",
+    ):
         assert word in " ".join(told.split())
 
 
