@@ -221,7 +221,20 @@ def _ask_who_spoke() -> Answer:
             told, _ = get_json(place, "/user")
     if isinstance(told, dict) and str(told.get("id")) == os.environ.get("GITHUB_ACTOR_ID"):
         return False, None, "not due: it was Ralph's own account that did this"
+    react("add", "EYES")
     return True, None, "due: a person spoke"
+
+
+def react(deed: str, content: str) -> None:
+    """`add` or `remove` a reaction where the person spoke whose word started this run. A courtesy: never an error."""
+    from ralph_mission.adapters.http.files import ask_graphql
+
+    with suppress(UserError, OSError, LookupError, TypeError, ValueError):
+        event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_bytes())
+        (there, *_) = (event[name] for name in ("comment", "review", "issue", "pull_request") if name in event)
+        order = f"mutation($input: {deed.title()}ReactionInput!) {{ {deed}Reaction(input: $input) "
+        answered = {"input": {"subjectId": there["node_id"], "content": content}}
+        ask_graphql(server(os.environ), f"{order}{{ reaction {{ content }} }} }}", answered, tries=1)
 
 
 def _was_word_lost(since: datetime, now: datetime) -> bool:

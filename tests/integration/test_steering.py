@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 from datetime import timedelta
+from unittest import mock
 
 import pytest
 
 from ralph_mission.mission.memory.text import parse_memory
 from tests.crash.dying import writes
 from tests.crash.witness import open_state
-from tests.integration.hub import Hub, hub
+from tests.fakes.github.shapes.basics import node
+from tests.helpers import cli_here
+from tests.integration.hub import Hub, hub, unpaced
 from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import statuses
 
@@ -26,6 +31,22 @@ def reviewed(tmp_path):
 
 def spoken(harbour: Hub):
     return harbour.cycle(SOON, force=False, trigger="person")
+
+
+def test_a_persons_word_is_answered_by_a_reaction_at_the_gate_and_another_once_it_was_obeyed(reviewed, tmp_path):
+    (pull,) = reviewed.pulls
+    reviewed.person().review(pull.number, "approved")
+    (review,) = reviewed.fake.world.reviews.values()
+    subject = node("PRR", review.id)
+    (tmp_path / "event").write_text(json.dumps({"review": {"node_id": subject}, "pull_request": {"node_id": "PR"}}))
+    where = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "pull_request_review"}
+    where |= {"GITHUB_EVENT_PATH": str(tmp_path / "event"), "GITHUB_ACTOR_ID": str(review.author.id)}
+    with mock.patch.dict(os.environ, reviewed.environ | where), unpaced():
+        assert cli_here("due", repo=reviewed.clone).code == 0
+        assert reviewed.fake.world.reactions == {(subject, "EYES")}
+        assert cli_here("cycle", "--repo", str(reviewed.clone)).code == 0
+    assert reviewed.fake.world.reactions == {(subject, "THUMBS_UP")}
+    assert reviewed.merged(pull.number)
 
 
 def header(harbour: Hub):

@@ -66,6 +66,11 @@ def cycle(
         for warning in house.config.warnings:
             progress.note(f"note: {warning}")
         account, cycle_summary = run_cycle(house, staged=staged, force=force)
+        if (account.trigger, account.outcome) == ("person", "done") and not staged:
+            from ralph_mission.cli.gate import react
+
+            react("remove", "EYES")
+            react("add", "THUMBS_UP")
         if not staged and _has_pulls(house, account):
             from ralph_mission.app.reviews import call_reviews_in_workflow
 

@@ -53,6 +53,7 @@ class World:
     tokens: dict[str, Token] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)  # by lower-case name
     threads: dict[int, Thread] = field(default_factory=dict)
+    reactions: set[tuple[str, str]] = field(default_factory=set)  # ours, by node and content
     comments: dict[int, Comment] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     reviews: dict[int, Review] = field(default_factory=dict)

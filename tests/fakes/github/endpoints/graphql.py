@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tests.fakes.github import pushes
@@ -217,7 +218,29 @@ def _pin(call: Call, order: dict[str, Any]) -> dict[str, Any]:
     return {"issue": {"number": thread.number}}
 
 
+def _react(call: Call, order: dict[str, Any], add: bool) -> dict[str, Any]:
+    """As https://docs.github.com/en/graphql/reference/mutations#addreaction says, and of its opposite."""
+    if set(order) != {"subjectId", "content"} or order["content"] not in ("EYES", "THUMBS_UP"):
+        raise Unknown(f"reaction: {order}")
+    subjects = {node("IC", one.id) for one in call.world.comments.values()}
+    subjects |= {node("PRR", one.id) for one in call.world.reviews.values()}
+    subjects |= {node("I", one.id) for one in call.world.threads.values()}
+    if order["subjectId"] not in subjects:
+        raise Wrong("NOT_FOUND", "Could not resolve to a node.")
+    change = call.world.reactions.add if add else call.world.reactions.discard
+    change((order["subjectId"], order["content"]))
+    return {"reaction": {"content": order["content"]}}
+
+
 MUTATIONS = {
+    "mutation($input: AddReactionInput!) { addReaction(input: $input) { reaction { content } } }": (
+        "addReaction",
+        partial(_react, add=True),
+    ),
+    "mutation($input: RemoveReactionInput!) { removeReaction(input: $input) { reaction { content } } }": (
+        "removeReaction",
+        partial(_react, add=False),
+    ),
     "mutation($input: PinIssueInput!) { pinIssue(input: $input) { issue { number } } }": ("pinIssue", _pin),
     "mutation($input: EnqueuePullRequestInput!) "
     "{ enqueuePullRequest(input: $input) { mergeQueueEntry { position } } }": ("enqueuePullRequest", _enqueue),
