@@ -221,7 +221,7 @@ def _lacking(agent: str, command: tuple[str, ...] | str = "") -> str:
         return "" if shutil.which(program) else "is not installed here"
     with tempfile.TemporaryDirectory(prefix="ralph-work-") as home:
         found = presence(find_client(agent), Path(home), environ=os.environ)
-    return "is not installed here" if not found.version else "has no key here" if not found.key else ""
+    return "is not installed here" if not found.version else "has no key here" if not (found.key or found.login) else ""
 
 
 def _role(wanted: WorkOptions, first: App) -> str:
