@@ -1,1 +1,1 @@
-"""What is kept: memory on its branch, and the files of a loop."""
+"""Storage: memory on its branch, and the files of a loop."""

@@ -1,6 +1,6 @@
-"""Events of a loop: `.ralph/agent/said.jsonl`, what agents say, and `.ralph/events.jsonl`, the log of a run.
+"""Events of a loop: `.ralph/agent/said.jsonl`, emitted by agents, and `.ralph/events.jsonl`, the log of a run.
 
-Only the running loop writes the log, for people to read. It keeps its own copy, and puts the file back after each
+Only the running loop writes the log, for people to read. It keeps its own copy, and restores the file after each
 session.
 """
 
@@ -25,28 +25,28 @@ from ralph_mission.loop.model.state import LoopEvent, PathChange
 def append_event(
     folder: Path, topic: str, payload: str = "", hat: str = "", iteration: int = 0, at: datetime | None = None
 ) -> None:
-    """Append one line for the loop to hear. `folder` is `.ralph`. Raises OSError and UserError."""
+    """Append an event for the loop. `folder` is `.ralph`. Raises OSError and UserError."""
     said: dict[str, Any] = {"topic": topic, "payload": payload}
     said |= {"ts": (at or datetime.now(UTC)).isoformat(), "hat": hat, "iteration": iteration}
     line = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
-    run_files.append(path_of(folder), line, lasting=False)  # a machine that goes down takes the session with it
+    run_files.append(path_of(folder), line, lasting=False)  # not durable: a machine crash ends the session too
 
 
 def path_of(folder: Path) -> Path:
-    """Where agents say their events."""
+    """The file for agents' events."""
     return folder / "agent" / "said.jsonl"
 
 
 SAID_CAP = 4 * 1024 * 1024
-"""Bytes that are said in one session."""
+"""Bytes of events per session."""
 MALFORMED = "event.malformed"
 
 
 def read_events(folder: Path) -> tuple[LoopEvent, ...]:
-    """What agents said since the last call, oldest first; a line that is no event says so itself.
+    """Agents' events since the last call, oldest first; an invalid line becomes an event that says so.
 
-    The file is taken away before it is read: what comes later is heard later, and nobody's editing can repeat or hide
-    what was heard. A kill in between leaves it for the next call.
+    The file is moved away before it is read, so later lines are read later, and editing cannot repeat or hide any. A
+    kill in between leaves it for the next call.
     """
     path = path_of(folder)
     with run_files.hold_file_lock(path):
@@ -79,7 +79,7 @@ def _discard(place: Path) -> None:
 
 
 def parse(raw: bytes) -> LoopEvent | None:
-    """The event in a line of ours or of ralph-orchestrator's: the payload is a text or an object. None for neither."""
+    """The event in a line of ours or of ralph-orchestrator's (payload: a text or an object), or None."""
     try:
         values = json.loads(raw)
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ NAME = ".ralph/events.jsonl"
 
 @dataclass(slots=True)
 class EventLog:
-    """The log of one checkout (`folder` is its `.ralph`), as one process knows it. May raise UserError and OSError."""
+    """The log of a checkout (`folder` is its `.ralph`), as this process knows it. May raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -130,7 +130,7 @@ class EventLog:
         return self.folder / "events.jsonl"
 
     def record(self, event: LoopEvent) -> None:
-        """Append an event. What was done to the log since the last call is undone, and told by `restore`."""
+        """Append an event. Foreign changes to the log are undone, and reported by `restore`."""
         with run_files.hold_file_lock(self.path):
             kept = self._put_back()
             torn = b"\n" if kept and not kept.endswith(b"\n") else b""
@@ -138,14 +138,14 @@ class EventLog:
             run_files.write(self.path, self._kept)
 
     def restore(self) -> tuple[PathChange, ...]:
-        """Put the log back as this process wrote it. What was wrong with it."""
+        """Restore the log as this process wrote it; returns what was wrong."""
         with run_files.hold_file_lock(self.path):
             self._put_back()
         restored, self._restored = tuple(self._restored), []
         return restored
 
     def archive(self, place: Path) -> None:
-        """Move the log away: a new run begins a new one."""
+        """Archive the log for a new run."""
         with run_files.hold_file_lock(self.path):
             if self.path.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ class EventLog:
             self._kept, self._restored = b"", []
 
     def _put_back(self) -> bytes:
-        """The log as it should be; the file is that too now."""
+        """Make the file match the log."""
         try:
             found = run_files.read(self.path, CAP) or b""
         except UserError:

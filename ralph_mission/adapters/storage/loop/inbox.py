@@ -1,8 +1,8 @@
-"""What a person and a session say to each other through files, and the running loop as whoever steers it sees it.
+"""Messages between people and sessions through files, and the running loop as seen by a chat.
 
-`.ralph/loop/guidance.jsonl` holds a person's words to the next session, and which were given. `questions.jsonl` beside
-it holds what sessions ask the person who steers, and the answers; whoever answers holds a lock, so that nobody waits
-where nobody listens. Lines are only added. `.ralph/loop/signal` is one word from a person to the running loop.
+`.ralph/loop/guidance.jsonl` holds people's guidance, and what was given to sessions. `questions.jsonl` beside it holds
+sessions' questions and the answers; whoever answers holds a lock, so that no session waits in vain. Files are
+append-only. `.ralph/loop/signal` is a one-word request to the running loop.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ralph_mission.values import dataclass
 
 CAP = 16 * 1024 * 1024
 LENGTH = 4000
-"""Characters of one guidance: it goes into a prompt whole."""
+"""Characters of a guidance, which goes into a prompt whole."""
 LONGEST_QUESTION = 1_000
-"""Characters of a question: it is read on a phone."""
+"""Characters of a question, which is read on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Guide:
 
     @property
     def path(self) -> Path:
-        """The words, and which of them were given."""
+        """The guidance file."""
         return self.folder / "loop" / "guidance.jsonl"
 
     def say(self, text: str) -> Guidance:
-        """Keep a person's word for the next session. Raises UserError for an empty or a very long one."""
+        """Store guidance for the next session. Raises UserError if it is empty or very long."""
         words = text.strip()
         if not words or len(words) > LENGTH:
             wrong = "is too long" if words else "needs words"
@@ -57,23 +57,23 @@ class Guide:
         return said
 
     def keep(self, said: Guidance) -> None:
-        """A word that was said elsewhere, under the id it has there; one that is here already is not said again."""
+        """Store guidance from elsewhere under its id there, once."""
         if said.id not in {known.id for known, _ in self.all()}:
             run_files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
 
     def all(self) -> tuple[tuple[Guidance, bool], ...]:
-        """Everything that was said, oldest first, and whether it was given."""
+        """All guidance, oldest first, and whether it was given."""
         lines = run_files.read_objects(self.path, CAP)
         given = {values["acknowledged"] for values in lines if isinstance(values.get("acknowledged"), str)}
         said = {found.id: found for values in lines if (found := _guidance(values))}
         return tuple((found, found.id in given) for found in said.values())
 
     def pending(self) -> tuple[Guidance, ...]:
-        """What no session was given yet, oldest first."""
+        """Guidance not given to a session yet, oldest first."""
         return tuple(said for said, given in self.all() if not given)
 
     def acknowledge(self, ids: Iterable[str]) -> None:
-        """These were given to a session: not given again. Others are passed over."""
+        """Mark guidance as given; unknown ids are ignored."""
         waiting = {said.id for said in self.pending()}
         for id in dict.fromkeys(ids):
             if id in waiting:
@@ -82,25 +82,25 @@ class Guide:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a session wants to know, the `number`th of this checkout; `answer` is None until a person said something."""
+    """A session's question, the `number`th of this checkout; `answer` is None until a person answers."""
 
     id: str
     number: int
     text: str
     at: datetime
     answer: str | None = None
-    by: str = ""  # the order that answered it
+    by: str = ""  # the command that answered it
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Those of one checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
+    """The questions of a checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def ask(self, text: str) -> Question:
-        """Put one on the list. Raises UserError for an empty or a very long one."""
+        """Ask a question. Raises UserError if it is empty or very long."""
         words = text.strip()
         if not words or len(words) > LONGEST_QUESTION:
             what = "the question is too long" if words else "there is no question"
@@ -110,11 +110,11 @@ class Questions:
         return next(one for one in self.all() if one.id == id)
 
     def answer(self, id: str, words: str, by: str = "") -> None:
-        """Answer one; only the first answer counts. `by` names the order that did, so that it answers no other."""
+        """Answer a question; only the first answer counts. `by` names the command, so that it answers no other."""
         self._add({"answers": id, "ts": self.now().isoformat(), "text": words, "by": by})
 
     def all(self) -> tuple[Question, ...]:
-        """Everything that was asked, oldest first."""
+        """All questions, oldest first."""
         lines = run_files.read_objects(self._path, CAP)
         answers: dict[str, tuple[str, str]] = {}
         for values in lines:
@@ -124,18 +124,18 @@ class Questions:
         return tuple(found for at, values in enumerate(asked, 1) if (found := _question(values, at, answers)))
 
     def open(self) -> tuple[Question, ...]:
-        """What nobody answered."""
+        """The unanswered questions."""
         return tuple(question for question in self.all() if question.answer is None)
 
     @contextmanager
     def attended(self) -> Iterator[bool]:
-        """Held while somebody answers; gives False when somebody does already."""
+        """A lock held by whoever answers; False if somebody does already."""
         with self._hold() as held:
             yield held
 
     @property
     def heard(self) -> bool:
-        """Whether somebody answers right now."""
+        """Whether anybody answers right now."""
         with self._hold() as held:
             return not held
 
@@ -188,7 +188,7 @@ WORDS: dict[str, StopSignal] = {word: word for word in get_args(StopSignal) if w
 
 
 def read(folder: Path) -> StopSignal:
-    """What was asked; "" for nothing and for anything that is not one of the words. `folder` is `.ralph`."""
+    """The current request, or "". `folder` is `.ralph`."""
     try:
         word = run_files.read(_path(folder), 64) or b""
     except UserError:
@@ -197,12 +197,12 @@ def read(folder: Path) -> StopSignal:
 
 
 def write(folder: Path, signal: StopSignal) -> None:
-    """Ask the running loop. Raises OSError."""
+    """Request something of the running loop. Raises OSError."""
     run_files.write(_path(folder), f"{signal}\n".encode())
 
 
 def clear(folder: Path) -> None:
-    """Forget what was asked: it was heard, or a new run begins. Raises OSError."""
+    """Remove the request: it was handled, or a new run begins. Raises OSError."""
     run_files.remove(_path(folder))
 
 
@@ -215,7 +215,7 @@ SHORT = 200  # characters of an objective, on a phone
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """`RunningLoop` of the work tree `root`. A question that waited for `patience` is nobody's any more."""
+    """The `RunningLoop` of the work tree `root`. A question expires after `patience`."""
 
     root: Path
     git_dir: Path
@@ -223,34 +223,32 @@ class Beside:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def progress(self) -> str:
-        """How it fares, in some lines; "" when none runs."""
+        """Its progress in a few lines, or ""."""
         running = lock.holder(self.git_dir)
         return "\n".join((f"{str(running).capitalize()} is at work.", *self._lines())) if running else ""
 
     def guide(self, order: ChatCommand) -> None:
-        """Have its next session hear this; what was said once is not said again. By the order's own id, so that it
-        is said once."""
+        """Pass guidance to its next session, once, by the command's id."""
         run_files.prepare(self._folder)
         Guide(self._folder, self.now).keep(Guidance(_name(order), order.words, order.at))
 
     def restart(self) -> None:
-        """Have it start anew when its session is over."""
+        """Restart it after its session."""
         write(self._folder, "restart")
 
     def questions(self) -> tuple[OpenQuestion, ...]:
-        """What its sessions asked and nobody answered, oldest first."""
+        """Unanswered questions of its sessions, oldest first."""
         return tuple(
             OpenQuestion(one.id, one.number, one.text, one.at, self.now() - one.at >= self.patience)
             for one in self._questions.open()
         )
 
     def answered(self, order: ChatCommand) -> str:
-        """The words of the question that this very order answered before; "" when it answered none. By the order's
-        own id."""
+        """The question that this command answered before, or ""."""
         return next((one.text for one in self._questions.all() if one.by == _name(order)), "")
 
     def answer(self, question: OpenQuestion, order: ChatCommand) -> None:
-        """Answer it; only its first answer counts. By the order's own id."""
+        """Answer a question; only the first answer counts."""
         self._questions.answer(question.id, order.words, _name(order))
 
     @property

@@ -1,9 +1,9 @@
-"""What runs here, in files that any terminal can read, and the orders that it hears: no socket, no signal.
+"""What runs here, in files that any terminal can read, and requests to it: no socket, no signal.
 
-`.ralph/live/<id>/` (`run-3`, `cycle-4`, `work-5`) is one process of ours: `run.json` says who it is and how it stands,
-`events.jsonl` all that happened, and beside them stands a transcript of each session, `<run>-NNNN.jsonl` for programs
-and `.md` for people, while it is played. `order` is what a person asks of it. A process proves by its start time that
-it is the one that wrote there; one that is gone without a last word was killed. The last ones stay to be read.
+`.ralph/live/<id>/` (`run-3`, `cycle-4`, `work-5`) belongs to one process: `run.json` has its identity and state,
+`events.jsonl` all events, and each session has a live transcript, `<run>-NNNN.jsonl` for programs and `.md` for people.
+`order` holds a person's request. A process's start time proves that it is the one that wrote there; one that is gone
+without an ending was killed. The last ones are kept.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ralph_mission.values import dataclass
 
 FOLDER, RECORD, EVENTS, ORDER, OUTPUT = "live", "run.json", "events.jsonl", "order", "output"
 NAMED = "RALPH_LIVE"
-"""Under which id a process that another one of ours started writes."""
+"""Names the id for a process started by another one of ours."""
 NOTICE = "RALPH_NOTIFY"
-"""Whose command is started with a line about each loop that ends. A person's environment says so, and no ralph.yml:
-what a repository names runs behind a sandbox, and could reach nobody's desktop from there."""
-KEPT = 20  # runs that are over and can still be read
-LOOK = 0.2  # seconds between two looks of whoever follows, or waits to be let go
-CAP = 256 * 1024  # bytes of a record, and of what one look at events reads
+"""Names a command to run with a line about each ended loop. Only from the environment, not ralph.yml: a repository's
+commands run in a sandbox and could not reach a desktop."""
+KEPT = 20  # ended runs that are kept
+LOOK = 0.2  # seconds between polls
+CAP = 256 * 1024  # bytes of a record, and of events read at once
 AGENTS = ("text", "tool", "usage")
 ORDERS: Mapping[str, HoldOrder] = {"pause": "pause", "stop": "stop"}
 
@@ -47,10 +47,10 @@ LiveState = Literal["running", "paused", "ended", "killed"]
 
 @dataclass(frozen=True, slots=True)
 class LiveRecord:
-    """One process of ours: who it is, and how it stands. Times are ISO 8601, UTC; `usd` None: nobody told.
+    """A process: its identity and state. Times are ISO 8601, UTC; `usd` None: unknown.
 
-    `started` is when the kernel started `pid`, in its own count; `run` the loop's id, `root` the repository. `code` is
-    its exit code, None until it is over.
+    `started`: when the kernel started `pid`, in ticks. `run`: the loop's id. `root`: the repository. `code`: its exit
+    code, None while it runs.
     """
 
     id: str
@@ -73,7 +73,7 @@ class LiveRecord:
 
     @property
     def state(self) -> LiveState:
-        """Whether it runs, waits, came to its end, or was killed."""
+        """Its state: running, waiting, ended or killed."""
         if self.code is not None:
             return "ended"
         if lock.dead(self.owner) or (self.started and _started(self.pid) != self.started):
@@ -82,16 +82,15 @@ class LiveRecord:
 
     @property
     def alive(self) -> bool:
-        """Whether there is anybody to hear an order."""
+        """Whether its process is alive."""
         return self.state in ("running", "paused")
 
 
 class LiveRun:
-    """`ports.RunWatch` by files below `home`, the repository's `.ralph`; nothing is written before something happens.
+    """`ports.RunWatch` by files below `home`, the repository's `.ralph`; nothing is written before the first event.
 
-    `command` is what was typed, `name` an id that is taken already, `notify` a command that is started with a line
-    about each loop that ends. None of `secrets` is written. What cannot be
-    written is not: no run ends because nobody can watch it.
+    `command`: as typed. `name`: an id that is taken already. `notify`: a command to run with a line about each ended
+    loop. `secrets` are redacted. Failed writes are ignored: a run does not end because it cannot be watched.
     """
 
     def __init__(
@@ -110,16 +109,16 @@ class LiveRun:
 
     @property
     def record(self) -> LiveRecord:
-        """How it stands; without an id before anything happened."""
+        """The current record; without an id before the first event."""
         return self._record
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """The folder of its files."""
         return self._home / FOLDER / self._record.id
 
     def tell(self, event: RunEvent, prompt: str = "") -> None:
-        """Write down one thing that happened; the first one makes the run known."""
+        """Record an event; the first one publishes the run."""
         with self._guard, suppress(OSError, UserError):
             if not self._record.id:
                 self._begin()
@@ -136,7 +135,7 @@ class LiveRun:
                 _start_notice(self._notify, f"{self._record.id} in {self._home.parent.name}: {event.text}")
 
     def asked(self) -> HoldOrder:
-        """What a person asks of it now; that it is to stop holds once it was heard."""
+        """A person's current request; a stop request stays in force once read."""
         if self._record.id and not self._stopped:
             order = read_order(self.folder)
             self._stopped = order == "stop"
@@ -144,7 +143,7 @@ class LiveRun:
         return "stop" if self._stopped else ""
 
     def end(self, code: int | None = None) -> None:
-        """It is over, with that exit code or the one that its last loop ended with."""
+        """Record the end, with this exit code or its last loop's."""
         with self._guard, suppress(OSError, UserError):
             if self._record.id:
                 self._record = replace(
@@ -171,9 +170,9 @@ class LiveRun:
             return replace(known, tokens=known.tokens + event.tokens, usd=_sum(known.usd, event.usd))
         if event.kind == "held":
             return replace(known, paused=bool(event.text))
-        if event.sessions is not None:  # the engine's own count: what the agent told meanwhile is in it
+        if event.sessions is not None:  # the engine's totals include what the agent reported
             known = replace(known, sessions=event.sessions, tokens=event.tokens, usd=event.usd)
-        aside = event.kind == "note" and bool(known.run)  # before a loop begins its notes are all that happens
+        aside = event.kind == "note" and bool(known.run)  # before a loop begins, its notes are the only events
         doing, since = (known.doing, known.since) if aside else (event.text.strip(), _iso(self._now()))
         return replace(
             known, doing=doing, since=since,
@@ -194,7 +193,7 @@ class LiveRun:
 
 
 def _start_notice(command: str, line: str) -> None:
-    """Nobody waits for it, and what it cannot do ends no run."""
+    """Run the notification command without waiting; failures are ignored."""
     with suppress(OSError, ValueError):
         silent = subprocess.DEVNULL
         words = [*shlex.split(command), line]
@@ -205,13 +204,14 @@ def _start_notice(command: str, line: str) -> None:
 
 
 def list_runs(home: Path) -> tuple[LiveRecord, ...]:
-    """What runs here and what ran last, the newest last. What cannot be read is none."""
+    """Running and recent processes, newest last. Unreadable ones are skipped."""
     found = (_read_record(folder) for folder in (home / FOLDER).glob("*-*"))
     return tuple(sorted((one for one in found if one), key=lambda one: _number(one.id)))
 
 
 def find_runs(home: Path, name: str = "", *, alive: bool = False) -> tuple[LiveRecord, ...]:
-    """Those that `name` means: an id, a kind (`work`) or a loop's id; without one all. Raises UserError for none."""
+    """The runs matching `name`: an id, a kind (`work`) or a loop's id; all by default. Raises UserError if none
+    match."""
     known = [one for one in list_runs(home) if one.alive or not alive]
     found = tuple(one for one in known if not name or name in (one.id, one.kind, one.run))
     if not found and name:
@@ -222,7 +222,7 @@ def find_runs(home: Path, name: str = "", *, alive: bool = False) -> tuple[LiveR
 
 
 def read_order(folder: Path) -> HoldOrder:
-    """What was asked of a run; "" for nothing and for what is no order."""
+    """The request to a run, or ""."""
     try:
         word = run_files.read(folder / ORDER, 64) or b""
     except (UserError, OSError):
@@ -231,7 +231,7 @@ def read_order(folder: Path) -> HoldOrder:
 
 
 def give_order(home: Path, record: LiveRecord, order: HoldOrder) -> None:
-    """Ask a run to wait or to stop at its next safe point; "" lets it go on. Raises OSError."""
+    """Ask a run to pause or stop at its next safe point; "" resumes it. Raises OSError."""
     place = home / FOLDER / record.id / ORDER
     if order:
         run_files.write(place, f"{order}\n".encode())
@@ -240,7 +240,7 @@ def give_order(home: Path, record: LiveRecord, order: HoldOrder) -> None:
 
 
 def read_events(home: Path, id: str, skip: int = 0) -> tuple[list[RunEvent], int]:
-    """What happened in a run behind the first `skip` bytes of it, and how far that was read."""
+    """The events of a run after the first `skip` bytes, and the new offset."""
     place, found = home / FOLDER / id / EVENTS, list[RunEvent]()
     try:
         with open(files.open_plain(place, files.top_of(place)), "rb") as file:
@@ -258,7 +258,7 @@ def read_events(home: Path, id: str, skip: int = 0) -> tuple[list[RunEvent], int
 def follow_events(
     home: Path, record: LiveRecord, follow: bool, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[RunEvent]:
-    """What happened in a run; with `follow` also what happens from now on, until it is over."""
+    """The events of a run; with `follow`, also future ones until it ends."""
     at = 0
     while True:
         over = not follow or not (now := _read_record(home / FOLDER / record.id)) or not now.alive
@@ -273,7 +273,7 @@ def follow_events(
 
 
 def last_words(home: Path, id: str, count: int) -> list[str]:
-    """The last lines that a run's agents said, the newest last."""
+    """The last lines of a run's agents, newest last."""
     try:
         size = (home / FOLDER / id / EVENTS).stat().st_size
     except OSError:
@@ -284,8 +284,8 @@ def last_words(home: Path, id: str, count: int) -> list[str]:
 
 
 def start_detached(home: Path, kind: str, arguments: Sequence[str]) -> tuple[str, int | None]:
-    """Start ourselves with `arguments` as a process that outlives this terminal: its id here, and its exit code when it
-    was over before anything happened. Raises UserError, OSError."""
+    """Start ourselves with `arguments` as a process that outlives this terminal; returns its id, and its exit code if
+    it ended before any event. Raises UserError, OSError."""
     run_files.prepare(home)
     name = take_id(home, kind)
     folder = home / FOLDER / name
@@ -303,12 +303,12 @@ def start_detached(home: Path, kind: str, arguments: Sequence[str]) -> tuple[str
 
 
 def read_output(home: Path, id: str) -> str:
-    """What a detached run printed so far."""
+    """The output of a detached run so far."""
     return (run_files.read(home / FOLDER / id / OUTPUT, CAP * 16) or b"").decode(errors="replace")
 
 
 def take_id(home: Path, kind: str) -> str:
-    """An id that nobody has, with its folder. Raises OSError."""
+    """A new id with its folder. Raises OSError."""
     top = home / FOLDER
     top.mkdir(parents=True, exist_ok=True)
     number = max((_number(folder.name) for folder in top.iterdir()), default=0)
@@ -344,7 +344,7 @@ def _write_record(folder: Path, record: LiveRecord) -> None:
 
 
 def _started(pid: int) -> str:
-    """When the kernel started a process, in ticks since it booted; "" where it does not tell."""
+    """A process's start time in ticks since boot, or ""."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[19].decode()

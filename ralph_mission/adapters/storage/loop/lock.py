@@ -1,14 +1,14 @@
-"""One loop per checkout, whatever its mode, ours or that of another tool; and whether an owner is proven to be over.
+"""One loop per checkout, in any mode, ours or another tool's; and whether an owner is proven dead.
 
-An owner is `host:boot id:pid` and may add a name. A process that ended, or a machine that started anew, is proof. Time
-is not, and neither is another host.
+An owner is `host:boot id:pid`, optionally with a name. An ended process or a reboot is proof; time is not, nor is
+another host.
 
-What is held is the git directory, and a file in it that says who runs. Not `.ralph/`: agents have deleted that while
-their loop ran, and every `*.lock` below `.git`; a lock that can be deleted lets a second loop in. The kernel drops both
-when their holder dies, however it dies.
+The lock is on the git directory, with a file in it that says who runs. Not on `.ralph/`: agents have deleted that while
+their loop ran, and every `*.lock` below `.git`; a deletable lock lets a second loop in. The kernel releases the locks
+when their holder dies.
 
-`.omc/state/` says what oh-my-claudecode's modes do. Its files are read as others wrote them. We write there only where
-the stories were found in `.omc/`, and what we write names us, so that our own marker never stops us.
+`.omc/state/` has the state of oh-my-claudecode's modes. We write there only if the stories were found in `.omc/`, and
+with our name, so that our own marker never stops us.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def this_owner(environ: Mapping[str, str]) -> str:
-    """Who claims here: `RALPH_OWNER`, which a loop gives each session, else the terminal's shell.
+    """The owner of claims made here: `RALPH_OWNER`, which a loop sets for each session, else the terminal's shell.
 
-    A command without either is over before the work begins, so its process proves nothing and is not named.
+    Without either the command ends before the work begins, so its process proves nothing and is not named.
     """
     if given := environ.get("RALPH_OWNER", "").strip():
         return given
@@ -48,12 +48,12 @@ def this_owner(environ: Mapping[str, str]) -> str:
 
 
 def place(pid: int | None) -> str:
-    """The owner that `pid` of this machine is; None for one that only a new start of the machine can end."""
+    """The owner for `pid` on this machine; None for one that only ends with a reboot."""
     return f"{os.uname().nodename}:{_boot_id()}:{pid or '-'}"
 
 
 def dead(owner: str) -> bool:
-    """Whether the owner is proven to be gone. One that we cannot read is not."""
+    """Whether the owner is proven dead; False if unreadable."""
     host, _, rest = owner.partition(":")
     boot, _, process = rest.partition(":")
     if host != os.uname().nodename or not boot or not process:
@@ -73,7 +73,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _zombie(pid: int) -> bool:
-    """Whether only its parent has not heard yet: it works no more."""
+    """Whether the process is a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
@@ -98,16 +98,16 @@ def _boot_id() -> str:
 
 
 LOCK = "ralph-running"
-"""In the git directory of a work tree; held while a loop runs there, as that folder is."""
+"""The lock file in a work tree's git directory; held, like that folder, while a loop runs."""
 FORMER = "ralph-loop.lock"
-"""What a loop of the version before holds instead: it may run on while the one after it is installed."""
+"""The lock of the previous version, whose loops may run on during an upgrade."""
 LONGEST_NOTE = 4096  # bytes
-GLANCE = 0.05  # seconds that a lock is tried: who only asks whether a loop runs has it for a moment
+GLANCE = 0.05  # seconds to try a lock, as a check holds it for a moment
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who runs: `since` is ISO 8601, UTC."""
+    """The holder; `since`: ISO 8601, UTC."""
 
     mode: str = ""
     pid: int = 0
@@ -120,7 +120,7 @@ class Holder:
 
 @contextmanager
 def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[None]:
-    """Held while a loop runs in the work tree `root` of `git_dir`. Raises UserError when another one does."""
+    """Hold the lock of the work tree `root` of `git_dir`. Raises UserError if another loop runs."""
     with _alone(git_dir), _open_note(git_dir, os.O_CREAT) as note:
         if former(git_dir):
             raise _busy(Holder())
@@ -130,26 +130,26 @@ def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[N
         _refuse_others(root, now)
         _write_note(note, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
         yield
-        os.ftruncate(note, 0)  # after a kill the note stays: it says whose leftovers there are
+        os.ftruncate(note, 0)  # after a kill the note stays, and says whose leftovers there are
 
 
 def holder(git_dir: Path) -> Holder | None:
-    """Who runs a loop in this checkout right now, None when nobody does."""
+    """Who runs a loop in this checkout right now, or None."""
     return _read_holder(git_dir) if held(git_dir) else None
 
 
 def held(git_dir: Path) -> bool:
-    """Whether a loop runs in the work tree whose git directory this is. Whoever asks holds no such lock itself."""
+    """Whether a loop runs in the work tree of this git directory. The caller must not hold the lock."""
     return any(map(_held, (git_dir, git_dir / LOCK))) or former(git_dir)
 
 
 def former(git_dir: Path) -> bool:
-    """Whether one of the version before does."""
+    """Whether a loop of the previous version runs."""
     return _held(git_dir / FORMER)
 
 
 def clear(git_dir: Path) -> bool:
-    """Forget the note of a loop that died; False when there is none of ours. Only when nobody runs."""
+    """Remove a dead loop's note; False if there is none of ours. Only while no loop runs."""
     with suppress(OSError), _open_note(git_dir) as note:
         died = os.fstat(note).st_size > 0
         os.ftruncate(note, 0)
@@ -159,10 +159,10 @@ def clear(git_dir: Path) -> bool:
 
 @contextmanager
 def _alone(git_dir: Path) -> Iterator[None]:
-    """Held by its folder, where what is no note of a loop gives way: a session may have put anything there."""
+    """Lock by the folder, removing anything but a note: a session may have put anything there."""
     folder = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with suppress(OSError):  # no folder can be locked on NFS: there the note alone counts, and stays what it is
+        with suppress(OSError):  # folders cannot be locked on NFS; there only the note counts, and stays
             if not files.try_lock(folder, GLANCE):
                 raise _busy(_read_holder(git_dir))
             _clear_way(git_dir)
@@ -183,7 +183,7 @@ def _clear_way(git_dir: Path) -> None:
 
 @contextmanager
 def _open_note(git_dir: Path, flags: int = 0) -> Iterator[int]:
-    """The note, by no link: a session may write beside it. Raises OSError, with the whole path."""
+    """Open the note without following links. Raises OSError, with the whole path."""
     place = git_dir / LOCK
     try:
         descriptor = files.open_plain(place, git_dir, os.O_RDWR | flags)
@@ -210,11 +210,11 @@ def _held(place: Path) -> bool:
 def _read_holder(git_dir: Path) -> Holder:
     with suppress(OSError), _open_note(git_dir) as note:
         return _note(note)
-    return Holder()  # a session took the note away
+    return Holder()  # a session removed the note
 
 
 def _end_left(died: Holder) -> None:
-    """What a loop that was killed left running would write beside the next one."""
+    """End processes that a killed loop left running, as they would write beside the next one."""
     owner = place(died.pid)
     if died.pid and dead(owner):
         end_orphans(f"RALPH_OWNER={owner}")
@@ -232,7 +232,7 @@ def _refuse_others(root: Path, now: datetime) -> None:
 
 
 def _note(descriptor: int) -> Holder:
-    """What a loop wrote, and a session may have written: what is no note says nothing."""
+    """Parse a note, which a session may have overwritten; None if invalid."""
     with suppress(ValueError, TypeError, RecursionError):
         said = Holder(**json.loads(os.pread(descriptor, LONGEST_NOTE, 0)))
         if (type(said.mode), type(said.pid), type(said.since)) == (str, int, str):
@@ -241,7 +241,7 @@ def _note(descriptor: int) -> Holder:
 
 
 def _line(text: str) -> str:
-    """On one line, with nothing that a terminal obeys or a reader does not see."""
+    """Text on one line, without control or invisible characters."""
     return " ".join(without_invisible(without_controls(text)).split())
 
 
@@ -254,21 +254,21 @@ FOLDER = ".omc/state"
 MARKER, HANDOFF, PROMPT = "ralph-fresh-state.json", "ralph-fresh-handoff.json", "iteration-prompt.txt"
 MODES = ("autopilot", "ultrapilot", "swarm", "pipeline", "ralph", "ralph-fresh")
 STALE = timedelta(hours=1)
-"""A marker that nobody touched for so long is of a session that crashed: oh-my-claudecode's own threshold."""
+"""An older marker is of a crashed session: oh-my-claudecode's own threshold."""
 BY = "ralph-mission"
 CAP = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Another mode that says it is active, and in which file (a path in the work tree)."""
+    """Another mode that claims to be active, and its file (a path in the work tree)."""
 
     mode: str
     path: str
 
 
 def active(root: Path, now: datetime) -> Iterator[Mode]:
-    """The other modes that work in this checkout. What is stale, or cannot be read, holds nobody up."""
+    """Other active modes in this checkout. Stale or unreadable markers are ignored."""
     for mode in MODES:
         for path in _markers(root, mode):
             said = _document(root, path)
@@ -277,8 +277,7 @@ def active(root: Path, now: datetime) -> Iterator[Mode]:
 
 
 def left_by_others(root: Path) -> session.Left | None:
-    """What a run of others left to go on from; None when there is nothing, or it is complete. Raises UserError when it
-    names no task."""
+    """Another tool's unfinished run to continue, or None. Raises UserError if it names no task."""
     from ralph_mission.loop.prompt import session
 
     said = _document(root, root / FOLDER / HANDOFF)
@@ -289,7 +288,7 @@ def left_by_others(root: Path) -> session.Left | None:
 
 
 def mirror(root: Path, state: RunState, document: Mapping[str, Any], active: bool) -> None:
-    """Write the state and the handoff where the other tool looks for them. Raises OSError."""
+    """Write state and handoff where the other tool expects them. Raises OSError."""
     from ralph_mission.loop.prompt import session
 
     _write_mirror(root, root / FOLDER / MARKER, {**session.marker(state, active), "by": BY})
@@ -297,12 +296,12 @@ def mirror(root: Path, state: RunState, document: Mapping[str, Any], active: boo
 
 
 def brief(root: Path, prompt: str) -> None:
-    """The prompt of the session that is about to start. Raises OSError."""
+    """Write the prompt of the session that is about to start. Raises OSError."""
     _write_inside(root, root / FOLDER / PROMPT, prompt.encode("utf-8", "replace"))
 
 
 def inactive(root: Path) -> bool:
-    """Say that our run is over, and take the prompt away; False when we had said nothing. Raises OSError."""
+    """Mark our run as over and remove the prompt; False if we had written nothing. Raises OSError."""
     path = root / FOLDER / MARKER
     said = _document(root, path)
     if said.get("by") != BY or said.get("active") is not True:
@@ -335,6 +334,6 @@ def _write_mirror(root: Path, path: Path, document: Mapping[str, Any]) -> None:
 
 
 def _write_inside(root: Path, path: Path, content: bytes) -> None:
-    """Where a session may have left a link: ours is written in the work tree, or not at all."""
+    """Write within the work tree only, as a session may have left a link."""
     files.keep_within(path, root)
     run_files.write(path, content)

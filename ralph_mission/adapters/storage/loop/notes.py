@@ -1,7 +1,7 @@
-"""What sessions leave for all later ones: `.ralph/agent/memories.md`, and `progress.txt` beside prd.json.
+"""Notes for later sessions: `.ralph/agent/memories.md`, and `progress.txt` beside prd.json.
 
-Agents add memories and search them; people edit. The progress log is appended to, never shortened, and put back when a
-session cut it or wrote it anew.
+Agents add and search memories; people edit them. The progress log is append-only, and restored if a session truncated
+or rewrote it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ralph_mission.values import dataclass
 
 CAP = 8 * 1024 * 1024
 LENGTH, TAGS = 4000, 10
-"""Characters of one memory, and how many tags it may have."""
+"""Limits of a memory: characters, and tags."""
 NEWS = 50
-"""That one loop may bring: what is worth knowing always is less."""
+"""Memories that one loop may add."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """The memories of one checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
+    """The memories of a checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -42,7 +42,7 @@ class Memories:
         return self.folder / "agent" / "memories.md"
 
     def text(self) -> str:
-        """The file as it is, "" when there is none; bytes that are no text are shown as such."""
+        """The file's text, or ""; invalid bytes are shown as such."""
         return (run_files.read(self.path, CAP) or b"").decode(errors="replace")
 
     def all(self) -> tuple[LoopMemory, ...]:
@@ -50,11 +50,11 @@ class Memories:
         return situation.parse_memories(self.text())
 
     def search(self, query: str) -> tuple[LoopMemory, ...]:
-        """Those that hold every word of the query."""
+        """The memories that contain every word of the query."""
         return situation.find_memories(self.all(), query)
 
     def add(self, content: str, kind: str = "pattern", tags: Sequence[str] = ()) -> LoopMemory:
-        """Remember something. Raises UserError for an unknown kind, nothing, a book, and a file that is full."""
+        """Add a memory. Raises UserError if its kind is unknown, it is empty or too long, or the file is full."""
         if kind not in situation.KINDS:
             raise UserError(f"{kind!r} is no kind of memory", f"choose {', '.join(situation.KINDS)}")
         if not content.strip() or len(content) > LENGTH:
@@ -72,7 +72,7 @@ class Memories:
         return memory
 
     def known(self, note: Callable[[str], None]) -> str:
-        """The same as `text`, but nothing of a file that cannot be read: `note` is told why."""
+        """As `text`, but "" for an unreadable file; `note` gets the reason."""
         try:
             return self.text()
         except UserError as problem:
@@ -82,8 +82,7 @@ class Memories:
         return ""
 
     def news(self, theirs: Memories, note: Callable[[str], None]) -> tuple[LoopMemory, ...]:
-        """What another file, which sessions wrote, remembers more. What is too long or too much is left out and noted,
-        so that no memory costs the work of whoever had it."""
+        """The new memories in another file, which sessions wrote. Too long or too many ones are left out and noted."""
         known = {memory.content for memory in situation.parse_memories(self.known(note))}
         found = {memory.content: memory for memory in situation.parse_memories(theirs.known(note))}
         new = [memory for content, memory in found.items() if content not in known]
@@ -99,18 +98,18 @@ class Memories:
         return name
 
     def _whole(self) -> str:
-        """The file so that writing it again changes no byte of it."""
+        """The file's text, if it can be rewritten without changing a byte."""
         return (run_files.read(self.path, CAP) or b"").decode(errors="surrogateescape")
 
 
 MAX_BYTES = 4_000_000
-"""Beyond this only both ends are read, and a session that made it so large is undone."""
+"""Of a larger log only both ends are read, and a session that made it so large is undone."""
 GUIDES = ("AGENTS.md", "CLAUDE.md")
-"""Where agents write patterns for people and other agents; read here, never written."""
+"""Files with patterns for people and other agents; read, never written."""
 
 
 class ProgressLog:
-    """The log of one run, in `folder`; `root` is the work tree. `complaint` as the last reading left it."""
+    """The log of a run, in `folder`; `root` is the work tree. `complaint`: of the last reading."""
 
     def __init__(self, folder: Path, root: Path | None = None) -> None:
         self.path = folder / "progress.txt"
@@ -120,7 +119,7 @@ class ProgressLog:
         self._before: str | None = None
 
     def read(self) -> ProgressNotes:
-        """What the log teaches, with the patterns of AGENTS.md and CLAUDE.md; remembers the log as it is now."""
+        """Read the log's notes, with the patterns of AGENTS.md and CLAUDE.md; remembers the log."""
         self.complaint = ""
         text = self._remember()
         found = form.notes(text if text is not None else self._before or "")
@@ -129,7 +128,7 @@ class ProgressLog:
         return ProgressNotes(patterns, found.learnings, found.last_completed)
 
     def restore(self) -> tuple[PathChange, ...]:
-        """Put back what is gone since the last reading, keeping what was added. Raises OSError."""
+        """Restore what was lost since the last reading, keeping additions. Raises OSError."""
         if not self._before:
             return ()
         after = self._read_log() or ""
@@ -144,7 +143,7 @@ class ProgressLog:
         return (*links, PathChange(self._name(), how, "the log is only ever added to; its past is back"))
 
     def append(self, entry: str, now: datetime) -> tuple[PathChange, ...]:
-        """Add an entry at the end of a whole log, on disk when this returns; what had to be put back first.
+        """Append an entry, on disk on return, after restoring the log; returns what was restored.
 
         Raises OSError.
         """
@@ -162,29 +161,29 @@ class ProgressLog:
         return restored
 
     def begin(self, now: datetime) -> tuple[PathChange, ...]:
-        """A new log with nothing but its head; the links that had led its folder elsewhere. Raises OSError."""
+        """Start a new log with only its head; returns links that had led its folder elsewhere. Raises OSError."""
         links = run_files.within(self.path, self.root)
         run_files.write(self.path, form.header(now).encode())
         self._before = None
         return links
 
     def text(self) -> str:
-        """The whole log, "" when there is none."""
+        """The whole log, or ""."""
         return self._read_log() or ""
 
     def _remember(self) -> str | None:
-        """The log as it is, from now on its past; half of a huge one is nobody's past."""
+        """Remember the current log as its past; a partly read huge one does not count."""
         text = self._read_log()
         if text is not None:
             self._before = None if _size(self.path) > MAX_BYTES else text
         return text
 
     def _is_plain(self) -> bool:
-        """Whether a file is there, and no link that leads elsewhere: an agent's could lead anywhere."""
+        """Whether there is a plain file, not an agent's link."""
         try:
             os.close(files.within(self.path, self._top))
         except PermissionError as error:
-            return error.errno == errno.EACCES  # told by whoever reads it
+            return error.errno == errno.EACCES  # reported by the reader
         except OSError:
             return False
         return True
@@ -206,14 +205,14 @@ class ProgressLog:
 
 
 def _guide(path: Path, top: Path) -> str:
-    """The text of a file in the work tree `top`, "" when there is none that may be read."""
+    """The text of a file in the work tree `top`, or ""."""
     with suppress(OSError):
         return _ends(path, top)
     return ""
 
 
 def _ends(path: Path, top: Path) -> str:
-    """The text of a file; of a huge one its first and last part. Raises OSError, for a link out of `top` too."""
+    """The text of a file; of a huge one, its beginning and end. Raises OSError, also for a link out of `top`."""
     with open(files.within(path, top), "rb") as file:
         raw = file.read(MAX_BYTES)
         if os.fstat(file.fileno()).st_size > MAX_BYTES:

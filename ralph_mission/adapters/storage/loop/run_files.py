@@ -1,9 +1,7 @@
-"""The files of a loop: where a checkout keeps them, and how they are written although a kill, a second process or an
-agent may come at any moment.
+"""The files of a loop: their place in a checkout, and safe writes despite kills, other processes and agents.
 
-The place is found without asking git: agents ask hundreds of times. A replaced file is the old one or the new one, an
-appended line is whole or not there. New files follow the umask, replaced ones keep their mode. Nothing secret is in
-them.
+The place is found without git, as agents look hundreds of times. Replacing and appending are atomic. New files follow
+the umask, replaced ones keep their mode. They contain no secrets.
 """
 
 from __future__ import annotations
@@ -28,11 +26,11 @@ STRANGE = "move it away, then run again"
 
 
 def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
-    """The content, None when there is no such file. Raises UserError beyond `cap` bytes and for what is no file.
+    """The content of a file, or None. Raises UserError beyond `cap` bytes and for anything but a file.
 
-    Below `.ralph`, or `ralph` in a git directory, it is read by no link, in a work tree `top` by none that leads
-    out of it, and a file with a second name is none: sessions write there, and we reach further than they do.
-    Anywhere else links are an owner's.
+    Below `.ralph`, or `ralph` in a git directory, links are not followed, nor in a work tree `top` those that lead out
+    of it, and hard links are refused: sessions write there, and we can reach more than they can. Elsewhere links are
+    the owner's.
     """
     if top is None and files.top_of(path) == path.parent:
         return read_named(path, cap)
@@ -44,7 +42,7 @@ def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
 
 
 def read_objects(path: Path, cap: int) -> list[dict[str, Any]]:
-    """The JSON objects of a file, one a line; a line that is none is passed over. Raises UserError, as `read`."""
+    """The JSON objects of a file, one per line; other lines are skipped. Raises UserError, as `read`."""
     found = []
     for line in (read(path, cap) or b"").split(b"\n"):
         with suppress(ValueError, RecursionError):
@@ -53,8 +51,8 @@ def read_objects(path: Path, cap: int) -> list[dict[str, Any]]:
 
 
 def read_named(path: Path, cap: int) -> bytes | None:
-    """The same of a file that an owner names, wherever its links lead."""
-    # Not blocking: an agent may have left a pipe that nobody will ever write to.
+    """The same for a file named by an owner, following links."""
+    # Not blocking: an agent may have left a pipe.
     return _read(path, cap, lambda: os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
 
 
@@ -66,9 +64,9 @@ def _read(path: Path, cap: int, opened: Callable[[], int]) -> bytes | None:
     except OSError as error:
         raise _strange(path, error) from None
     with _regular(path, descriptor) as file:
-        size = os.fstat(descriptor).st_size  # to make room for the cap would take longer than to read
+        size = os.fstat(descriptor).st_size  # allocating for the cap would take longer than reading
         content = file.read(min(cap, size) + 1)
-        if len(content) > size:  # it grew, or it is one of the kernel's, which have no size
+        if len(content) > size:  # it grew, or is a kernel file without a size
             content += file.read(cap + 1 - len(content))
     if len(content) > cap:
         raise UserError(f"{path} is larger than {cap:,} bytes", "shorten it or move it away, then run again")
@@ -76,7 +74,7 @@ def _read(path: Path, cap: int, opened: Callable[[], int]) -> bytes | None:
 
 
 def write(path: Path, content: bytes, *, lasting: bool = True) -> None:
-    """As `atomic.write`, where a session may have left anything in the way: that goes aside. Raises OSError."""
+    """Write a file atomically, moving aside whatever a session left in the way. Raises OSError."""
     _make_folder(path.parent)
     with suppress(FileNotFoundError):
         if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -85,15 +83,14 @@ def write(path: Path, content: bytes, *, lasting: bool = True) -> None:
 
 
 def append(path: Path, line: bytes, lasting: bool = True) -> None:
-    """Add one line under the file's lock, lastingly unless told otherwise; makes the file. A torn last line is ended
-    first, so that it stays the only one that cannot be read. Raises OSError, and UserError when the lock stays taken or
-    it is no file."""
+    """Append a line under the file's lock, durably by default; creates the file. A torn last line is terminated first,
+    so that only it is unreadable. Raises OSError, and UserError if the lock stays taken or it is not a file."""
     with hold_file_lock(path):
         add(path, line, lasting)
 
 
 def add(path: Path, line: bytes, lasting: bool = True) -> None:
-    """As `append`, for those who all hold one lock already while they write there."""
+    """As `append`, for callers that already hold a common lock."""
     _make_folder(path.parent)
     descriptor = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
     try:
@@ -105,7 +102,7 @@ def add(path: Path, line: bytes, lasting: bool = True) -> None:
 
 
 def remove(path: Path) -> None:
-    """Have no file there; a folder that stands there is moved aside. Raises OSError."""
+    """Remove a file; a folder in its place is moved aside. Raises OSError."""
     with suppress(FileNotFoundError, NotADirectoryError):
         if stat.S_ISDIR(os.lstat(path).st_mode):
             aside(path)
@@ -114,23 +111,23 @@ def remove(path: Path) -> None:
 
 
 def aside(path: Path) -> Path:
-    """Move what stands in the way to a name beside it, for a person to look at. Raises OSError."""
+    """Rename whatever is in the way, for a person to look at. Raises OSError."""
     place = name_aside(path)
     path.rename(place)
     return place
 
 
 def name_aside(path: Path) -> Path:
-    """A name beside `path` for what is set aside of it."""
+    """A name beside `path` for something moved aside."""
     return path.with_name(f"{path.name}.{time.time_ns()}.aside")
 
 
 @contextmanager
 def hold_file_lock(path: Path, wait: float = 30) -> Iterator[None]:
-    """Held while `path` is read and written, among processes and threads; makes the folder. Not reentrant.
+    """Lock `path` for reading and writing, among processes and threads; creates the folder. Not reentrant.
 
-    The lock is a file beside it, `<name>.lock`, because the file itself is replaced; the kernel drops it when its
-    holder dies, however it dies. Raises UserError after `wait` seconds.
+    The lock is a file beside it, `<name>.lock`, because the file itself is replaced; the kernel releases it when its
+    holder dies. Raises UserError after `wait` seconds.
     """
     lock = path.with_name(f"{path.name}.lock")
     _make_folder(path.parent)
@@ -146,18 +143,18 @@ def hold_file_lock(path: Path, wait: float = 30) -> Iterator[None]:
 
 
 def _make_folder(folder: Path) -> None:
-    """Have it. Below `.ralph` whatever else stands in the way goes aside: no link of a session leads us elsewhere."""
+    """Create the folder. Below `.ralph`, anything in the way, such as a session's link, is moved aside."""
     for place in _folders_of_ours(folder):
         with suppress(FileNotFoundError):
             if not stat.S_ISDIR(os.lstat(place).st_mode):
                 aside(place)
-    if not os.path.isdir(folder):  # asked first: it nearly always is there
+    if not os.path.isdir(folder):  # first, as it nearly always exists
         folder.mkdir(parents=True, exist_ok=True)
 
 
 @lru_cache(maxsize=64)
 def _folders_of_ours(folder: Path) -> tuple[Path, ...]:
-    """The folders between `.ralph` and this one, outermost first."""
+    """The folders from `.ralph` to this one, outermost first."""
     names = folder.parts
     first = len(names) - names[::-1].index(RALPH) if RALPH in names else len(names)
     return tuple(Path(*names[: end + 1]) for end in range(first, len(names)))
@@ -178,7 +175,7 @@ def _regular(path: Path, descriptor: int) -> BinaryIO:
 
 
 def _strange(path: Path, error: OSError) -> Exception:
-    """What to raise for a link, a socket or a folder in the place of a file; any other error is what it is."""
+    """The error for a link, socket or folder in place of a file; other errors are unchanged."""
     if error.errno == errno.EPERM:
         return UserError(f"{path} may be somebody else's file too: it has a second name, or another owner", STRANGE)
     strange = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EINVAL)
@@ -192,18 +189,18 @@ def _mend(descriptor: int) -> bytes:
 
 IGNORED = b"/.ralph/"
 WORKSPACE = "workspace"
-"""Below `.ralph/`: where sessions work."""
+"""Folders below `.ralph/` in which sessions work."""
 FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ralph/events", ".ralph/forge",
            ".ralph/live", ".ralph/loop/apart", ".ralph/loop/calls", ".ralph/loop/home", ".ralph/loop/runs",
            ".ralph/missions", ".ralph/outbox", ".ralph/replaced", ".ralph/review", ".ralph/setup",
            ".ralph/units", ".ralph/work",
            ".ralph/aside", ".ralph/workspace", ".ralph/worktrees")  # fmt: skip  # one list
-"""Where a run or a cycle writes, or has sessions write."""
+"""Folders in which a run, a cycle or sessions write."""
 
 
 def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
-    """The `.ralph` of a checkout: the one `repo` is in, else the running loop's (`RALPH_RUN_DIR`), else the one
-    around us. Nothing is made. Raises UserError outside of a repository."""
+    """The `.ralph` of a checkout: that of `repo`, else the running loop's (`RALPH_RUN_DIR`), else the current one's.
+    Creates nothing. Raises UserError outside a repository."""
     if repo is None and environ.get("RALPH_RUN_DIR"):
         return Path(environ["RALPH_RUN_DIR"]).absolute().parent
     here = (repo or Path()).absolute()
@@ -215,13 +212,14 @@ def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
 
 
 def of_session(repo: Path, environ: Mapping[str, str]) -> Path | None:
-    """The `.ralph` of the checkout whose loop plays a session in the clone that `repo` is in; None anywhere else."""
+    """The `.ralph` of the checkout whose loop runs a session in the clone that contains `repo`, or None."""
     run = Path(environ["RALPH_RUN_DIR"]).absolute() if environ.get("RALPH_RUN_DIR") else None
     return run.parent if run and repo.absolute().is_relative_to(run.parent / WORKSPACE) else None
 
 
 def prepare(place: Path) -> None:
-    """Make the folder, and keep it out of git when it is new. Raises OSError, and UserError for a link in its place."""
+    """Create the folder, and exclude it from git if it is new. Raises OSError, and UserError for a link in its
+    place."""
     if found := files.links(place.parent, FOLDERS):
         raise UserError(f"{place.parent / found[0]} is a link", STRANGE)
     if place.is_dir():
@@ -235,7 +233,7 @@ def prepare(place: Path) -> None:
 
 
 def _exclude(top: Path) -> Path | None:
-    """`info/exclude` of the repository, which linked work trees share; None when it is not one we know."""
+    """`info/exclude` of the repository, which linked work trees share, or None."""
     git = top / ".git"
     if git.is_file():
         git = top / git.read_text().removeprefix("gitdir:").strip()
@@ -248,8 +246,8 @@ PUT_BACK = "put back"
 
 
 def within(path: Path, root: Path) -> tuple[PathChange, ...]:
-    """Have nothing on the way to `path` lead out of the work tree `root`; gives what is told of it.
+    """Remove links on the way to `path` that lead out of the work tree `root`; returns messages about them.
 
-    A person's own link is met before the first session, and refused (`RunStore.exclusive`). Raises OSError.
+    People's own links were refused before the first session (`RunStore.exclusive`). Raises OSError.
     """
     return tuple(PathChange(name, "made a link", PUT_BACK) for name in files.keep_within(path, root))

@@ -1,7 +1,7 @@
-"""The store of a loop (`ports.RunStore`): all files that it lives by, put together from what keeps each of them.
+"""The store of a loop (`ports.RunStore`), composed of the modules for each file.
 
-What cannot be read is as it last could be, with a complaint that the next session and a person see. What a session
-destroyed is put back from what the running loop holds: agents delete `.ralph/`.
+An unreadable file counts as last read, with a complaint that the next session and a person see. Whatever a session
+destroyed is restored from the running loop's copy: agents delete `.ralph/`.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ Value = TypeVar("Value")
 
 
 class LastKnown:
-    """What each named thing was when it last could be read. `doubts` are those of this look, for people to read."""
+    """The last readable value of each file. `doubts`: complaints of this snapshot, for people."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
         self.doubts: list[str] = []
 
     def look(self) -> None:
-        """Begin a new look: earlier doubts were told."""
+        """Start a new snapshot, without earlier doubts."""
         self.doubts = []
 
     def read(self, what: str, read: Callable[[], Value], default: Value) -> Value:
-        """What `read` gives, or gave when it last could; `default` where it never could."""
+        """The result of `read`, or its last successful one, or `default`."""
         try:
             self._known[what] = read()
         except UserError as problem:
@@ -70,20 +70,18 @@ class LastKnown:
         return known
 
 
-FRESH = timedelta(seconds=2)  # what a person commits between two sessions is seen, a moment later perhaps
+FRESH = timedelta(seconds=2)  # seconds; a person's commit between sessions may be seen a moment later
 CAP = 8 * 1024 * 1024  # bytes of the scratchpad
 
 
 class FileRunStore:
-    """The files of one work tree `root`, whose git directory is `git_dir`; `tree` says where the checkout stands.
+    """The files of the work tree `root` with git directory `git_dir`; `tree` returns the state of the checkout.
 
-    `go_on`: continue the run that was left. `archive_previous`: put the stories of another branch away when a run
-    begins. `restarts`: a signal may ask the run to start anew.
-    `clone` is where sessions work and have the stories and their log, where that is not the work tree itself.
-    `owner` is what sessions claim tasks as: what one leaves active is given back when it is over.
-    `asked` is what a person asks of the run from elsewhere; `news` say how files and issues stand, in any words
-    that stay while they do.
-    `ready` makes the checkout ready for an order once nobody else works there, or raises UserError.
+    `go_on`: continue the previous run. `archive_previous`: archive stories of another branch when a run begins.
+    `restarts`: a signal may restart the run. `clone`: where sessions work and have stories and log, if not in the work
+    tree. `owner`: the owner of sessions' task claims, released when a session ends. `asked`: returns a person's request
+    from elsewhere. `news`: return digests of files and issues. `ready`: prepares the checkout once nobody else works
+    there, or raises UserError.
     """
 
     def __init__(
@@ -123,9 +121,9 @@ class FileRunStore:
 
     @contextmanager
     def exclusive(self, spec: RunSpec) -> Iterator[None]:
-        """Held while a loop runs in this checkout. What was asked of this run is forgotten with it."""
+        """A lock held while a loop runs in this checkout. Requests to the run end with it."""
         run_files.prepare(self._home)
-        for name in ("agent", "loop/runs"):  # where sessions write, and where none of them may
+        for name in ("agent", "loop/runs"):  # where sessions may write, and where not
             (self._home / name).mkdir(parents=True, exist_ok=True)
         if spec.preset.stories:
             self._refuse_elsewhere(self._carried.folder)
@@ -141,9 +139,9 @@ class FileRunStore:
     # --- beginning -------------------------------------------------------------------
 
     def resumed(self, spec: RunSpec) -> RunState | None:
-        """The state of the same objective's run, ours or one that another tool left. None starts a new one.
+        """The state of a run of the same objective, ours or another tool's; None starts a new one.
 
-        Whoever continues has looked at what ended the run: it gets another chance.
+        Continuing implies that a person looked at the ending, so the run gets another chance.
         """
         if not self._go_on:
             return None
@@ -154,13 +152,13 @@ class FileRunStore:
             return None
         inbox.clear(self._home)
         again = replace(left, failures=0, redispatches=0, idle=0, claims=0)
-        self._bringing = not left.mark  # else what that session claimed is told first
+        self._bringing = not left.mark  # else the session's claims would be reported first
         stuck = completion.find_dead_end(spec, again, self.snapshot())
         self._stood = None
         return replace(again, skipped=frozenset(), stale=0) if stuck else again
 
     def open(self, spec: RunSpec, now: datetime) -> RunState:
-        """A new run: what the former one left is put away, memories stay."""
+        """Start a new run: archive the previous one, except memories."""
         previous, complaint = state.rescue(self._root)
         self._complain(complaint)
         archive.archive_run(self._root, previous, self._events, now)
@@ -212,7 +210,7 @@ class FileRunStore:
         return self._board
 
     def signal(self) -> StopSignal:
-        """What a person asks of the running loop. Once heard it holds, even if a session deletes the file."""
+        """A person's request. Once read it holds, even if a session deletes the file."""
         found = inbox.read(self._home)
         if found != "restart" or self._restarts:
             self._asked = found or self._asked
@@ -221,18 +219,18 @@ class FileRunStore:
         return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
 
     def heard(self) -> bool:
-        """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
+        """Whether there is an unhandled signal or guidance."""
         return bool(self.signal() or self._guide.pending())
 
     def look(self) -> str:
-        """What people and other programs may have changed (files, issues). Asks no model."""
+        """A digest of what people and other programs may have changed. Calls no model."""
         read, names = self._known.read, ("files", "issues")
         told = [read(name, look, "") for name, look in zip(names, self._news, strict=False)]
         tasks: All = read("tasks", self._tasks.all, ())
         return repr((told, tasks))
 
     def brief(self, prompt: str) -> None:
-        """Keep the prompt of the session that is about to start."""
+        """Store the prompt of the session that is about to start."""
         run_files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
         if self._is_mirrored:
             lock.brief(self._root, prompt)
@@ -240,33 +238,32 @@ class FileRunStore:
     # --- after a session -------------------------------------------------------------
 
     def said(self) -> tuple[LoopEvent, ...]:
-        """The events agents said through files since the last call, oldest first."""
+        """The events agents emitted through files since the last call, oldest first."""
         return events.read_events(self._home)
 
     def record(self, event: LoopEvent) -> None:
-        """Append one to the event log."""
+        """Append an event to the log."""
         self._events.record(event)
 
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:
-        """These were given to a session: not given again."""
+        """Mark guidance as given to a session."""
         if guidance:
             self._guide.acknowledge(one.id for one in guidance)
 
     def stories(self, prd: Prd) -> None:
-        """Write which stories pass, where the file was found, leaving the rest of it as it is."""
+        """Write which stories pass, leaving the rest of the file as it is."""
         self._tell(self._stories.write(prd))
 
     def judged(self, commit: str) -> None:
-        """What stands in the stories now was checked; once HEAD has this commit behind it, no kill takes it back."""
+        """Record that the current stories were checked; once HEAD contains this commit, a kill cannot undo it."""
         self._carried.judged(commit)
 
     def note(self, entry: str) -> None:
-        """Append to progress.txt what an iteration did or failed at; a log that was cut short is made whole first."""
+        """Append an iteration's result to progress.txt, repairing a truncated log first."""
         self._tell(self._log.append(entry, self._now()))
 
     def restore(self) -> tuple[PathChange, ...]:
-        """Put back what a session may not take away: our own files, the log's past. Folders, stories, the logs,
-        records, and what sessions share."""
+        """Restore what a session must not remove: folders, stories, logs, records, and shared files."""
         names = files.unlink(self._root, run_files.FOLDERS)
         linked = (*(PathChange(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
@@ -277,8 +274,7 @@ class FileRunStore:
         return restored
 
     def keep(self, state_now: RunState, output: HatOutput | None) -> None:
-        """The state between two sessions and the handoff of it. State, handoff, the session's record, and the other
-        tool's files, if any."""
+        """Store state, handoff, the session's record, and the other tool's files, if any."""
         self._state = state_now
         if state_now.mark:
             self._carried.begin()
@@ -293,14 +289,13 @@ class FileRunStore:
         snapshot = self.snapshot() if output and self._order.preset.stories else self._board
         document = session.handoff_document(self._order, state_now, snapshot)
         shown = json.dumps(document, indent=2).encode() + b"\n"
-        run_files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
+        run_files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only repeats the state
         if self._is_mirrored:
             lock.mirror(self._root, state_now, document, active=True)
 
     def tidy(self) -> None:
-        """Between two issues of a persistent loop: scratchpad cleared, tasks archived. What belongs to the issue
-        that is done goes to the run's folder."""
-        assert self._state is not None  # a session was played
+        """Between issues of a persistent loop: clear the scratchpad and archive tasks into the run's folder."""
+        assert self._state is not None  # a session ran
         where = self._root / state.RUNS / self._state.run_id
         if files.stays(self._home / "agent", self._root):  # nothing was read from anywhere else
             archive.move_file(self._home / SCRATCHPAD, where)
@@ -308,8 +303,7 @@ class FileRunStore:
             self._shared.forget(TASKS)
 
     def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
-        """The stories and their log as when the session began that died: what it claimed nobody has checked. What
-        stood there goes to the run's folder."""
+        """Restore stories and log to the start of the session that died; its versions go to the run's folder."""
         left, _ = state.rescue(self._root)
         self._stood = None
         self._bringing = True
@@ -318,29 +312,29 @@ class FileRunStore:
         return self._carried.put_back(self._root / state.RUNS / left.run_id, landed)
 
     def close(self, account: RunResult) -> None:
-        """The run is over, nobody else works here yet; a cancelled one is not continued. Raises OSError."""
+        """End the run; a cancelled one cannot be continued. Raises OSError."""
         if account.ending.reason == "cancel" and self._state:
             archive.retire(self._root, self._state)
 
     def counted(self) -> tuple[int, int] | None:
-        """How many stories pass, of how many; None without stories."""
+        """The number of passing stories and of all; None without stories."""
         stories = self._board.prd.stories if self._board.prd else ()
         return (sum(story.passes for story in stories), len(stories)) if self._board.prd else None
 
     def item(self) -> UserStory | None:
-        """The story that is being worked on, None when it is none."""
+        """The story being worked on, or None."""
         stories = self._board.prd.stories if self._board.prd and self._state else ()
         return next((story for story in stories if self._state and story.id == self._state.item), None)
 
     @property
     def paths(self) -> RunPaths:
-        """Where the shared files stand."""
+        """The paths of the shared files."""
         return RunPaths(self._name_from_clone(self._stories.place), self._name_from_clone(self._log.path))
 
     # --- inside ----------------------------------------------------------------------
 
     def _refuse_elsewhere(self, folder: Path) -> None:
-        """A person's link is theirs: what a session makes one later is taken away, and told."""
+        """Refuse links a person made; those a session makes later are removed and reported."""
         if folder.is_relative_to(self._root) and not files.stays(folder, self._root):
             raise UserError(f"{folder} leads out of the work tree", run_files.STRANGE)
 
@@ -349,14 +343,14 @@ class FileRunStore:
 
     @property
     def _is_mirrored(self) -> bool:
-        """Whether the stories are kept where the other tool keeps its own, in the work tree."""
+        """Whether the stories are where the other tool keeps its own, in the work tree."""
         return self._carried.folder == self._root / ".omc" and files.stays(self._root / lock.FOLDER, self._root)
 
     def _notes_of_run(self) -> str:
         return (run_files.read(self._home / SCRATCHPAD, CAP, self._root) or b"").decode(errors="replace")
 
     def _readable_tree(self) -> CheckoutState:
-        """Where the checkout stands; asked anew after each session (`keep`), and not again within moments."""
+        """The state of the checkout, cached for moments and until the next `keep`."""
         now = self._now()
         if self._stood is None or now - self._stood[0] > FRESH:
             tree = self._tree()
@@ -366,7 +360,7 @@ class FileRunStore:
         return self._stood[1]
 
     def _tell(self, restored: Sequence[PathChange]) -> None:
-        """Say what was put back after the session was judged: what the checks ran did it."""
+        """Report what was restored after judging: checks changed it."""
         self._complain(*(f"{change.path} was {change.how}; {change.reverted}" for change in restored))
 
     def _complain(self, *complaints: str) -> None:

@@ -1,12 +1,12 @@
-"""Where a run stands between two sessions (`.ralph/loop/state.json`), and what it leaves beside that.
+"""The state of a run between sessions (`.ralph/loop/state.json`), and related files.
 
 - `.ralph/loop/runs/<run>/session-NNNN.json`: what each session did, tried and was refused.
-- `.ralph/loop/verdicts.jsonl`: what people said to issues that a reviewer let stand; thresholds are learned from it.
-  Runs in linked work trees add theirs to the checkout that they came from: that one stays.
-- files that a story of several hats keeps: a plan, whose files are whose, how far it is.
+- `.ralph/loop/verdicts.jsonl`: people's verdicts on issues a reviewer left open; thresholds are learned from them.
+  Runs in linked work trees add theirs to the original checkout, which stays.
+- a team's files: a plan, file ownership, progress.
 
-Sessions may write below `.ralph/`, delete it, and make links of what stands in it. The running loop holds what it wrote
-and what all sessions share, and puts it back.
+Sessions may write below `.ralph/`, delete it, and replace files by links. The running loop keeps copies of what it
+wrote and of shared files, and restores them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ STATE = ".ralph/loop/state.json"
 RUNS = ".ralph/loop/runs"
 VERSION = 1
 LARGEST = 64_000_000
-"""Bytes that are read at most: ten thousand of a session's changes are about one million."""
+"""The most bytes that are read: ten thousand changes of a session are about one million."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The document: a version first, so that a later one can tell its own from ours."""
+    """The document, with a version first for later formats."""
 
     version: int
     state: RunState
 
 
 def load(root: Path) -> RunState | None:
-    """The state in the work tree `root`, None when there is none. Raises Unreadable, UserError for no plain file."""
+    """The state in the work tree `root`, or None. Raises UnreadableDocument, or UserError for anything but a plain
+    file."""
     content = run_files.read(root / STATE, LARGEST)
     if content is None:
         return None
@@ -57,7 +58,7 @@ def load(root: Path) -> RunState | None:
 
 
 def of_run(root: Path, run_id: str) -> RunState | None:
-    """The last state of a run that was put away, None when none is known. A run's id is a folder's name."""
+    """The last state of an archived run, or None. A run's id is a folder's name."""
     folders = (folder for folder in (root / RUNS).glob("*/") if folder.name == run_id)
     content = next((run_files.read(folder / Path(STATE).name, LARGEST) for folder in folders), None)
     try:
@@ -68,12 +69,12 @@ def of_run(root: Path, run_id: str) -> RunState | None:
 
 
 def save(root: Path, state: RunState) -> None:
-    """Keep `state`: all of it or what stood there before. Raises OSError."""
+    """Store `state` atomically. Raises OSError."""
     run_files.write(root / STATE, codec.dump(Saved(VERSION, state)))
 
 
 def rescue(root: Path) -> tuple[RunState | None, str]:
-    """The state, and a complaint when the file was broken: it is put aside, not lost. Raises OSError and UserError."""
+    """The state, and a complaint if the file was broken, which is then moved aside. Raises OSError and UserError."""
     try:
         return load(root), ""
     except codec.UnreadableDocument as error:
@@ -83,7 +84,7 @@ def rescue(root: Path) -> tuple[RunState | None, str]:
 
 
 def keep_output(root: Path, run_id: str, output: HatOutput) -> tuple[Path, bytes]:
-    """The record of one session, for good: `runs/<run_id>/session-NNNN.json`, and what stands there. Raises OSError."""
+    """Store a session's record in `runs/<run_id>/session-NNNN.json`; returns path and content. Raises OSError."""
     place = root / RUNS / run_id / f"session-{output.iteration:04d}.json"
     content = codec.dump(output)
     run_files.write(place, content)
@@ -96,25 +97,25 @@ def _free(path: Path) -> Path:
 
 
 HELD = 1_000
-"""Of the latest sessions; a persistent loop has ten times as many."""
+"""Records of the latest sessions that are kept in memory; a persistent loop has ten times as many."""
 
 
 @dataclass(slots=True)
 class Records:
-    """The records of one work tree that this process wrote. May raise OSError."""
+    """The records that this process wrote in a work tree. May raise OSError."""
 
     root: Path
     _held: dict[Path, bytes] = field(default_factory=dict)
 
     def keep(self, run_id: str, output: HatOutput) -> None:
-        """Write the record of a session, for good."""
+        """Write the record of a session."""
         place, content = keep_output(self.root, run_id, output)
         self._held[place] = content
         if len(self._held) > HELD:
             del self._held[next(iter(self._held))]
 
     def restore(self) -> tuple[PathChange, ...]:
-        """Put back what is not as it was written, and tell."""
+        """Restore changed records, and report them."""
         return tuple(
             self._again(place, content) for place, content in self._held.items() if not _stands(place, content)
         )
@@ -126,7 +127,7 @@ class Records:
 
 
 def _stands(place: Path, content: bytes) -> bool:
-    """Whether this very file holds that, read without waiting and by no link."""
+    """Whether the file has this content, read without blocking or following links."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -141,38 +142,38 @@ def _stands(place: Path, content: bytes) -> bool:
 
 TASKS = "agent/tasks.jsonl"
 OURS = ("agent/memories.md", TASKS, "loop/guidance.jsonl")
-"""Files below `.ralph/` that no session may take away."""
+"""Files below `.ralph/` that no session may remove."""
 SCRATCHPAD = "agent/scratchpad.md"
-HELD_BYTES = 32 * 1024 * 1024  # bytes of one that are kept at hand
+HELD_BYTES = 32 * 1024 * 1024  # bytes of a copied file
 
 
 class Shared:
-    """The shared files of one `home`, `.ralph`: `hold` what stands, `restore` it after a session."""
+    """The shared files of a `home`, `.ralph`: `hold` copies, `restore` them after a session."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self._held: dict[str, bytes] = {}
 
     def hold(self) -> None:
-        """Keep at hand what stands there now."""
+        """Copy the current content."""
         for name in OURS:
             if (found := files.content(self._home / name, HELD_BYTES)) is not None and len(found) < HELD_BYTES:
                 self._held[name] = found
 
     def forget(self, *names: str) -> None:
-        """These, or all where none is named, are gone by our own action: nothing puts them back."""
+        """Forget these copies (all by default), as we removed the files ourselves."""
         for name in names or OURS:
             self._held.pop(name, None)
 
     def unstrange(self) -> tuple[PathChange, ...]:
-        """What stands in the place of such a file and is none of ours goes away, unread."""
+        """Remove anything but a plain file in place of a shared file."""
         wrong = [name for name in (*OURS, SCRATCHPAD) if not files.plain(self._home / name)]
         for name in wrong:
             run_files.remove(self._home / name)
         return tuple(PathChange(f".ralph/{name}", "made no file of its own", PUT_BACK) for name in wrong)
 
     def restore(self) -> tuple[PathChange, ...]:
-        """What is gone stands again as it was held."""
+        """Restore missing files from copies."""
         gone = [name for name in self._held if not (self._home / name).exists()]
         for name in gone:
             run_files.write(self._home / name, self._held[name])
@@ -184,13 +185,14 @@ VERDICTS_CAP = 16 * 1024 * 1024  # bytes of it
 
 
 def path(root: Path) -> Path:
-    """Where the verdicts on runs in the work tree `root` stand."""
+    """The verdicts file for runs in the work tree `root`."""
     linked = root.parent.name == "worktrees" and root.parent.parent.name == ".ralph"
     return (root.parents[2] if linked else root) / NAME
 
 
 def say(root: Path, accepted: bool, run_id: str = "") -> tuple[str, AcceptanceVerdict]:
-    """Keep a person's word on a run ("": the last one): its id and the verdict. Raises UserError (usage), OSError."""
+    """Store a person's verdict on a run ("": the last one); returns its id and the verdict. Raises UserError (usage),
+    OSError."""
     run = _run(root, run_id)
     if run.pending.topic != CONVERGED:
         raise UserError(
@@ -225,14 +227,15 @@ ARTIFACT_CAP = 4 * 1024 * 1024  # bytes of one of them
 
 @dataclass(frozen=True, slots=True)
 class FileArtifactStore:
-    """`ports.ArtifactStore` in `folder`, the `.ralph` of a checkout. Raises UserError for what is no file, OSError."""
+    """`ports.ArtifactStore` in `folder`, the `.ralph` of a checkout. Raises UserError for anything but a file,
+    OSError."""
 
     folder: Path
 
     def read(self, name: str) -> str:
-        """What stands there, "" when there is none."""
+        """The file's text, or ""."""
         return (run_files.read(self.folder / name, ARTIFACT_CAP) or b"").decode("utf-8", "replace")
 
     def write(self, name: str, text: str) -> None:
-        """Put `text` there, durably and all at once."""
+        """Write `text` durably and atomically."""
         run_files.write(self.folder / name, text.encode("utf-8", "replace"))

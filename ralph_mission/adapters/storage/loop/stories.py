@@ -1,10 +1,11 @@
-"""The stories and their log: the user's own in the checkout, and those that sessions write in their clone.
+"""The stories and their log: the user's in the checkout, and sessions' in their clone.
 
-`prd.json` stays where it was found: read with its last known value, written back in place, put back when it is gone.
+`prd.json` stays where it was found: its last readable value is remembered, it is updated in place, and restored if
+lost.
 
-Both are brought into the clone before a session and taken back once it was judged, so that a session which died leaves
-no claim that nobody has checked. Once a story was judged, its commit follows: who dies between that commit and taking
-the lists back has done the story all the same, which a note beside the run's state says.
+Both are copied into the clone before a session and back after judging, so that a dead session leaves no unchecked
+claims. A judged story is committed next; if the process dies between that commit and copying back, a note beside the
+run's state says that the story is done.
 """
 
 from __future__ import annotations
@@ -26,18 +27,17 @@ from ralph_mission.loop.model.state import PathChange, Prd
 from ralph_mission.loop.stories import prd as form
 
 FOLDERS = ("", "scripts/ralph", ".ralph", ".omc")
-"""Where the originals keep their stories, in the order they are looked for; progress.txt stands beside."""
+"""Where the original tools keep their stories, in search order; progress.txt is beside."""
 NAME, LOG = "prd.json", "progress.txt"
 CAP = 4 * form.MAX_CHARS  # bytes
-MARK = "\ufeff"  # some editors put one in front; JSON has none
+MARK = "\ufeff"  # some editors add one; JSON has none
 
 
 class Stories:
-    """The stories of one work tree. `complaint` tells why the last reading gave an earlier value, else it is "".
+    """The stories of a work tree. `complaint`: why the last reading returned an earlier value, or "".
 
-    A copy of the last readable file stays in `kept` (`.ralph/loop/`), so that the list of a run is still known when
-    the next run's has taken its place. `going_on`: a run is gone on with, whose list the copy is, whatever a session
-    that was killed left of the file.
+    A copy of the last readable file is in `kept` (`.ralph/loop/`), so that a run's list is still known when the next
+    run's has replaced it. `going_on`: a run is continued, so the copy counts, whatever a killed session left.
     """
 
     def __init__(self, root: Path, named: Path | None = None, kept: Path | None = None, going_on: bool = False) -> None:
@@ -53,7 +53,7 @@ class Stories:
 
     @property
     def folder(self) -> Path:
-        """Where prd.json is, or else progress.txt, or else where both will be."""
+        """The folder of prd.json, else of progress.txt, else where both will be."""
         found = self.find()
         if found or self._path or self.named:
             return (found or self._path or self.named or self.root).parent
@@ -62,19 +62,19 @@ class Stories:
 
     @property
     def place(self) -> Path:
-        """Where the list is, or where it will be."""
+        """The path of the list, existing or not."""
         return self._path or self.find() or self.named or self.folder / NAME
 
     def find(self) -> Path | None:
-        """The file that was named, or else the first that exists; None when there is none."""
+        """The named file, else the first existing one, or None."""
         if self.named:
             return self.named if self.named.is_file() else None
         return next((path for path in self._places() if path.is_file()), None)
 
     def read(self) -> Prd | None:
-        """What the file holds; what it last held when it is gone or unreadable. None: there never was one."""
+        """The stories; the last readable ones if the file is missing or broken. None: there never were any."""
         self.complaint = ""
-        path = self._path or self.find()  # once found it stays the one, whatever else appears
+        path = self._path or self.find()  # once found it is used, whatever else appears
         if path is None:
             self._known = self._known or (self._last_run() if self.going_on else None)
             self.complaint = f"{NAME} is gone; the stories are the last known" if self._known else ""
@@ -91,9 +91,9 @@ class Stories:
         return self._known
 
     def write(self, prd: Prd) -> tuple[PathChange, ...]:
-        """Write which stories pass, into the text that holds these stories: the file's, or the last one known.
+        """Write which stories pass into the file's text, or the last known text, with these stories.
 
-        Gives the links that had led its folder elsewhere. Raises OSError.
+        Returns links that had led its folder elsewhere. Raises OSError.
         """
         path = self._path or self.find() or self.named or self.root / NAME
         links = run_files.within(path, self.root)
@@ -104,7 +104,7 @@ class Stories:
         return links
 
     def restore(self) -> tuple[PathChange, ...]:
-        """Put the file back when a session took it away or left it unreadable; what it left is kept aside."""
+        """Restore the file if a session removed or broke it; a broken one is moved aside."""
         if self._path is None or not self._text:
             return ()
         links = run_files.within(self._path, self.root)
@@ -122,7 +122,7 @@ class Stories:
         return (*links, PathChange(self._name(self._path), how, why))
 
     def text_of(self, branch: str) -> str | None:
-        """The last readable list of `branch`, whatever the file holds by now; None when none is known."""
+        """The last readable list of `branch`, or None."""
         for path in (self._copy, self._previous):
             with suppress(OSError, ValueError):
                 text, prd = _read(path)
@@ -140,11 +140,11 @@ class Stories:
         return _read(path, self._top(path))
 
     def _top(self, path: Path) -> Path | None:
-        """The work tree, out of which no link is followed; None for a list that an owner keeps elsewhere."""
+        """The work tree that links must not leave; None for a list that an owner keeps elsewhere."""
         return self.root if path.is_relative_to(self.root) else None
 
     def _set_aside(self, path: Path) -> None:
-        """Whatever stands there, a folder or a pipe too, so that a file can take its place."""
+        """Move aside whatever is there, even a folder or a pipe."""
         aside = self._copy.with_name("prd.broken.json")
         with suppress(OSError):
             aside.parent.mkdir(parents=True, exist_ok=True)
@@ -163,7 +163,7 @@ class Stories:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
     def _of_the_last_run(self, path: Path) -> Prd | None:
-        """The copy, when the unreadable file still names its branch: another feature's list proves nothing done."""
+        """The copy, if the unreadable file still names its branch: another feature's list proves nothing."""
         last = self._last_run()
         if self.going_on:
             return last
@@ -191,7 +191,7 @@ class Stories:
         run_files.write(self._copy, text.encode())
 
     def _find_fitting_text(self, path: Path, prd: Prd) -> str:
-        """The newest text whose stories are these, edited; a new one when none is known."""
+        """The newest text with these stories, updated; else a new one."""
         now = copy = ""
         with suppress(OSError, ValueError):
             now = _read(path, self._top(path))[0]
@@ -222,7 +222,7 @@ def _reason(error: Exception) -> str:
 
 
 def target(path: Path, root: Path) -> Path:
-    """Where a link within the work tree leads; one that leads out of it is replaced, not followed."""
+    """The target of a link within the work tree; one that leads out is replaced, not followed."""
     return path.resolve() if files.stays(path, root) else path
 
 
@@ -234,8 +234,8 @@ OURS = ".ralph"
 
 
 class Carried:
-    """The lists of the checkout `home` (`named`: the stories' file) in the clone `place`; where both are one folder
-    nothing is carried."""
+    """Copies the lists of the checkout `home` (`named`: the stories' file) to and from the clone `place`; nothing if
+    they are the same folder."""
 
     def __init__(self, home: Path, place: Path, named: Path | None = None) -> None:
         self._home, self._place, self.named = home, place, named
@@ -244,7 +244,7 @@ class Carried:
 
     @property
     def stories(self) -> Path:
-        """The stories' file in the clone, there or not."""
+        """The stories' file in the clone, existing or not."""
         return self._in_clone(self._stories.place)
 
     @property
@@ -254,15 +254,15 @@ class Carried:
 
     @property
     def folder(self) -> Path:
-        """Where the user keeps the lists."""
+        """The folder of the user's lists."""
         return self._stories.folder
 
     def begin(self) -> None:
-        """A session begins: nothing of it was judged. Raises OSError."""
+        """Start a session: nothing is judged yet. Raises OSError."""
         run_files.remove(self._home / JUDGED)
 
     def bring(self) -> None:
-        """Have the clone's lists as the user's are, where those are not what was last carried. Raises OSError."""
+        """Copy the user's lists to the clone, if they changed since the last copy. Raises OSError."""
         for ours, theirs in self._pairs():
             content = self._content(ours)
             if ours in self._last and self._last[ours] == content:
@@ -271,18 +271,18 @@ class Carried:
             self._last[ours] = content
 
     def take_back(self) -> tuple[str, ...]:
-        """Have the user's lists as the clone's are; gives what is wrong with that. Raises OSError."""
+        """Copy the clone's lists to the user; returns problems. Raises OSError."""
         return tuple(filter(None, (self._taken_back(ours, theirs) for ours, theirs in self._pairs())))
 
     def judged(self, commit: str) -> None:
-        """Note the lists as they were judged; `commit`, their story's, is made and lands next. Raises OSError."""
+        """Note the judged lists; `commit`, their story's, lands next. Raises OSError."""
         found = {theirs.name: self._content(theirs) for _, theirs in self._pairs()}
         texts = {name: text.decode("utf-8", "surrogateescape") for name, text in found.items() if text is not None}
         run_files.write(self._home / JUDGED, json.dumps({"commit": commit, "lists": texts}).encode())
 
     def put_back(self, aside: Path, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
-        """The clone's lists as the user's are, or as they were judged where that `landed`. What a session that died
-        wrote goes to `aside`. Raises OSError."""
+        """Reset the clone's lists to the user's, or to the judged ones if those `landed`. A dead session's versions go
+        to `aside`. Raises OSError."""
         judged = self._note(landed)
         changes = []
         for ours, theirs in self._pairs():
@@ -298,7 +298,7 @@ class Carried:
         return tuple(changes)
 
     def _pairs(self) -> Iterator[tuple[Path, Path]]:
-        """The user's file and the clone's: of the stories, and of the log beside them."""
+        """The pairs of user's and clone's file: stories, and log."""
         if self._home == self._place:
             return
         found = self._stories.find()
@@ -321,7 +321,7 @@ class Carried:
             write_file(str(self._place), name, REGULAR, content)
 
     def _taken_back(self, ours: Path, theirs: Path) -> str:
-        """What was done to the user's own meanwhile stays, but for stories that pass: only what was judged does."""
+        """Keep the user's edits, except passing stories: only judged ones pass."""
         content, before, now = self._content(theirs), self._last.get(ours), self._content(ours)
         if content is None or content == now:
             self._last[ours] = now
@@ -336,7 +336,7 @@ class Carried:
         return ""
 
     def _content(self, path: Path) -> bytes | None:
-        """What stands in a list; nothing where there is no plain file: what a link leads to is not carried."""
+        """The content of a list, or None unless it is a plain file."""
         top = next((top for top in (self._place, self._home) if path.is_relative_to(top)), path.parent)
         try:
             return run_files.read(path, CARRIED_CAP, top)
@@ -344,7 +344,7 @@ class Carried:
             return None
 
     def _note(self, landed: Callable[[str], bool]) -> dict[str, bytes]:
-        """What was judged in the session that died, if its commit landed; anything odd there says nothing."""
+        """The dead session's judged lists, if its commit landed; None if the note is invalid."""
         try:
             said = files.read_json(self._home / JUDGED, 3 * CARRIED_CAP)
             lists = {name: text.encode("utf-8", "surrogateescape") for name, text in said["lists"].items()}
@@ -354,7 +354,7 @@ class Carried:
 
 
 def _merge_lists(persons: bytes | None, sessions: bytes) -> bytes | None:
-    """A person's list with the stories that pass in the session's; None where that cannot be told."""
+    """A person's list with the passing stories of the session's; None if they cannot be merged."""
     with suppress(ValueError, UserError):
         text = (persons or b"").decode()
         listed, done = form.parse_prd(text), form.parse_prd(sessions.decode())

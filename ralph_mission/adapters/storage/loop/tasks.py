@@ -1,11 +1,11 @@
-"""`.ralph/agent/tasks.jsonl`: the task list that many processes share, and people read.
+"""`.ralph/agent/tasks.jsonl`: the task list, shared by processes and read by people.
 
-Whoever changes it holds its lock from the first look to the last byte, and the file is replaced whole, or gets its new
-lines by one write: a kill leaves the list as it was or as it should be. Readers take no lock.
+Writers hold its lock from reading to writing, and replace the file or append in one write, so a kill leaves the old or
+the new list. Readers take no lock.
 
 One JSON object per line, in the shape of ralph-orchestrator: its states are written (`open`, `in_progress`, `closed`,
-`failed`) and both vocabularies are read. A line that nobody changed stays as it is, byte for byte; in one that was
-changed, fields we do not know stay.
+`failed`) and both vocabularies are read. Unchanged lines stay byte for byte; changed lines keep
+unknown fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CAP = 32 * 1024 * 1024
 """Bytes; some hundred thousand tasks."""
 
 PAGE = 4096
-"""Bytes between two places where a kill may cut a write."""
+"""A page: bytes between places where a kill may cut a write."""
 
 All = tuple[LoopTask, ...]
 
@@ -43,7 +43,7 @@ NEEDS = ("blocked_by", "needs", "depends_on")
 
 
 class Line(NamedTuple):
-    """One line of the file. `task` is None when it is none, and `wrong` says why ("" for an empty line)."""
+    """A line of the file. `task` is None if invalid, and `wrong` says why ("" for an empty line)."""
 
     raw: bytes
     task: LoopTask | None = None
@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 class Tasks(NamedTuple):
-    """The tasks of one checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
+    """The tasks of a checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -63,15 +63,15 @@ class Tasks(NamedTuple):
 
     @property
     def journal(self) -> Path:
-        """Every transition there ever was, one line each; for people: nothing is read from it."""
+        """All transitions, one line each, for people; never read."""
         return self.folder / "events" / "tasks.jsonl"
 
     def all(self) -> All:
-        """The tasks, in the order they were added."""
+        """The tasks, in order of adding."""
         return _update_readiness(self._lines())
 
     def complaints(self) -> tuple[str, ...]:
-        """What a person should fix: lines that cannot be read, tasks that can never become ready."""
+        """Problems for a person to fix: unreadable lines, tasks that can never become ready."""
         found = self._lines()
         unread = (f"{self.path.name} line {at}: {line.wrong}" for at, line in enumerate(found, 1) if line.wrong)
         return (*unread, *lifecycle.find_blocked(_update_readiness(found)))
@@ -79,7 +79,7 @@ class Tasks(NamedTuple):
     def add(
         self, title: str, needs: Sequence[str] = (), priority: int = 3, description: str = "", id: str = ""
     ) -> LoopTask:
-        """Put a task on the list. Raises UserError as `lifecycle.add` does."""
+        """Add a task. Raises UserError as `routing.add` does."""
 
         def change(tasks: All) -> tuple[All, LoopTask]:
             name = id or self._fresh(tasks)
@@ -92,7 +92,7 @@ class Tasks(NamedTuple):
         return self._change(change)
 
     def claim(self, owner: str, id: str = "") -> LoopTask:
-        """Make a task active for `owner`; nobody else can have it until it is over or its owner is proven dead."""
+        """Claim a task for `owner`, until it is finished or its owner is proven dead."""
         return self._change(lambda tasks: lifecycle.claim(tasks, id, owner, lock.dead))
 
     def done(self, id: str) -> LoopTask:
@@ -100,11 +100,11 @@ class Tasks(NamedTuple):
         return self._change(lambda tasks: lifecycle.mark_done(tasks, id))
 
     def fail(self, id: str, why: str = "") -> LoopTask:
-        """Mark a task failed; what needs it stays pending."""
+        """Mark a task failed; tasks that need it stay pending."""
         return self._change(lambda tasks: lifecycle.mark_failed(tasks, id), {id: {"why": why}} if why else {})
 
     def release(self, owner: str) -> All:
-        """Give back what `owner` left active, once it is known to have ended. The tasks it gave back."""
+        """Release the active tasks of an `owner` that has ended; returns them."""
         with run_files.hold_file_lock(self.path):
             raw = self._raw()
             before = _update_readiness(_parse(raw))
@@ -114,8 +114,7 @@ class Tasks(NamedTuple):
         return tuple(task for task, old in zip(after, before, strict=True) if old.status == "active" != task.status)
 
     def archive(self, place: Path, *, keep_open: bool = False) -> bool:
-        """Move the list away, for a fresh one. Whether there was one. `keep_open`: not while a task of it is open, as
-        that may need others."""
+        """Archive the list; whether there was one. `keep_open`: not while a task is open, as it may need others."""
         with run_files.hold_file_lock(self.path):
             if not self.path.exists():
                 return False
@@ -149,7 +148,7 @@ class Tasks(NamedTuple):
                 run_files.add(self.journal, _entry(task, old.get(task.id, ""), moment, os.environ), lasting=False)
 
     def _one_write(self, raw: bytes, new: bytes) -> bool:
-        """Whether lines may be added where the list stands, so that a kill leaves all of them or none."""
+        """Whether lines can be appended atomically at the end of the list."""
         whole = raw.endswith(b"\n") and len(raw) % PAGE + len(new) <= PAGE
         return whole and not self.path.is_symlink() and os.access(self.path, os.W_OK)
 
@@ -160,7 +159,7 @@ class Tasks(NamedTuple):
         return run_files.read(self.path, CAP) or b""
 
     def _fresh(self, tasks: All) -> str:
-        """An id like the ones of ralph-orchestrator, not taken yet."""
+        """A new id in ralph-orchestrator's style."""
         taken, seconds = {task.id for task in tasks}, int(self.now().timestamp())
         while (name := f"task-{seconds}-{os.urandom(2).hex()}") in taken:
             pass
@@ -182,7 +181,7 @@ def _entry(task: LoopTask, before: str, moment: str, environ: Mapping[str, str])
 
 @lru_cache(maxsize=2)
 def _parse(content: bytes) -> tuple[Line, ...]:
-    """The lines of a file. The first of two with the same id counts; the other is told of and kept."""
+    """Parse the file. Of two lines with the same id the first counts; the other is reported and kept."""
     found = [_line(raw) for raw in content.split(b"\n") if raw.strip()]
     ids = [line.task.id for line in found if line.task]
     seen: set[str] = set()
@@ -192,7 +191,7 @@ def _parse(content: bytes) -> tuple[Line, ...]:
 def _render(
     found: tuple[Line, ...], tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]
 ) -> bytes:
-    """The file with `tasks` in it. `more` are fields to set by id; `moment` (ISO 8601) dates what changed."""
+    """The file with updated `tasks`. `more`: fields to set by id. `moment` (ISO 8601): the time of changes."""
     known = {line.task.id for line in found if line.task}
     now = {task.id: task for task in tasks}
     kept = [
@@ -206,7 +205,7 @@ def _render(
 
 
 def _render_new(tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
-    """The lines of tasks that are in no file yet."""
+    """The lines of new tasks."""
     return b"".join(_dump_line(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
 
 
@@ -276,7 +275,7 @@ def _rewrite_line(line: Line, task: LoopTask | None, moment: str, more: dict[str
 
 
 def _stored_part(task: LoopTask) -> tuple[str, str]:
-    """The part of a line that a task's life changes; ready is not written."""
+    """The fields that change during a task's life; ready is not stored."""
     return WRITTEN[task.status], task.owner
 
 
