@@ -33,7 +33,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs/images"
-WIDTHS = {"desktop": 1280, "phone": 390}
+WIDTHS = {"desktop": 960, "phone": 390}
 HIGHEST = 2600
 COLUMNS = 88
 WAITING, READING = 2.0, 6.0  # seconds at most for a cycle, and to read what it printed

@@ -104,7 +104,7 @@ def task_show(where: Path, id: str) -> Said:
 
 
 def emit_event(where: Path, topic: str, payload: str, json_payload: bool) -> Said:
-    """Say an event for the loop to hear after this session."""
+    """Emit an event, which the loop reads after this session."""
     from ralph_mission.adapters.storage.loop.events import append_event
 
     said = {"topic": topic_of(topic), "payload": _payload(payload, json_payload)}
@@ -263,7 +263,7 @@ def show(repo: Path, as_json: bool, id: str) -> int:
 @click.option("--json-payload", is_flag=True, help="The payload is JSON: refuse it when it is not.")
 @common
 def emit(repo: Path, as_json: bool, topic: str, payload: str, json_payload: bool) -> int:
-    """Say an event; the loop hears it when this session is over."""
+    """Emit an event; the loop reads it when this session is over."""
     return do(emit_event, as_json, topic=topic, payload=payload, json_payload=json_payload)
 
 
