@@ -62,7 +62,8 @@ def live_and_die(folder: Path, moment: int | str, applied: bool) -> tuple[int, l
         harbour.fake.workflow_run(2, "in_progress")
         told = [harbour.cycle()[0].outcome]
         harbour.fake.workflow_run(1, "completed", "failure")
-        return len(harbour.pulls), [*told, harbour.cycle()[0].outcome]
+        told.append(harbour.cycle()[0].outcome)
+        return len(harbour.pulls), told
 
 
 def test_a_job_that_died_is_taken_over_when_its_run_in_the_control_repository_is_over(tmp_path: Path) -> None:
