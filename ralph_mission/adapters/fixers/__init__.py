@@ -1,4 +1,4 @@
-"""Deterministic fixers and the repository's own checks. A new fixer is one module and one line here."""
+"""Deterministic fixers and the repository's own checks. A new fixer is a module and a line here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The hands that are an agent: a mission's work in a clone of its own that stays until the work is done.
+"""A mission's work by an agent, in its own clone that stays until the work is done.
 
-The clone lies in a place of its own, named by mission, round, the issue's text and the commit it began at.
-Whoever comes after a crash or in the next cycle finds it by that name and goes on; nothing in it is believed but its
-files, read by content. What is sent, and whether, is decided elsewhere.
+The clone's name is derived from mission, round, the issue's text and the starting commit, so that the next process or
+cycle finds and resumes it after a crash. Only its files are trusted, read by content. What is sent is decided
+elsewhere.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ LONGEST = 1_000_000  # bytes of a note
 
 
 Play = Callable[[Path, AgentJob], AgentResult]
-"""Runs the loop in a folder, or goes on with the one that was left there.
+"""Runs the loop in a folder, or resumes it.
 
-Raises KeyboardInterrupt; UserError and OSError only before any session: whatever comes later has cost something.
+Raises KeyboardInterrupt; UserError and OSError only before any session, as later failures have a cost.
 """
 Check = Callable[[Patch, Sequence[RedCheck]], PatchVerification]
-"""The repository's own checks on a change, in a clean clone; some may stay red. Raises UserError, OSError."""
+"""The repository's own checks on a change, in a clean clone; some may keep failing. Raises UserError, OSError."""
 Prove = Callable[[CodeClaim, str], ProofVerdict]
-"""Whether the test that a claim about a commit brings shows the bug. Raises UserError, OSError."""
+"""Whether a claim's test shows the bug on a commit. Raises UserError, OSError."""
 LookAtBase = Callable[[str], BaseChecks]
-"""How the repository's own checks stand on a commit, before anybody changes it."""
+"""The repository's own checks on an unchanged commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCoder:
-    """`mission.ports.Coder`. `place` holds the clones; `check` is asked about what was done in an earlier cycle, `base`
-    before anything is (else the job says what is red), `prove` about the test that is to show a bug."""
+    """`mission.ports.Coder`. `place`: the folder of clones. `check`: verifies work of an earlier cycle. `base`: checks
+    the base first (else the job says what fails). `prove`: judges the test for a bug."""
 
     git: Git
     place: Path
@@ -63,7 +63,7 @@ class AgentCoder:
     prove: Prove | None = None
 
     def work(self, job: AgentJob) -> AgentResult:
-        """As in the port; an interrupt goes through: whoever pressed it wants the cycle to end."""
+        """As in the port; an interrupt passes through, to end the cycle."""
         try:
             if self.base:
                 standing = self.base(job.default_sha or job.base_sha)
@@ -85,18 +85,18 @@ class AgentCoder:
     def tidy(self, missions: Collection[int]) -> None:
         """As in the port."""
         kept = {str(mission) for mission in missions}
-        with suppress(OSError):  # what cannot be removed now is in nobody's way
+        with suppress(OSError):  # what cannot be removed now does no harm
             for folder in [one for one in self._folders() if one.name.partition("-")[0] not in kept]:
                 remove_folder(os.fsencode(folder))
 
     def left(self, number: int) -> Path | None:
-        """The folder of what was begun for a mission, with the clone as `tree` in it; None when there is none."""
+        """The folder of a mission's work, with the clone as `tree`, or None."""
         return next((folder for folder in self._folders() if folder.name.startswith(f"{number}-")), None)
 
     def _done_before(self, folder: Path, patch: Patch, job: AgentJob) -> AgentResult | None:
-        """What an earlier cycle noted as done, and died before it could be sent.
+        """Work that an earlier cycle noted as done but did not send.
 
-        A session could have written the note, so it stands for no check: the change is checked once more.
+        A session could have written the note, so the change is checked again.
         """
         said = read_note(folder, job)
         checked = self.check(patch, job.red) if said and patch.changes else PatchVerification(False)
@@ -106,7 +106,7 @@ class AgentCoder:
         return replace(said, patch=patch, standing=checked.standing)
 
     def _reproduced(self, job: AgentJob, made: AgentResult) -> AgentResult:
-        """What was made; of a bug, what the runs of its test make of that."""
+        """The result; for a bug, after judging its test."""
         if not job.bug or made.outcome != "made" or made.patch is None:
             return made
         if not made.patch.changes:
@@ -125,13 +125,13 @@ class AgentCoder:
             return reproduction.settle(made, claim, _describe_error(error))
 
     def _made(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
-        """What the loop came to, with what it cost: nothing that goes wrong here unsays that."""
+        """The loop's result with its cost, which later failures do not change."""
         patch, reason = self._read_left_over(folder / "tree", _base(folder))
         moved = patch_ids(patch) != patch_ids(before)
         made = replace(played, patch=patch, progressed=moved, answered_at=job.answers)
         if reason:
             made = replace(made, outcome="failed", reason=reason)
-        with suppress(OSError):  # without the note an agent is asked again after a crash, and nothing else
+        with suppress(OSError):  # without the note, an agent only runs again after a crash
             if made.outcome == "made" and patch.changes:
                 _tell(folder, made)
         return self._judged(folder, job, made)
@@ -139,32 +139,32 @@ class AgentCoder:
     def _judged(self, folder: Path, job: AgentJob, made: AgentResult) -> AgentResult:
         made = self._reproduced(job, made)
         nothing = made.outcome == "made" and not (made.patch and made.patch.changes)
-        if made.outcome == "failed" or nothing:  # the next try begins anew
+        if made.outcome == "failed" or nothing:  # the next attempt starts over
             with suppress(OSError):
                 remove_folder(os.fsencode(folder))
         return made
 
     def _read_left_over(self, tree: Path, base: str) -> tuple[Patch, str]:
-        """What the agent changed; nothing and why, when that cannot be read."""
+        """The agent's changes, or the reason why they are unreadable."""
         try:
             return self._change(tree, base), ""
         except UserError as problem:
             why = problem.what
         except OSError as error:
             why = _describe_error(error)
-        except Exception as error:  # of files that an agent made anything can be wrong
+        except Exception as error:  # an agent's files can be broken in any way
             why = f"it failed unexpectedly ({type(error).__name__})"
         return Patch(base, ()), f"what it left cannot be read: {why}"
 
     def _change(self, tree: Path, base: str) -> Patch:
-        """All that differs from the base, by content; what a loop keeps for itself, or steers agents by, is no work."""
+        """All differences from the base by content, without a loop's files and agent configuration."""
         found = changed_since(tree, base, self.git)
         return replace(found, changes=tuple(c for c in found.changes if is_work(c.path)))
 
     # --- clones -----------------------------------------------------------------------
 
     def _clone(self, job: AgentJob) -> Path:
-        """The folder where this was begun, if what it began at is part of where the branch stands; else a new one."""
+        """The folder of earlier work, if its base is an ancestor of the branch; else a new one."""
         name = f"{job.number}-{job.round}-{job.attempt}-{job.subject}-"
         for folder in self._folders():
             if folder.name.startswith(name) and is_own_folder(folder / "tree") and self._fits(_base(folder), job):
@@ -180,7 +180,7 @@ class AgentCoder:
 
     def _begun(self, folder: Path, job: AgentJob) -> Path:
         folder.mkdir(parents=True)
-        self.place.chmod(0o711)  # an agent that plays as another user has to get to its clone
+        self.place.chmod(0o711)  # an agent that runs as another user must reach its clone
         folder.chmod(0o711)
         fresh = check_out(self.git, job.base_sha, folder / "tree")
         begin = job.base_sha
@@ -198,12 +198,12 @@ class AgentCoder:
 
 
 def is_own_folder(path: Path) -> bool:
-    """Whether a path is a folder itself and no link to one."""
+    """Whether a path is a folder, not a link to one."""
     return path.is_dir() and not path.is_symlink()
 
 
 def is_work(path: str) -> bool:
-    """Whether a path belongs to the change rather than to a loop or the configuration of an agent."""
+    """Whether a path belongs to the change, not to a loop or an agent's configuration."""
     return path.partition("/")[0] != KEPT and not configures_agents(path)
 
 
@@ -212,14 +212,14 @@ def _base(folder: Path) -> str:
 
 
 def _tell(folder: Path, made: AgentResult) -> None:
-    """Note beside the clone that it is done, so that a cycle which dies now does not ask the agent again."""
+    """Note beside the clone that it is done, so that a cycle that dies now does not run the agent again."""
     answered = made.answered_at.isoformat() if made.answered_at else ""
     content = json.dumps({"words": made.words, "learned": made.learned, "answered": answered})
     files.write(folder / NOTE, content.encode())
 
 
 def read_note(folder: Path, job: AgentJob) -> AgentResult | None:
-    """What the note says; it cannot say that a review was answered which nobody had written when it was."""
+    """The note; it cannot claim an answer to a review that was written later."""
     note = files.content(folder / NOTE, LONGEST + 1)
     if note is None or len(note) > LONGEST:
         return None
@@ -242,9 +242,9 @@ def _describe_error(error: OSError) -> str:
 
 
 def read_conventions(git: Git, base: str) -> str:
-    """A repository's guides as the commit `base`, from which work starts, has them: never a work tree's or a head's.
+    """A repository's guides at the commit `base`, never from a work tree or a head.
 
-    A guide that is a link or a folder is none. Raises GitError.
+    Links and folders do not count. Raises GitError.
     """
     found = {entry.path: entry.oid for entry in git.listing(base, *GUIDES) if entry.mode in (REGULAR, EXECUTABLE)}
     held = git.blobs(found.values())

@@ -1,9 +1,8 @@
-"""Fixers by command: what a formatter or linter of the repository reports, it puts right itself, and we measure it.
+"""Fixers by command: a formatter or linter of the repository fixes what it reports, and we measure the change.
 
-A tool runs in a clone with the project's packages, without network and credentials. It is asked to put right only what
-it reports on this commit; what it then changed is read by content. What fits the limits is a finding for each file, as
-of any fixer. More than that is one finding with the command to run, and none at all where the repository configures a
-tool and never checks by it: that is no reason to rewrite it.
+A tool runs in a clone with the project's packages, without network and credentials. It only fixes what it reports on
+this commit; its changes are read by content. Changes within the limits are a finding per file, as for any fixer. Larger
+ones are one finding with the command to run, or none if the repository configures a tool without checking by it.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ SECONDS = 600.0  # for one run of a tool
 MOST_BYTES = 4_000_000  # of what one tool changed; more is told as a number
 SHOWN, LONGEST = 20, 80  # corrections of a file, characters of a line in them
 ENCODING = 1  # of what is cached
-"""Counts the changes to what follows here, so that no cache outlives its rules."""
+"""The version of the rules below, so that no cache outlives them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What one tool put right in a commit, or why nothing; `more`: so many files beyond what is kept here."""
+    """A tool's changes in a commit, or why there are none; `more`: the number of further files."""
 
     fixer: ProjectFixer
     fixes: tuple[Fix, ...] = ()
@@ -56,8 +55,8 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class CommandFixes:
-    """An observer. `own` are the owner's commands, () for the tools that a commit says are used; `most_lines` is what
-    may be changed unasked, `cache` a folder for what was found in the last commit."""
+    """An observer. `own`: the owner's commands, () for detected tools. `most_lines`: may be changed unasked. `cache`: a
+    folder for results of the last commit."""
 
     name: str
     git: Git
@@ -69,7 +68,7 @@ class CommandFixes:
 
     @property
     def seconds(self) -> float:
-        """How long it may take: a set-up, and a check and a correction by each of a few tools."""
+        """The time limit: a set-up, and a check and a fix by each of a few tools."""
         return SETUP_SECONDS + 4 * SECONDS
 
     def observe(self, context: ObservationContext) -> Observation:
@@ -114,13 +113,13 @@ class CommandFixes:
 
             for tool in tools:
                 if not _is_there(tool, environment, folder):
-                    continue  # the repository names a tool that its packages do not bring: not ours to install
+                    continue  # the repository names a tool that its packages do not include: not ours to install
                 yield self._put_right(tool, commit, folder, run)
 
     def _put_right(
         self, tool: ProjectFixer, commit: str, folder: Path, run: Callable[[str], FinishedProcess]
     ) -> ToolResult:
-        """What one tool changes; the clone is as it was afterwards."""
+        """A tool's changes; the clone is restored afterwards."""
         before = changed_since(folder, commit, self.git)
         if tool.check:
             told = run(tool.check)
@@ -155,7 +154,7 @@ class CommandFixes:
 
 
 def _whole_signal(observer: str, tool: ProjectFixer, patch: Patch, lines: int) -> Signal:
-    """Everything that a tool puts right, where it is too much to be changed unasked."""
+    """A tool's whole change, if it is too large to make unasked."""
     paths = [change.path for change in patch.changes]
     told = [f"Run it at the top of the repository: {tool.run}"]
     told += [f"It reports them with: {tool.check}"] if tool.check else []
@@ -191,7 +190,7 @@ def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Si
         line=fix.corrections[0].line,
         facts=(("count", count),),
         quotes=quote_corrections(fix, commit),
-        parts=tuple(replace(part, line=0) for part in parts_of(fix)),  # an edit of a tool may need its other edits
+        parts=tuple(replace(part, line=0) for part in parts_of(fix)),  # a tool's edits may depend on each other
         patch=Patch(commit, (FileChange(fix.path, fix.mode, fix.mode, fix.old, fix.new),)),
     )
 
@@ -228,7 +227,7 @@ def _put_back(folder: Path, changes: Sequence[FileChange]) -> None:
 
 
 def _fix(change: FileChange) -> Fix | None:
-    """A file that a fixer may correct, as it was and as it should be; a new file is a tool's cache or report."""
+    """The fix of a file that a fixer may change; new files are tools' caches or reports."""
     if change.old is None or change.new is None or change.new_mode not in (REGULAR, EXECUTABLE):
         return None
     if off_limits(change.path) or max(len(change.old), len(change.new)) > LARGEST:

@@ -1,6 +1,6 @@
-"""What a fixer is: a name, a version, and a function from a commit's tree to fixes.
+"""A fixer: a name, a version, and a function from a commit's tree to fixes.
 
-A fixer reads blobs and returns values; nothing of the repository it looks at is changed.
+A fixer reads blobs and returns values; it changes nothing in the repository.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ralph_mission.safety.patch import EXECUTABLE, REGULAR, line_hunks
 from ralph_mission.values import compile_regex, dataclass
 
 LARGEST = 1_000_000
-"""Bytes of a file that a fixer still reads."""
+"""Bytes of the largest file a fixer reads."""
 CODE = compile_regex(r"^[A-Z]{1,4}\d{2,4} ")
 QUOTED = 10  # corrections of one file that are shown
-MOST_PARTS = 50  # corrections of one file that are told apart; no change of more is made unasked
-CHUNK = 200  # files read at a time, which bounds memory
+MOST_PARTS = 50  # corrections of a file that are tracked; larger changes are never made unasked
+CHUNK = 200  # files read at once, to bound memory
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """One thing put right: where (1-based), what for people, and the line it stood in, normalised."""
+    """A correction: its place (1-based), a text for people, and its normalised line."""
 
     line: int
     what: str
@@ -35,13 +35,13 @@ class Correction:
 
     @property
     def essence(self) -> str:
-        """Which one it is, wherever it stands."""
+        """Its identity, independent of its place."""
         return f"{self.what} @ {self.context}"
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """One file as it is and as it should be."""
+    """A file as it is and as it should be."""
 
     path: str
     mode: str
@@ -52,9 +52,9 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class CommitTree:
-    """The regular files of one commit, a folder to work in, and until when (monotonic) there is time.
+    """The regular files of a commit, a working folder, and a deadline (monotonic).
 
-    `memo` is the fixer's own: what it worked out of files, for when it looks at another commit that has them too.
+    `memo`: the fixer's own cache across commits.
     """
 
     git: Git
@@ -74,7 +74,7 @@ class CommitTree:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether a fixer should come to its end."""
+        """Whether the deadline has passed."""
         return time.monotonic() > self.deadline
 
     def texts(self, wanted: Callable[[str], bool]) -> Iterator[tuple[TreeEntry, str]]:
@@ -86,18 +86,18 @@ class CommitTree:
             yield from ((e, text) for e in part if (text := _decode(contents[e.oid])) is not None)
 
     def read(self, path: str) -> str:
-        """One file's text, "" when there is none such."""
+        """A file's text, or ""."""
         return next((text for _, text in self.texts(lambda other: other == path)), "")
 
 
 def quote_corrections(fix: Fix, commit: str) -> tuple[Quote, ...]:
-    """Where each correction stands, for people: without a linter's code for it."""
+    """The corrections for people, without linters' codes."""
     told = ((CODE.sub("", one.what), one.line) for one in fix.corrections[:QUOTED])
     return tuple(Quote(what, fix.path, line, commit) for what, line in told)
 
 
 def parts_of(fix: Fix) -> tuple[SignalPart, ...]:
-    """The corrections one by one, each known by what its line becomes, which the others of that line do not change."""
+    """The corrections one by one, each identified by what its line becomes."""
     if len(fix.corrections) > MOST_PARTS:
         return ()
     old, new = fix.old.splitlines(), fix.new.splitlines()
@@ -114,7 +114,7 @@ def parts_of(fix: Fix) -> tuple[SignalPart, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Fixer:
-    """One deterministic fixer. `kind` is the finding kind of its signals; `fixes` may raise UserError."""
+    """A deterministic fixer. `kind`: of its findings. `fixes` may raise UserError."""
 
     name: str
     kind: str

@@ -1,5 +1,5 @@
-"""The repository's own checks on a change, where they can do no harm (the port `Hands`), and fixers as observers: one
-signal, with its ready patch, for every file that a fixer would put right.
+"""Runs the repository's own checks on a patch in isolation (`PatchVerifier`), and fixers as observers: one signal, with
+its patch, for every file that a fixer would change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST_FILES = 400
 SURVEY_SECONDS = 60.0
-CAP = 256_000_000  # bytes of what was found the last time
+CAP = 256_000_000  # bytes of the last results
 SHOWN = 50  # corrections listed for people
 EFFORT = 0.2  # a glance
 CERTAIN, LIKELY = 0.9, 0.8
@@ -39,7 +39,7 @@ CERTAIN, LIKELY = 0.9, 0.8
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a fixer found in one commit; `complete` when it got to look at everything."""
+    """A fixer's results for a commit; `complete`: it looked at everything."""
 
     fixes: tuple[Fix, ...]
     complete: bool
@@ -47,9 +47,9 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class FixerObserver:
-    """One fixer looking at the head. `cache` is a folder for what it found there the last time; None keeps nothing.
+    """A fixer that looks at the head. `cache`: a folder for its last results, or None.
 
-    Whoever has one look at commit after commit spares it the files that it knows.
+    Reusing an instance across commits skips known files.
     """
 
     git: Git
@@ -59,11 +59,11 @@ class FixerObserver:
 
     @property
     def name(self) -> str:
-        """That of the fixer."""
+        """The fixer's name."""
         return self.fixer.name
 
     def observe(self, context: ObservationContext) -> Observation:
-        """One signal per file. Raises UserError when the fixer cannot run."""
+        """One signal per file. Raises UserError if the fixer cannot run."""
         started = time.monotonic()
         survey = self._load_survey(context.head.sha) or self._fresh(context.head.sha, Path(context.scratch))
         signals = tuple(_signal(self.fixer, context.head.sha, fix) for fix in survey.fixes)
@@ -129,8 +129,8 @@ def _decode(found: Mapping[str, Any]) -> Fix:
 
 SECONDS = 600.0
 RED_FOR = 6 * 3600.0
-"""Seconds that a red check of a base commit is believed: a registry or a service may have been away."""
-KEPT_CHECKS = 100  # answers about base commits
+"""Seconds that a failed check of a base commit is cached: a registry or service may have been down."""
+KEPT_CHECKS = 100  # cached base commits
 BELOW = 125  # exit codes above it are the shell's: no such program, not executable, ended by a signal
 
 
@@ -140,7 +140,7 @@ def _open(_: Git) -> Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
-    """The first command that did not pass."""
+    """The first failed command."""
 
     command: str
     finished: FinishedProcess
@@ -150,8 +150,8 @@ class CheckFailure:
 class Workbench:
     """Runs `commands` in order, each for at most `seconds`, in a clone without remotes or credentials.
 
-    `sandbox_for` says how far what runs in that clone is kept apart; `setup` installs what the commands need. `cache`
-    is a folder for how they stand on a commit, None keeps nothing.
+    `sandbox_for`: the sandbox for that clone. `setup`: installs what the commands need. `cache`: a folder for results
+    by commit, or None.
     """
 
     git: Git
@@ -186,7 +186,7 @@ class Workbench:
         return PatchVerification(False, _failure_text(failure, fails_anyway=before))
 
     def base(self, commit: str, scratch: str) -> BaseChecks:
-        """How all commands stand on a commit as it is. A red one is run twice before it is believed."""
+        """Run all commands on an unchanged commit. A failed one is run twice."""
         found = {command: self._remembered(commit, command) for command in self.commands}
         unknown = tuple(command for command, known in found.items() if known is None)
         patch = Patch(commit, ())
@@ -248,7 +248,7 @@ class Workbench:
 
 
 def red_check(command: str, done: FinishedProcess) -> RedCheck:
-    """What a command that failed on an unchanged commit says."""
+    """A failed command on an unchanged commit."""
     from ralph_mission.adapters.projects.excerpt import complaints, excerpt, not_set_up, output_lines
 
     lines = output_lines(done.stdout, done.stderr)
@@ -264,7 +264,7 @@ def red_check(command: str, done: FinishedProcess) -> RedCheck:
 
 
 def known_red(red: Sequence[RedCheck]) -> Callable[[str, FinishedProcess], bool]:
-    """Whether a command that failed is one of `red`, and makes no complaint more than it did then."""
+    """Whether a failed command is among `red`, with no new complaints."""
     from ralph_mission.adapters.projects.excerpt import complaints, is_worse, output_lines
 
     before = {check.command: dict(check.complaints) for check in red}

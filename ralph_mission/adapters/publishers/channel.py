@@ -1,7 +1,7 @@
-"""What every network can do (`Channel`), our own words where the owner has none, and the outbox.
+"""The interface of networks (`Channel`), our default templates, and the outbox.
 
-Only what the owner asked to be announced is said at once in these words. The outbox is a folder of files that a person
-reads and sends: the one network that can be asked what is there.
+Only announcements that the owner asked for are sent at once with these templates. The outbox is a folder of files that
+a person reads and sends: the only network whose contents can be checked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ralph_mission.mission.model.forge import OUTBOX, Chart, Post
 from ralph_mission.values import dataclass
 
 Draw = Callable[[Chart], bytes]
-"""A chart as PNG; b"" where none can be made. Never raises."""
+"""A chart as PNG, or b"". Never raises."""
 
 
 class Channel(Protocol):
@@ -31,20 +31,20 @@ class Channel(Protocol):
         ...
 
     def publish(self, key: str, post: Post) -> Receipt:
-        """Say it once. Never raises for what the network does."""
+        """Send it once. Never raises for network failures."""
         ...
 
     def find(self, key: str) -> Receipt | None:
-        """What is certainly out already under this key; None where nobody can tell."""
+        """What is certainly out already under this key; None if unknown."""
         ...
 
     def check(self) -> str:
-        """Who we are there, in words, by asking and changing nothing. Raises UserError."""
+        """Our identity there, in words; read-only. Raises UserError."""
         ...
 
 
 def read_secrets(environment: Mapping[str, str], names: tuple[str, ...], network: str) -> tuple[str, ...]:
-    """The values of these variables. Raises Unset that names those which are missing."""
+    """The values of these variables. Raises Unset that names missing ones."""
     missing = [name for name in names if not environment.get(name, "").strip()]
     if missing:
         lacks = ", ".join(missing)
@@ -67,23 +67,23 @@ TEXTS: Mapping[str, str] = {
     "missing": "{{ about }}: nothing new in {{ watch | label }}"
     "{% if age is defined %} for {{ age | thousands }} hours{% endif %}.",
 }
-"""By the fact `sort` of a watch. Tests render each of them."""
+"""By the fact `sort` of a watch. Tests render each."""
 
 COMPLETED = "completed"
 ANNOUNCEMENT = (
     "Merged: {{ what }}, pull request {{ pull }}"
     "{% if days > 1 %}, {{ days }} days after it was found{% elif days == 1 %}, a day after it was found{% endif %}."
 )
-"""Of a mission that came to its end."""
+"""For a completed mission."""
 
 
-IGNORED = "*\n"  # the folder's own .gitignore, unless it has one: nothing of it is ever committed
-STAGED = "staged"  # the folder of what a staged cycle would have said
+IGNORED = "*\n"  # the folder's own .gitignore, unless it has one: its contents are never committed
+STAGED = "staged"  # the folder for posts of staged cycles
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxFolder:
-    """Files named DATE-outbox-KEY.md, with a picture of the same name where there is a chart."""
+    """Files named DATE-outbox-KEY.md, with a picture of the same name if there is a chart."""
 
     folder: Path
     now: Callable[[], datetime]
@@ -91,7 +91,7 @@ class OutboxFolder:
     network: str = OUTBOX
 
     def publish(self, key: str, post: Post) -> Receipt:
-        """A whole file or none. Done twice it is the same file."""
+        """Write the file atomically; idempotent."""
         if found := self.find(key):
             return found
         at = self.now().astimezone(UTC)
@@ -106,7 +106,7 @@ class OutboxFolder:
         return Receipt(key, "done", detail=f"id={place.name}")
 
     def stage(self, key: str, post: Post) -> Receipt:
-        """What a network would get, apart from what waits to be sent; where nothing can be written there is no file."""
+        """Write what a network would get, separate from posts to be sent; failures are ignored."""
         place = self.folder / STAGED / f"{post.network}-{key}.md"
         try:
             self._write(place, post, f"Staged for {post.network} at {self.now():%Y-%m-%d %H:%M} UTC, and not sent.")
@@ -125,12 +125,12 @@ class OutboxFolder:
         files.write(place, _letter(post, head, place.with_suffix(".png").name if picture else "").encode())
 
     def find(self, key: str) -> Receipt | None:
-        """The file of this key, if there is one."""
+        """The file of this key, if any."""
         found = next(self.folder.glob(f"*-{OUTBOX}-{key}.md"), None) if key.isalnum() else None
         return Receipt(key, "adopted", detail=f"id={found.name}") if found else None
 
     def check(self) -> str:
-        """Where it is. Raises UserError where nothing can be written."""
+        """Its path. Raises UserError if it is not writable."""
         there = next(place for place in (self.folder, *self.folder.parents) if place.exists())
         if not there.is_dir() or not os.access(there, os.W_OK):
             raise UserError("the outbox cannot be written", f"fix the permissions of {there}")
@@ -139,7 +139,7 @@ class OutboxFolder:
 
 
 def _letter(post: Post, head: str, picture: str) -> str:
-    """What a person reads: the parts between rules, ready to copy."""
+    """The file for a person: the parts between rules, ready to copy."""
     if post.chart:
         head += f"\nChart: {picture or 'none could be drawn'}. Alt text: {post.chart.alt}"
     return "\n\n---\n\n".join([head, *post.parts]) + "\n"

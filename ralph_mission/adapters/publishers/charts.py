@@ -1,4 +1,4 @@
-"""The chart of a watched value: what it shows, in words too, and its picture."""
+"""The chart of a watched value: its data, its description, and its picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Points = Sequence[tuple[datetime, float]]
 
 
 def chart(signal: Signal, about: str) -> Chart | None:
-    """What a finding's values show; None where they are too few to show anything."""
+    """The chart of a finding's values; None if there are too few."""
     points = tuple(sorted(point for point in signal.series if isfinite(point[1])))
     if len(points) < LEAST:
         return None
@@ -28,7 +28,7 @@ def chart(signal: Signal, about: str) -> Chart | None:
 
 
 def _thin(points: Points) -> tuple[tuple[datetime, float], ...]:
-    """At most `MOST` of them, the first and the last included."""
+    """At most `MOST` values, including the first and the last."""
     if len(points) <= MOST:
         return tuple(points)
     return tuple(points[round(at * (len(points) - 1) / (MOST - 1))] for at in range(MOST))
@@ -43,16 +43,16 @@ def _alt(title: str, unit: str, points: Points) -> str:
 
 
 def png(chart: Chart) -> bytes:
-    """The picture; b"" where it cannot be drawn: a picture is never worth a post."""
+    """The picture, or b"" if drawing fails: that never blocks a post."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # such as of a letter that no font here has
+        with warnings.catch_warnings(action="ignore"):  # such as for a missing glyph
             return _draw(chart)
-    except Exception:  # a drawing library has many ways to fail, and none of them matters
+    except Exception:  # a drawing library can fail in many ways, none of which matters
         return b""
 
 
 def _draw(chart: Chart) -> bytes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # a second to load
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # takes a second to import
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.figure import Figure
 

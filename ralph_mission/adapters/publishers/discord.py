@@ -1,4 +1,4 @@
-"""Discord: messages by a webhook, whose address is a secret. Whatever they say, nobody is called by them."""
+"""Discord: messages by a webhook, whose URL is a secret. Messages never mention anybody."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WEBHOOK = compile_regex(r"https?://\S+/webhooks/\d+/[^/?#\s]+(?:\?thread_id=\d+
 
 @dataclass(frozen=True, slots=True)
 class DiscordChannel:
-    """One channel, through one webhook."""
+    """A channel, through a webhook."""
 
     url: str = field(repr=False)
     draw: Draw
@@ -36,13 +36,13 @@ class DiscordChannel:
     network: str = "discord"
 
     def publish(self, key: str, post: Post) -> Receipt:
-        """One message for each part; the chart goes with the first, or is left out where that is refused."""
+        """Send a message for each part; the chart goes with the first, or is left out if refused."""
         picture = self.draw(post.chart) if post.chart else b""
         receipt = in_order(key, post.parts, lambda at, part, _: self._say(part, post.chart, b"" if at else picture))
         return replace(receipt, url=self._link(receipt.detail)) if receipt.status == "done" else receipt
 
     def find(self, key: str) -> Receipt | None:
-        """None: a webhook cannot look through a channel."""
+        """None: a webhook cannot read a channel."""
         return None
 
     def check(self) -> str:
@@ -53,7 +53,7 @@ class DiscordChannel:
         return f"as {inline_words(str(answer.body.get('name') or 'a webhook'), 60)}"
 
     def _link(self, detail: str) -> str:
-        """Where the message is: only the webhook knows in which server it is. "" where it does not tell."""
+        """The URL of the message, if the webhook reveals its server, or ""."""
         hook = ask(lambda: open_session(self.patience).request("GET", self.url)).body
         thread = self.url.partition("?thread_id=")[2]
         names = (hook.get("guild_id"), thread or hook.get("channel_id"), detail.partition(" ")[0].removeprefix("id="))
@@ -65,7 +65,7 @@ class DiscordChannel:
         if chart and picture:
             shown = self._shown(content, chart, picture)
             if shown.status != "failed" or shown.reason is FailureReason.LATER:
-                return shown  # a picture that is refused for good costs itself alone
+                return shown  # a refused picture does not block the text
         return self._said(self._post(json=content))
 
     def _shown(self, content: Mapping[str, Any], chart: Chart, picture: bytes) -> PartResult:
@@ -84,7 +84,7 @@ class DiscordChannel:
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> DiscordChannel:
-    """Raises Unset without its secret, UserError for an address that is no webhook's."""
+    """Build it. Raises Unset without its secret, UserError if the URL is not a webhook's."""
     read_secrets(environment, NAMES, "discord")
     url = base(environment, NAMES[0], "")
     if not _WEBHOOK.fullmatch(url):

@@ -1,4 +1,4 @@
-"""Posts for each network: from a finding to their exact texts, and from an intended post to its receipt."""
+"""From a finding to the exact texts for each network, and from an intended post to its receipt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONTENT = "content"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What words a finding. `ready`: it may be said without asking."""
+    """The template of a finding. `ready`: it may be posted without asking."""
 
     name: str
     source: str
@@ -31,11 +31,11 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class PublisherByNetwork:
-    """Implements `mission.ports.PostPublisher` over the networks that are set up."""
+    """`mission.ports.PostPublisher` over the configured networks."""
 
     settings: Publishers
     channels: Sequence[Channel]
-    outbox: OutboxFolder | None = None  # where a staged cycle puts its posts
+    outbox: OutboxFolder | None = None  # for posts of a staged cycle
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -43,9 +43,9 @@ class PublisherByNetwork:
         return tuple(channel.network for channel in self.channels)
 
     def word(self, finding: Finding) -> Wording | None:
-        """What its typed facts say by the owner's template, or for a draft by ours; what a text of the repository says.
+        """Render the typed facts with the owner's template, or ours for a draft; or use a text of the repository.
 
-        None: nothing is to be said.
+        None: there is nothing to post.
         """
         if finding.signal.observer == BRIEFS:
             return self._written(finding) if finding.kind == CONTENT and self.channels else None
@@ -63,7 +63,7 @@ class PublisherByNetwork:
         return Wording(*key, posts, "; ".join(problems), ready=template.ready and bool(posts))
 
     def _written(self, finding: Finding) -> Wording:
-        """A text that people keep in the repository, to be read once more before it goes out; never said unasked."""
+        """A text from the repository; it always needs approval."""
         posts, problems = list[Post](), list[str]()
         named = [str(value) for name, value in finding.signal.facts if name == "network"]
         for network in (OUTBOX,) if self.networks == (OUTBOX,) else dict.fromkeys(named):
@@ -81,30 +81,30 @@ class PublisherByNetwork:
         return texts.measure_post(network, parts, self._measure_of(network))
 
     def find(self, effect: Publish) -> Receipt | None:
-        """What is certainly out already."""
+        """The parts that are certainly out already."""
         channel = self._channel(effect.network)
         return channel.find(effect.key) if channel else None
 
     def publish(self, effect: Publish) -> Receipt:
-        """Say it once, where it belongs."""
+        """Send it once, on its network."""
         channel = self._channel(effect.network)
         if channel is None:
             return Receipt(effect.key, "failed", detail=f"{effect.network} is not set up here: see ralph doctor")
         return channel.publish(effect.key, effect.post)
 
     def stage(self, effect: Publish) -> Receipt:
-        """A file in the outbox, whatever network it is for."""
+        """Write it to the outbox, whatever its network."""
         return self.outbox.stage(effect.key, effect.post) if self.outbox else Receipt(effect.key, "staged")
 
     def _channel(self, network: str) -> Channel | None:
         return next((channel for channel in self.channels if channel.network == network), None)
 
     def _measure_of(self, network: str) -> texts.Measure | None:
-        """Of a network that is none of ours, and says itself what it takes."""
+        """The measure of a plug-in network, which defines its own limits."""
         return None if network in texts.MEASURES else getattr(self._channel(network), "measure", None)
 
     def _template(self, finding: Finding) -> Template | None:
-        """The owner's, by watch before kind; else ours, for content and for what the owner wants announced."""
+        """The owner's template, by watch before kind; else ours, for content and announcements."""
         from ralph_mission.adapters.publishers import channel as drafts
 
         told = dict(finding.signal.facts)
@@ -120,7 +120,7 @@ class PublisherByNetwork:
     def _posts(
         self, template: Template, finding: Finding, facts: Mapping[str, Any]
     ) -> tuple[tuple[Post, ...], tuple[str, ...]]:
-        """What each network gets, and why another one gets nothing. Raises UserError where the template fails."""
+        """The post for each network, and why others get none. Raises UserError if the template fails."""
         from ralph_mission.adapters.publishers import charts
         from ralph_mission.mission.publishing import templates  # Jinja2 takes a while to load
 
@@ -143,7 +143,7 @@ LONGEST = 300  # characters of a detail
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """Of one part: `id` and `url` by the network; `detail`, `reason` and `wait` as in a receipt."""
+    """The result of a part: `id` and `url` of the network; `detail`, `reason` and `wait` as in a receipt."""
 
     status: Fate
     id: str = ""
@@ -154,20 +154,21 @@ class PartResult:
 
     @property
     def out(self) -> bool:
-        """Whether it is there for all to see."""
+        """Whether it is public."""
         return self.status in ("done", "adopted")
 
 
 def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], PartResult]) -> Receipt:
-    """Say each part once, in order: `say` gets its place, its text and the id of the last one that has one.
+    """Send each part once, in order: `say` gets its index, its text and the last known id.
 
-    Once the first is out the receipt says so, and what is missing; doubt about a later part is doubt about the whole.
+    Once the first part is out, the receipt says so, and what is missing; doubt about a later part is doubt about the
+    whole.
     """
     first = last = say(0, parts[0], "")
     if not first.out:
         return Receipt(key, first.status, detail=first.detail[:LONGEST], wait=first.wait, reason=first.reason)
     for at, part in enumerate(parts[1:], 1):
-        if not last.id:  # nothing to reply to: a second part alone would make no sense
+        if not last.id:  # nothing to reply to: a second part alone makes no sense
             return _receipt(key, first.status, first, f"{first.detail}; the other parts were not sent")
         now = say(at, part, last.id)
         if not now.out:

@@ -1,6 +1,6 @@
-"""Telegram: messages of a bot by the Bot API. Its token is a part of every address, so no address is ever shown.
+"""Telegram: a bot's messages by the Bot API. Its token is part of every URL, so URLs are never shown.
 
-Texts are plain: they are escaped for the parse mode HTML, in which nothing of ours is mark-up.
+Texts are plain: escaped for the parse mode HTML, without mark-up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HINTS = dict.fromkeys((400, 401, 403, 404), KEYS)
 
 @dataclass(frozen=True, slots=True)
 class TelegramChannel:
-    """One chat, channel or group, through one bot."""
+    """A chat, channel or group, through a bot."""
 
     url: str
     token: str = field(repr=False)
@@ -42,12 +42,12 @@ class TelegramChannel:
     network: str = "telegram"
 
     def publish(self, key: str, post: Post) -> Receipt:
-        """One message for each part. The chart carries the first as its caption; else it follows what is out."""
+        """Send a message for each part. The chart has the first as its caption, or else follows."""
         picture = self.draw(post.chart) if post.chart else b""
         return in_order(key, post.parts, lambda at, part, to: self._say(part, to, b"" if at else picture))
 
     def find(self, key: str) -> Receipt | None:
-        """None: a bot cannot look through a chat."""
+        """None: a bot cannot read a chat's history."""
         return None
 
     def check(self) -> str:
@@ -67,7 +67,7 @@ class TelegramChannel:
             shown = self._photo(picture, to, caption=html.escape(text, quote=False), parse_mode="HTML")
             if shown.status != "failed" or shown.reason is FailureReason.LATER:
                 return shown
-            picture = b""  # refused for good, and certainly not there
+            picture = b""  # refused, so certainly not there
         answer = self._post("sendMessage", to, text=html.escape(text, quote=False), parse_mode="HTML")
         made = self._said(answer)
         if picture and made.out:
@@ -101,7 +101,7 @@ class TelegramChannel:
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TelegramChannel:
-    """Raises Unset without its secrets, UserError for what cannot be used."""
+    """Build it. Raises Unset without its secrets, UserError for invalid ones."""
     token, chat = read_secrets(environment, NAMES, "telegram")
     if not token.replace(":", "").replace("-", "").replace("_", "").isalnum():
         raise UserError("TELEGRAM_BOT_TOKEN is no token of a bot", "copy it again from @BotFather")
@@ -128,7 +128,7 @@ def _wait(answer: Answer) -> object:
 
 
 def _link(message: Mapping[str, Any], name: int) -> str:
-    """The address of a message: of a public chat by its name, of a channel or large group for its members."""
+    """The URL of a message: by name for a public chat, else for members of a channel or large group."""
     chat = message.get("chat")
     told = chat if isinstance(chat, Mapping) else {}
     user, number = str(told.get("username") or ""), str(told.get("id") or "")

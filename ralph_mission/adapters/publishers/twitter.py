@@ -1,7 +1,7 @@
-"""X: posts by version 2 of its API through tweepy, in the name of a user (OAuth 1.0a).
+"""X: posts by version 2 of its API through tweepy, as a user (OAuth 1.0a).
 
-A duplicate that X refuses is one that is out: counted as delivered. Media go by `/2/media/upload`, which tweepy does
-not know yet; the old place of media has been closed.
+A duplicate that X refuses is already out, so it counts as delivered. Media use `/2/media/upload`, which tweepy does not
+support yet; the old endpoint is closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ralph_mission.safety.text import inline_words, truncate
 from ralph_mission.values import dataclass
 
 NAMES = ("TWITTER_API_KEY", "TWITTER_API_SECRET", "TWITTER_ACCESS_TOKEN", "TWITTER_ACCESS_TOKEN_SECRET")
-USUAL = "https://api.twitter.com"  # what tweepy says, whatever the place is called today
+USUAL = "https://api.twitter.com"  # as in tweepy's messages
 DUPLICATE = 187
 ALT = 1_000  # characters
 KEYS = f"look at {', '.join(NAMES)} and whether the app may write"
@@ -35,7 +35,7 @@ HINTS = {401: KEYS, 403: KEYS, 402: "the plan of the account does not include it
 
 @dataclass(frozen=True, slots=True)
 class TwitterChannel:
-    """X, with the keys of one user of one app."""
+    """X, with a user's keys of an app."""
 
     url: str
     keys: Sequence[str] = field(repr=False)
@@ -50,11 +50,11 @@ class TwitterChannel:
         return in_order(key, post.parts, lambda at, part, to: self._say(client, part, to, "" if at else media))
 
     def find(self, key: str) -> Receipt | None:
-        """None: what was said there is not looked through."""
+        """None: earlier posts are not searched."""
         return None
 
     def check(self) -> str:
-        """The user in whose name posts go out. Raises UserError."""
+        """The posting user. Raises UserError."""
         client = self._client()
         answer = self._asked(lambda: client.get_me(user_auth=True))
         name = _data(answer).get("username")
@@ -81,7 +81,7 @@ class TwitterChannel:
         return no("X", answer, _reason(answer), HINTS, _wait(answer))
 
     def _medium(self, client: Any, chart: Chart) -> str:
-        """The id of the chart's picture on X; "" where there is none: that never costs the text."""
+        """The media id of the chart, or "": a failure never blocks the text."""
         picture = self.draw(chart)
         if not picture:
             return ""
@@ -100,7 +100,7 @@ class TwitterChannel:
         return ask(lambda: client.session.request("POST", USUAL + path, auth=sign, **content))
 
     def _asked(self, call: Callable[[], requests.Response]) -> Answer:
-        """An answer of tweepy's, whose exceptions hold it too."""
+        """tweepy's answer, which its exceptions also hold."""
         from tweepy import HTTPException
 
         def told() -> requests.Response:
@@ -108,14 +108,14 @@ class TwitterChannel:
                 return call()
             except HTTPException as refusal:
                 return cast("requests.Response", refusal.response)
-            except (ValueError, AttributeError, TypeError):  # it stumbles over bodies that X never sends
+            except (ValueError, AttributeError, TypeError):  # it fails on bodies that X never sends
                 raise NoAnswer("gave no answer that can be read") from None
 
         return ask(told)
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TwitterChannel:
-    """Raises Unset without its secrets, UserError for an address that is none and without the extra."""
+    """Build it. Raises Unset without its secrets, UserError for an invalid URL or without the extra."""
     keys = read_secrets(environment, NAMES, "twitter")
     require_extra("x", "posts on X need")
     return TwitterChannel(base(environment, "TWITTER_API_URL", USUAL), keys, draw)
@@ -132,7 +132,7 @@ def _reason(answer: Answer) -> str:
 
 
 def _wait(answer: Answer) -> float | None:
-    """Seconds until X takes something again; None where it does not tell."""
+    """Seconds until X accepts requests again, or None."""
     reset = answer.headers.get("x-rate-limit-reset", "")
     return int(reset) - time.time() if reset.isdecimal() and len(reset) < 12 else None
 

@@ -1,6 +1,6 @@
-"""One request to a network: bounded in time and bytes, never tried again, never led elsewhere, and never quoted.
+"""A request to a network: bounded in time and bytes, without retries or redirects, and never quoted.
 
-What goes wrong is told apart by the one question that counts: may it have got through all the same?
+Failures are classified by the question that counts: may the request have got through?
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
-PATIENCE = 20.0  # seconds for connecting, and for each piece of an answer
+PATIENCE = 20.0  # seconds to connect, and between pieces of an answer
 WHOLE = 60.0  # seconds for a request and its answer
 BYTES = 1_000_000  # of an answer
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a network said. `status` 0: nothing; then `sent` tells whether it may have got through, and `why` what
-    happened. `body` is {} where the answer could not be read as an object."""
+    """A network's answer. `status` 0: none; then `sent`: whether the request may have got through, and `why`. `body` is
+    {} if the answer is not a JSON object."""
 
     status: int
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -35,17 +35,17 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether it said yes, readably or not."""
+        """Whether it succeeded, even with an unreadable body."""
         return 200 <= self.status < 300
 
 
 def open_session(patience: float = PATIENCE, rewrite: Mapping[str, str] | None = None) -> HttpSession:
-    """A session whose requests are each of a connection of their own. `rewrite` replaces beginnings of addresses."""
+    """A session with a new connection for each request. `rewrite` replaces beginnings of URLs."""
     return HttpSession(HttpLimits(WHOLE, patience, BYTES), rewrite)
 
 
 def ask(call: Callable[[], requests.Response]) -> Answer:
-    """What came of a request. Never raises for what a network does; words of exceptions may hold a secret."""
+    """Make a request. Never raises for network failures, nor quotes exceptions, which may contain a secret."""
     try:
         response = call()
     except NoAnswer as error:
@@ -62,8 +62,7 @@ def _body(response: requests.Response) -> Mapping[str, Any]:
 
 
 def no(network: str, answer: Answer, reason: str, hints: Mapping[int, str], wait: object = None) -> PartResult:
-    """What an answer that is no clear yes means for a post. `reason` is the network's own, `hints` who must do what
-    about a status."""
+    """The result of a post without a clear success. `reason`: the network's own. `hints`: what to do, by status."""
     if not answer.sent:
         return PartResult("failed", detail=f"{network} {answer.why}", reason=FailureReason.LATER)
     if answer.status == 429:
@@ -81,7 +80,7 @@ def no(network: str, answer: Answer, reason: str, hints: Mapping[int, str], wait
 
 
 def _seconds(wait: object) -> float:
-    """What a network says of its own waiting, as far as it is a number that somebody may mean; else 0."""
+    """The waiting time a network asks for, if plausible, else 0."""
     try:
         seconds = float(wait) if isinstance(wait, int | float | str) else 0.0
     except (ValueError, OverflowError):
@@ -90,7 +89,7 @@ def _seconds(wait: object) -> float:
 
 
 def base(environment: Mapping[str, str], name: str, usual: str) -> str:
-    """Where a network's interface is: told by the environment, else its usual place. Raises UserError."""
+    """The base URL of a network's API: from the environment, else the default. Raises UserError."""
     said = environment.get(name, "").strip().rstrip("/") or usual
     if not said.startswith(("https://", "http://")) or "@" in said or any(one.isspace() for one in said):
         raise UserError(f"{name} is no address", f"set {name} to one that begins with https://, or unset it")

@@ -1,6 +1,6 @@
-"""Who ranks the findings. A thinker chooses and describes; it never permits.
+"""Thinkers rank findings. A thinker chooses and describes; it never permits.
 
-Here is the default one: it ranks by rule, explains in plain words, costs nothing and imports next to nothing.
+The default one ranks by rules, explains in plain words, costs nothing and imports next to nothing.
 """
 
 from __future__ import annotations

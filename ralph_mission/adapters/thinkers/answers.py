@@ -1,10 +1,7 @@
-"""What a model may answer: an order of findings that were named to it, words about them, and nothing else.
+"""Answers of a model: an order of known findings, words about them, and nothing else.
 
-What a model took and said since memory last moved, kept beside the repository: a cycle that dies pays once.
-
-What was asked and answered last, as memory keeps it between cycles: nothing new costs no request.
-
-Memory grants nothing, so what is read back is validated like an answer that came just now.
+A reply is stored beside the repository until memory has it, so a cycle that dies pays once. Memory stores the last
+question and answer, so nothing new costs no request. What is read back is validated like a fresh answer.
 """
 
 from __future__ import annotations
@@ -35,14 +32,14 @@ class _Strict(BaseModel):
 
 
 class Written(_Strict):
-    """One section of a finding's analysis."""
+    """A section of a finding's analysis."""
 
     heading: Heading
     text: Annotated[str, Field(max_length=TEXT)]
 
 
 class RankedEntry(_Strict):
-    """One finding."""
+    """A ranked finding."""
 
     fingerprint: Annotated[str, Field(max_length=64)]
     kind: Annotated[str, Field(max_length=64)]
@@ -52,13 +49,13 @@ class RankedEntry(_Strict):
 
 
 class ModelAnswer(_Strict):
-    """The findings, the most important first."""
+    """The findings, most important first."""
 
     ranking: Annotated[tuple[RankedEntry, ...], Field(max_length=50)]
 
 
 def wrong(answer: ModelAnswer, kinds: Mapping[str, str]) -> str:
-    """What is wrong with it, "" when nothing is. `kinds`: of each finding that was named to it, by fingerprint."""
+    """What is wrong with the answer, or "". `kinds`: of each named finding, by fingerprint."""
     named = [ranked.fingerprint for ranked in answer.ranking]
     if strange := [name for name in named if name not in kinds]:
         return f"it names {len(strange)} findings that there are not"
@@ -72,7 +69,7 @@ def wrong(answer: ModelAnswer, kinds: Mapping[str, str]) -> str:
 
 
 def opinions(answer: ModelAnswer) -> tuple[ModelRanking, ...]:
-    """The answer as values of ours."""
+    """The answer as our values."""
     return tuple(
         ModelRanking(one.fingerprint, one.why, one.ask, tuple((part.heading, part.text) for part in one.sections))
         for one in answer.ranking
@@ -81,11 +78,11 @@ def opinions(answer: ModelAnswer) -> tuple[ModelRanking, ...]:
 
 FILE = "thinker.json"
 CAP = 1_000_000  # bytes of it
-NAMED = 4  # cycles for which memory surely has the name of what was paid: it keeps twice as many
+NAMED = 4  # cycles for which memory certainly has the names of costs; it keeps twice as many
 
 
 class KeptReply(BaseModel):
-    """`cursor` came of the last reply, after `cycle` of `lineage`; `usd` are booked once memory names `paid`."""
+    """`cursor`: of the last reply, after `cycle` of `lineage`. `usd` is booked once memory names `paid`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -96,15 +93,15 @@ class KeptReply(BaseModel):
     cursor: str = ""
 
     def spent_more(self, usd: float, cursor: str, paid: str) -> KeptReply:
-        """After another reply; `paid` names the money, if none waits already."""
+        """Add the cost of another reply; `paid`: its name, if none is pending."""
         name = self.paid or paid
         return self.model_copy(update={"usd": self.usd + usd, "cursor": cursor or self.cursor, "paid": name})
 
 
 def load(folder: Path | None, header: Header, booked: Collection[str]) -> KeptReply:
-    """What memory does not have yet: money that is not among the `booked`, and what was learned in this cycle.
+    """What memory lacks: a cost that is not among the `booked`, and what was learned in this cycle.
 
-    Before the first cycle no memory has a lineage that stays.
+    Before the first cycle there is no lasting lineage.
     """
     here = KeptReply(lineage=header.lineage if header.cycle else "", cycle=header.cycle)
     if folder is None:
@@ -120,21 +117,21 @@ def load(folder: Path | None, header: Header, booked: Collection[str]) -> KeptRe
 
 
 def save(folder: Path | None, kept: KeptReply) -> None:
-    """Keep it, where there is a place: on a machine that forgets, a dying cycle may pay again."""
+    """Store it if possible; without storage, a dying cycle may pay again."""
     if folder is None:
         return
     with suppress(OSError):
         files.write(files.own(folder) / FILE, kept.model_dump_json().encode())
 
 
-PAID = 8  # payments whose names are kept: more runners do not die or lose at the same time
-ROOM = 20_000  # characters of the head of memory; the words go first, then the answer
+PAID = 8  # names of costs that are kept; no more runners die or lose at once
+ROOM = 20_000  # characters in memory's header; words are dropped first, then the answer
 
 
 class Remembered(BaseModel):
-    """`basis` is what else the answer rests on, `asked` names each finding, `answer` is empty after a bad one.
+    """`basis`: what else the answer depends on. `asked`: the findings. `answer`: empty after a bad one.
 
-    `paid` names money that memory has booked, the newest last.
+    `paid`: names of booked costs, newest last.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -145,11 +142,11 @@ class Remembered(BaseModel):
     paid: Annotated[tuple[Annotated[str, Field(max_length=16)], ...], Field(max_length=PAID)] = ()
 
     def covers(self, basis: str, findings: Sequence[Finding]) -> bool:
-        """Whether nothing came that was not asked about on the same basis."""
+        """Whether everything was asked about before, on the same basis."""
         return self.basis == basis and {identity(finding) for finding in findings} <= set(self.asked)
 
     def written(self) -> str:
-        """As memory keeps it."""
+        """The form for memory."""
         for kept in (self, self.without_words(), self.bare()):
             if len(text := kept.model_dump_json(exclude_defaults=True)) <= ROOM:
                 return text
@@ -160,17 +157,17 @@ class Remembered(BaseModel):
         return self.model_copy(update={"answer": ModelAnswer(ranking=())})
 
     def with_paid(self, before: tuple[str, ...], name: str) -> Remembered:
-        """With one more that is booked."""
+        """Add a booked cost."""
         return self.model_copy(update={"paid": tuple(dict.fromkeys((*before, name)))[-PAID:]})
 
     def without_words(self) -> Remembered:
-        """The order alone."""
+        """Only the order."""
         bare = (one.model_copy(update={"why": "", "sections": ()}) for one in self.answer.ranking)
         return self.model_copy(update={"answer": ModelAnswer(ranking=tuple(bare))})
 
 
 def read(brief: Brief, later: str = "") -> Remembered:
-    """What memory has of the last time, or what came `later`; nothing when there is none or it cannot be read."""
+    """What memory has, or what came `later`; empty if unreadable."""
     try:
         return Remembered.model_validate_json(later or dict(brief.memory.header.cursors).get(THINKER) or "{}")
     except ValidationError:
@@ -178,19 +175,19 @@ def read(brief: Brief, later: str = "") -> Remembered:
 
 
 def basis_of(brief: Brief, model: str) -> str:
-    """All but the findings that an answer rests on: the model, people's verdicts and what they wrote in memory."""
+    """What an answer depends on besides findings: the model, people's verdicts and their notes in memory."""
     verdicts = sorted((kind, one.accepted, one.rejected) for kind, one in brief.acceptance.items())
     return _digest(repr((model, verdicts, brief.memory.learnings, brief.memory.do_not_repeat)), 16)
 
 
 def identity(finding: Finding) -> str:
-    """Which instance of which thing, and how bad: what a title says of its age changes nothing."""
+    """The identity of a finding: instance and severity, without ages in titles."""
     signal = finding.signal
     return _digest(repr((finding.fingerprint, signal.occurrence, signal.kind, str(signal.severity))), 12)
 
 
 def payment(brief: Brief, nonce: str) -> str:
-    """A name for what is paid now."""
+    """A name for a new cost."""
     return _digest(f"{nonce} {brief.memory.header.lineage} {brief.memory.header.cycle} {brief.now}", 16)
 
 

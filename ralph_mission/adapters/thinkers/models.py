@@ -1,8 +1,8 @@
-"""A model asked through `pydantic-ai`: one question, at most one more after a bad answer, and a limit to everything.
+"""Asks a model through `pydantic-ai`: one question, at most one retry after a bad answer, with limits on everything.
 
-Key and address come from the environment; the HTTP client reads only so much. Libraries are imported when a model is
-asked. What goes wrong is a sentence for whoever must act; no text of a provider stands in it. Prices are those that
-`genai-prices` has in itself.
+Key and base URL come from the environment; the HTTP client limits the size of answers. Libraries are imported on
+demand. Failures are sentences for whoever must act, without text from the provider. Prices are those built into
+`genai-prices`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ VARIABLES = {
     "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
     "openai-chat": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
 }
-"""By provider: where its key stands, and where it listens if not at its usual place."""
+"""By provider: the variables of its key and of another base URL."""
 
 
 class TooLong(Exception):
-    """An answer of more bytes than anybody may send us."""
+    """An answer over the size limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who is asked, as whom and where; `base_url` None is the provider's own."""
+    """Model, key and URL; `base_url` None: the provider's default."""
 
     provider: str
     model: str
@@ -50,7 +50,7 @@ class Access:
 
 
 def access(model: str, environ: Mapping[str, str]) -> Access:
-    """What is needed to ask `provider:name`. Raises UserError that names the missing key."""
+    """The access for `provider:name`. Raises UserError that names a missing key."""
     provider, _, name = model.partition(":")
     key, base = VARIABLES[provider]
     if not environ.get(key):
@@ -59,7 +59,7 @@ def access(model: str, environ: Mapping[str, str]) -> Access:
 
 
 def client(seconds: float, limit: int = ANSWER) -> httpx2.AsyncClient:
-    """A client that follows nothing, waits at most `seconds` for anything, and raises TooLong beyond `limit` bytes."""
+    """A client without redirects, with a time-out of `seconds`, that raises TooLong beyond `limit` bytes."""
     import httpx2
 
     class Counted(httpx2.AsyncByteStream):
@@ -77,7 +77,7 @@ def client(seconds: float, limit: int = ANSWER) -> httpx2.AsyncClient:
             await self._inner.aclose()
 
     async def bound(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":  # it could grow without end
+        if response.headers.get("content-encoding", "identity") != "identity":  # else it could grow without limit
             raise TooLong
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = Counted(response.stream)
@@ -106,7 +106,7 @@ BY_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class ModelAsk:
-    """`asking.Ask` of a real provider. `access` may raise UserError, which becomes the reason."""
+    """`llm.Ask` for a real provider. `access` may raise UserError, which becomes the reason."""
 
     access: Callable[[], Access]
     seconds: float
@@ -114,7 +114,7 @@ class ModelAsk:
     max_output: int
 
     def __call__(self, question: ModelQuestion) -> Reply:
-        """Ask it. Within `seconds`, whatever happens."""
+        """Ask within `seconds`, whatever happens."""
         try:
             access = self.access()
             import pydantic_ai  # noqa: F401  # says here, and not in a thread, that it is missing
@@ -139,12 +139,12 @@ class ModelAsk:
                 reply = Reply(run.output)
             except TimeoutError:
                 reply = late
-            except Exception as error:  # whatever a library makes of what a provider does
+            except Exception as error:  # whatever the library raises
                 reply = _failed_reply(error)
         return _with_usage(reply, spent, sent.requests, self._most(question))
 
     def _most(self, question: ModelQuestion) -> tuple[int, int]:
-        """Tokens that one request can have read and written; twice of it, as nobody counts like another."""
+        """The most tokens a request can have used, doubled, as providers count differently."""
         return 2 * (size(question) + self.max_output), 2 * self.max_output
 
     def _agent(self, access: Access, http: httpx2.AsyncClient, question: ModelQuestion) -> Agent[object, ModelAnswer]:
@@ -168,7 +168,7 @@ class ModelAsk:
 
 
 def why_unreachable(access: Access, seconds: float) -> str:
-    """Why this model's provider cannot be asked, "" when it can. Costs nothing: its models are listed."""
+    """Why this model's provider cannot be reached, or "". Free: it only lists models."""
     late = Reply(None, "its provider does not answer: look at the network")
     return _within(seconds + GRACE, lambda: _listed(access, seconds), late).problem
 
@@ -182,7 +182,7 @@ async def _listed(access: Access, seconds: float) -> Reply:
             return Reply(None)
         except Exception as error:
             status = getattr(error, "status_code", None)
-            if status == 404:  # a server that only speaks as OpenAI may have no list
+            if status == 404:  # an OpenAI-compatible server may have no list
                 other = access.provider == "openai-chat"
                 return Reply(
                     None, "" if other else "nobody lists models there (404): look at its address in the environment"
@@ -191,7 +191,7 @@ async def _listed(access: Access, seconds: float) -> Reply:
 
 
 class _Sent:
-    """Counts requests that were about to be sent."""
+    """Counts requests before they are sent."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -215,7 +215,7 @@ def _model(access: Access, http: httpx2.AsyncClient) -> Model[Any]:
 
 
 def _failed_reply(error: Exception) -> Reply:
-    """Why there is no answer. A request that was answered by an error cost nothing."""
+    """The reply for a failure. A request answered by an error cost nothing."""
     from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, UsageLimitExceeded
 
     causes = tuple(_causes(error))
@@ -249,7 +249,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _with_usage(reply: Reply, spent: RunUsage, sent: int, most: tuple[int, int]) -> Reply:
-    """With what it took. An answer that tells no tokens, or more than there can be, is one whose cost nobody knows."""
+    """The reply with its usage. An answer without plausible token counts has an unknown cost."""
     read, written, answers = spent.input_tokens, spent.output_tokens, spent.requests
     doubtful = min(reply.doubtful, max(0, sent - answers))
     if answers and not (0 < read <= answers * most[0] and 0 < written <= answers * most[1]):
@@ -258,11 +258,11 @@ def _with_usage(reply: Reply, spent: RunUsage, sent: int, most: tuple[int, int])
 
 
 def _within(seconds: float, work: Callable[[], Coroutine[Any, Any, Reply]], late: Reply) -> Reply:
-    """What it comes to, or `late`: a name look-up that hangs, or a library that does, holds up nobody."""
+    """The result of the call, or `late`: a hanging name look-up or library does not block."""
 
     def run() -> Reply:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # libraries warn in a provider's words
+            warnings.simplefilter("ignore")  # libraries repeat a provider's words in warnings
             return asyncio.run(work())
 
     try:
@@ -272,7 +272,7 @@ def _within(seconds: float, work: Callable[[], Coroutine[Any, Any, Reply]], late
 
 
 def listed_price(provider: str, model: str, read: int, written: int) -> float | None:
-    """USD for tokens read and written; None when nobody lists this model."""
+    """USD for input and output tokens; None if the model is not listed."""
     try:
         from genai_prices import Usage, calc_price
     except ImportError:
