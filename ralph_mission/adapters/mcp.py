@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal, Protocol
 
@@ -19,17 +19,22 @@ from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationError
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.state import Guidance, LoopTask, TaskStatus
+from ralph_mission.loop.model.state import Guidance, LoopTask, TaskStatus, UserStory
 from ralph_mission.loop.prompt.situation import LoopMemory
 from ralph_mission.loop.rules import routing as lifecycle
 from ralph_mission.values import compile_regex, dataclass
 
 INSTRUCTIONS = (
-    "Tasks, events, memories and guidance of the loop you work in. Take a task with task_claim before you work on it, "
-    "end it with task_done or task_fail, and end your session with one event_emit."
+    "Work, events, memories and guidance of the loop you are in. work_current tells what is yours to do; take a task "
+    "with work_claim before you work on it, end work with work_done or work_fail, and your session with one event_emit."
 )
-READ_ONLY = frozenset({"task_list", "task_ready", "memory_search"})
+READ_ONLY = frozenset({"work_current", "work_list", "memory_search"})
 """Tools that change nothing; guidance_read may acknowledge."""
+ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "task_add": ("work_add", {}), "task_list": ("work_list", {}), "task_ready": ("work_list", {"ready": True}),
+    "task_claim": ("work_claim", {}), "task_done": ("work_done", {}), "task_fail": ("work_fail", {}),
+}  # fmt: skip  # one table
+"""Names of earlier versions, which are answered and not listed."""
 Kind = Literal["pattern", "decision", "fix", "context"]
 NO_TEXT = compile_regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 """What would steer a terminal, and what stands where the client sent no character at all."""
@@ -46,6 +51,15 @@ class TaskList(Protocol):
     def claim(self, owner: str, id: str) -> LoopTask: ...
     def done(self, id: str) -> LoopTask: ...
     def fail(self, id: str, why: str) -> LoopTask: ...
+
+
+class StoryList(Protocol):
+    """The stories of the run, as the session has them; None and nothing where there are none."""
+
+    def all(self) -> tuple[tuple[UserStory, TaskStatus], ...]: ...
+    def current(self) -> UserStory | None: ...
+    def done(self, id: str) -> UserStory | None: ...
+    def note(self, id: str, text: str) -> UserStory | None: ...
 
 
 class MemoryFile(Protocol):
@@ -71,10 +85,11 @@ class RunFiles:
     guidance: GuidanceFile
     emit: Callable[[str, str], None]
     owner: str
+    stories: StoryList
 
 
 class TaskFacts(BaseModel):
-    """A task; `waits` says what a pending one waits for."""
+    """A task, or a story of the run; `waits` says what a pending task waits for."""
 
     id: str
     title: str
@@ -84,6 +99,22 @@ class TaskFacts(BaseModel):
     waits: str
     owner: str
     description: str
+    kind: Literal["task", "story"] = "task"
+    criteria: list[str] = []
+    notes: str = ""
+
+
+class CurrentWork(BaseModel):
+    """What this session works on; without anything, what to do instead."""
+
+    work: TaskFacts | None = None
+    next: str = ""
+
+
+class NoteReceipt(BaseModel):
+    """Where a note was kept."""
+
+    kept: str
 
 
 class TaskFactsList(BaseModel):
@@ -167,6 +198,8 @@ class _StrictServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """What the tool gives. Raises ToolError with what to change."""
+        name, usual = ALIASES.get(name, (name, {}))
+        arguments = {**usual, **arguments}
         tool = next((tool for tool in await self.list_tools() if tool.name == name), None)
         known = tool.input_schema.get("properties", {}) if tool else arguments
         if unknown := [argument for argument in arguments if argument not in known]:
@@ -211,49 +244,78 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     def facts(task: LoopTask) -> TaskFacts:
         return _facts(tasks.all() if task.status == "pending" else (), task)
 
-    async def task_add(
+    async def work_current() -> CurrentWork:
+        """What is yours to do in this session: the story that was given, or the task that you took."""
+        with _tool_errors():
+            if story := shelf.stories.current():
+                return CurrentWork(work=_story_facts(story, "active"))
+            every = tasks.all()
+            mine = next((task for task in every if task.status == "active" and task.owner == shelf.owner), None)
+            if mine:
+                return CurrentWork(work=_facts(every, mine))
+            return CurrentWork(next="take a task with work_claim" if lifecycle.ready(every) else "nothing is ready")
+
+    async def work_list(
+        status: Annotated[TaskStatus | None, Field(description="only these")] = None,
+        ready: Annotated[bool, Field(description="only tasks that can be claimed, first things first")] = False,
+        limit: Limit = 20,
+    ) -> TaskFactsList:
+        """The stories of the run, then the tasks in the order they were added, and what is wrong with the list."""
+        with _tool_errors():
+            every = tasks.all()
+            if ready:
+                return _page(every, lifecycle.ready(every), limit)
+            shown = [task for task in every if status in (None, task.status)]
+            stories = [_story_facts(story, now) for story, now in shelf.stories.all() if status in (None, now)]
+            page = _page(every, shown, max(0, limit - len(stories)), tasks.complaints())
+            more = page.more + max(0, len(stories) - limit)
+            return page.model_copy(update={"tasks": [*stories[:limit], *page.tasks], "more": more})
+
+    async def work_add(
         title: Annotated[Line, Field(description="what is to be done, in one line", max_length=lifecycle.TITLE)],
         needs: Annotated[list[Name], Field(description="ids of tasks that must be done before", max_length=1000)] = [],  # noqa: B006  # the schema's default; never changed
         priority: Annotated[int, Field(ge=1, le=5, description="1 goes first")] = 3,
         description: Annotated[Text, Field(max_length=lifecycle.DESCRIPTION)] = "",
         id: Annotated[Name, Field(description="its name; one is made up without")] = "",
     ) -> TaskFacts:
-        """Put a task on the list. It is ready as soon as all it needs is done."""
+        """Put a task on the list. It is ready as soon as all it needs is done. Only people add stories."""
         with _tool_errors():
             return facts(tasks.add(title, needs, priority, description, id))
 
-    async def task_list(
-        status: Annotated[TaskStatus | None, Field(description="only these")] = None, limit: Limit = 20
-    ) -> TaskFactsList:
-        """The tasks in the order they were added, and what is wrong with the list."""
-        with _tool_errors():
-            every = tasks.all()
-            return _page(every, [task for task in every if status in (None, task.status)], limit, tasks.complaints())
-
-    async def task_ready(limit: Limit = 10) -> TaskFactsList:
-        """The tasks that can be claimed, first things first."""
-        with _tool_errors():
-            every = tasks.all()
-            return _page(every, lifecycle.ready(every), limit)
-
-    async def task_claim(
+    async def work_claim(
         id: Annotated[Name, Field(description="which; without, the first that is ready")] = "",
     ) -> TaskFacts:
         """Take a task: nobody else gets it while you work on it."""
         with _tool_errors():
             return facts(tasks.claim(shelf.owner, id))
 
-    async def task_done(id: Id) -> TaskFacts:
-        """Mark a task done; what only waited for it becomes ready."""
+    async def work_done(id: Id) -> TaskFacts:
+        """Say that a task or story is done. A task's dependents become ready; a story passes once the loop agrees."""
         with _tool_errors():
-            return facts(tasks.done(id))
+            story = shelf.stories.done(id)
+            return _story_facts(story, "done") if story else facts(tasks.done(id))
 
-    async def task_fail(id: Id, why: Annotated[Text, Field(description="what went wrong")] = "") -> TaskFacts:
-        """Mark a task failed; what needs it stays pending until somebody claims it by its id and does it."""
+    async def work_fail(id: Id, why: Annotated[Text, Field(description="what went wrong")] = "") -> TaskFacts:
+        """Say that it cannot be done. What needs a failed task stays pending until somebody claims it by its id and
+        does it; a story gets a note for the next session."""
         with _tool_errors():
-            return facts(tasks.fail(id, why))
+            story = shelf.stories.note(id, f"failed: {why}" if why else "failed")
+            return _story_facts(story, "ready") if story else facts(tasks.fail(id, why))
 
-    return task_add, task_list, task_ready, task_claim, task_done, task_fail
+    async def work_note(
+        text: Annotated[Text, Field(description="what whoever works on it next should know", max_length=4000)],
+        id: Annotated[Name, Field(description="the story it is about; without, the one of this session")] = "",
+    ) -> NoteReceipt:
+        """Leave a note with a story; where there is none, as a memory for all later sessions."""
+        with _tool_errors():
+            current = shelf.stories.current()
+            about = id or (current.id if current else "")
+            if about and (story := shelf.stories.note(about, text)):
+                return NoteReceipt(kept=f"with {story.id}")
+            shelf.memories.add(text, "context", [about] if about else [])
+            return NoteReceipt(kept="as a memory")
+
+    return work_current, work_list, work_add, work_claim, work_done, work_fail, work_note
 
 
 def _event_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
@@ -336,6 +398,22 @@ def _facts(every: Sequence[LoopTask], task: LoopTask) -> TaskFacts:
         waits=lifecycle.waits(every, task),
         owner=task.owner,
         description=task.description,
+    )
+
+
+def _story_facts(story: UserStory, status: TaskStatus) -> TaskFacts:
+    return TaskFacts(
+        id=story.id,
+        title=story.title,
+        status=status,
+        priority=story.priority,
+        needs=list(story.needs),
+        waits="",
+        owner="",
+        description=story.description,
+        kind="story",
+        criteria=list(story.criteria),
+        notes=story.notes,
     )
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,17 @@ from mcp import Client, StdioServerParameters, stdio_client
 from pydantic import TypeAdapter, ValidationError
 
 from ralph_mission.adapters import mcp
-from ralph_mission.adapters.storage.loop import events
+from ralph_mission.adapters.storage.loop import events, state
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
+from ralph_mission.loop.model.state import RunState
 from tests.helpers import RALPH, cli_here, make_repo
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
 TOOLS = [
-    "task_add", "task_list", "task_ready", "task_claim", "task_done", "task_fail",
+    "work_current", "work_list", "work_add", "work_claim", "work_done", "work_fail", "work_note",
     "event_emit", "memory_add", "memory_search", "guidance_read",
 ]  # fmt: skip  # one list
 HELLO = {
@@ -68,17 +70,43 @@ async def _refused(client: Client, tool: str, **arguments: Any) -> str:
     return str(answer.content[0].text)  # type: ignore[union-attr]  # an error is a text
 
 
+STORIES = """{"userStories": [
+  {"id": "US-1", "title": "Schema", "acceptanceCriteria": ["it is there"], "passes": false},
+  {"id": "US-2", "title": "API", "needs": ["US-1"], "passes": false}
+]}
+"""
+
+
+def test_stories_and_tasks_are_one_list_that_a_session_reads_and_claims(repo: Path) -> None:
+    (repo / "prd.json").write_text(STORIES)
+    state.save(repo, RunState("r", "build", datetime(2026, 5, 4, tzinfo=UTC), item="US-1"))
+
+    async def deed(client: Client) -> None:
+        work = (await _got(client, "work_current"))["work"]
+        assert (work["id"], work["kind"], work["criteria"]) == ("US-1", "story", ["it is there"])
+        await _got(client, "work_add", title="Look at the index", id="t")
+        rows = (await _got(client, "work_list"))["tasks"]
+        assert [(row["id"], row["status"]) for row in rows] == [("US-1", "ready"), ("US-2", "pending"), ("t", "ready")]
+        assert await _got(client, "work_note", text="the port is 5433") == {"kept": "with US-1"}
+        assert (await _got(client, "work_done", id="US-1"))["status"] == "done"
+        assert (await _got(client, "work_done", id="t"))["status"] == "done"
+
+    _with_client(repo, deed)
+    first, second = json.loads((repo / "prd.json").read_text())["userStories"]
+    assert (first["passes"], first["notes"], second["passes"]) == (True, "the port is 5433", False)
+
+
 def test_the_tools_are_there_with_their_schemas(repo: Path) -> None:
     async def deed(client: Client) -> None:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == TOOLS
         assert all(tool.description and tool.output_schema for tool in tools)
-        add = next(tool for tool in tools if tool.name == "task_add").input_schema
+        add = next(tool for tool in tools if tool.name == "work_add").input_schema
         assert add["required"] == ["title"]
         assert add["properties"]["needs"]["items"] == {"type": "string", "maxLength": 64}
         assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
         reads = {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint}
-        assert reads == {"task_list", "task_ready", "memory_search"}
+        assert reads == {"work_current", "work_list", "memory_search"}
         assert (add["properties"]["priority"]["minimum"], add["properties"]["priority"]["maximum"]) == (1, 5)
 
     _with_client(repo, deed)
@@ -182,7 +210,7 @@ def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Pat
     async def deed(client: Client) -> None:
         assert "title" in await _refused(client, "task_add", title=5)
         assert await _refused(client, "task_add") == "title is missing"
-        assert "task_add has no argument 'titel'; it takes title, needs" in await _refused(
+        assert "work_add has no argument 'titel'; it takes title, needs" in await _refused(
             client, "task_add", title="x", titel="y"
         )
         assert "pydantic" not in await _refused(client, "task_add", title="x", priority=9)

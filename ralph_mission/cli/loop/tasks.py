@@ -304,10 +304,12 @@ def mcp(repo: Path) -> int:
     """
     require_extra("mcp", "ralph mcp needs")
     from ralph_mission.adapters.mcp import RunFiles, serve
-    from ralph_mission.adapters.storage.loop import events, lock, run_files
+    from ralph_mission.adapters.storage.loop import events, lock, run_files, state
     from ralph_mission.adapters.storage.loop.inbox import Guide
     from ralph_mission.adapters.storage.loop.notes import Memories
+    from ralph_mission.adapters.storage.loop.stories import SessionStories
     from ralph_mission.adapters.storage.loop.tasks import Tasks
+    from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 
     where = run_files.folder(named_repo(), os.environ)
     run_files.prepare(where)
@@ -320,5 +322,16 @@ def mcp(repo: Path) -> int:
         signal.signal(number, lambda *_: os._exit(INTERRUPTED))
     # The agent that speaks to us ends us: while we live, so does whoever claimed through us.
     owner = os.environ.get("RALPH_OWNER") or lock.place(os.getpid())
-    serve(RunFiles(Tasks(where), Memories(where), Guide(where), emit, owner), __version__)
+
+    def item() -> str:
+        try:
+            found = state.load(where.parent)
+        except (UnreadableDocument, UserError):
+            return ""
+        return found.item if found else ""
+
+    here = repo or Path()
+    top = next((place for place in (here.absolute(), *here.absolute().parents) if (place / ".git").exists()), here)
+    stories = SessionStories(top, item)
+    serve(RunFiles(Tasks(where), Memories(where), Guide(where), emit, owner, stories), __version__)
     return 0

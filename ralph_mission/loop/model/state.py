@@ -130,7 +130,7 @@ class SessionUsage:
 
 @dataclass(frozen=True, slots=True)
 class UserStory:
-    """A user story; the lowest priority number goes first."""
+    """A user story; the lowest priority number goes first. `needs`: stories that have to pass before."""
 
     id: str
     title: str
@@ -139,6 +139,7 @@ class UserStory:
     priority: int = 0
     passes: bool = False
     notes: str = ""
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,13 @@ class Prd:
     def todo(self) -> tuple[UserStory, ...]:
         """The stories that do not pass yet: lowest priority number first, ties as in the file."""
         return tuple(sorted((story for story in self.stories if not story.passes), key=lambda story: story.priority))
+
+    @property
+    def ready(self) -> tuple[UserStory, ...]:
+        """Those of `todo` that wait for none of it; all of it where they only wait for each other."""
+        todo = self.todo
+        left = {story.id for story in todo}
+        return tuple(story for story in todo if left.isdisjoint({*story.needs} - {story.id})) or todo
 
 
 @dataclass(frozen=True, slots=True)

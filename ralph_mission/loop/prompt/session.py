@@ -324,7 +324,7 @@ def _completion_part(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> D
 def _prd_part(state: RunState, snapshot: RunSnapshot, scale: float) -> Document:
     assert snapshot.prd is not None
     left = _open_stories(state, snapshot)
-    ahead = [story.id for story in snapshot.prd.todo if story.id not in state.skipped]
+    ahead = [story.id for story in snapshot.prd.ready if story.id not in state.skipped]
     return {
         "project": _truncate(snapshot.prd.project, int(160 * scale)),
         "branchName": _truncate(snapshot.prd.branch, int(200 * scale)),

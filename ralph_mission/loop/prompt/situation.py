@@ -158,7 +158,8 @@ def _task_row(task: LoopTask) -> str:
 
 
 def _story_row(story: UserStory) -> str:
-    return f"- {line(story.id, 40)} {line(story.title, 80)}"
+    needs = f" (after {list_names(story.needs, 3, 30)})" if story.needs else ""
+    return f"- {line(story.id, 40)} {line(story.title, 80)}{needs}"
 
 
 def _by_readiness(snapshot: RunSnapshot) -> list[LoopTask]:

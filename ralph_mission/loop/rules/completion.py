@@ -92,7 +92,8 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
     skipped = [row for name, row in left.items() if name in state.skipped]
     if not skipped or len(skipped) < len(left):
         return None
-    what = f"skipped after many attempts: {', '.join(skipped)}"
+    waiting = len(snapshot.prd.todo) - len(left) if spec.preset.stories and snapshot.prd else 0
+    what = f"skipped after many attempts: {', '.join(skipped)}" + (f"; {waiting} wait for them" if waiting else "")
     return RunEnding("stuck", what, "split them or say how with ralph guidance")
 
 
@@ -103,7 +104,8 @@ def _describe_undone(state: RunState) -> str:
 
 
 def _stories_left(snapshot: RunSnapshot) -> dict[str, str]:
-    return {story.id: f"{story.id} {story.title}" for story in snapshot.prd.todo} if snapshot.prd else {}
+    """Stories that can be worked on, without those that wait for others."""
+    return {story.id: f"{story.id} {story.title}" for story in snapshot.prd.ready} if snapshot.prd else {}
 
 
 def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
@@ -204,7 +206,7 @@ StuckAdvice = Literal["", "warn", "replan", "skip"]
 def item_of(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     """The item of the next session: the first remaining story, else the first ready task, else ""."""
     if spec.preset.stories and snapshot.prd:
-        return next((story.id for story in snapshot.prd.todo if story.id not in state.skipped), "")
+        return next((story.id for story in snapshot.prd.ready if story.id not in state.skipped), "")
     ready = (task for task in snapshot.tasks if task.status in ("ready", "active") and task.id not in state.skipped)
     return next((task.id for task in sorted(ready, key=lambda task: task.priority)), "")
 

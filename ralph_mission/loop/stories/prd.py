@@ -35,6 +35,7 @@ TITLE = ("title", "name", "summary")
 CRITERIA = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria", "steps")
 PASSES = ("passes", "passed", "done", "completed", "complete")
 STATUS = ("status", "state")
+NEEDS = ("needs", "dependsOn", "depends_on", "dependencies", "blockedBy", "blocked_by")
 TEXT = ("text", "description", "criterion", "title")
 FINISHED = frozenset({"done", "passed", "passes", "complete", "completed", "closed"})
 WORDS = {"critical": 1, "urgent": 1, "high": 1, "medium": 2, "normal": 2, "low": 3}
@@ -105,6 +106,7 @@ def render_prd(prd: Prd) -> str:
             "priority": story.priority,
             "passes": story.passes,
             "notes": story.notes,
+            **({"needs": list(story.needs)} if story.needs else {}),
         }
         for story in prd.stories
     ]
@@ -149,6 +151,7 @@ def _parse_story(one: Any, place: int) -> UserStory:
         _parse_priority(one.get("priority"), place),
         _parse_passes(one),
         _text(one.get("notes")),
+        _parse_needs(_first_of(one, NEEDS)),
     )
 
 
@@ -156,6 +159,11 @@ def _parse_criteria(value: Any) -> tuple[str, ...]:
     listed = value if isinstance(value, list) else [value]
     texts = (_text(_first_of(one, TEXT) if isinstance(one, Mapping) else one) for one in listed)
     return tuple(text for text in texts if text)
+
+
+def _parse_needs(value: Any) -> tuple[str, ...]:
+    listed = re.split(r"[,\s]+", value) if isinstance(value, str) else value if isinstance(value, list) else ()
+    return tuple(dict.fromkeys(name for one in listed if (name := _text(one))))
 
 
 def _parse_priority(value: Any, place: int) -> int:

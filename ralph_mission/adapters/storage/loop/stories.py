@@ -23,7 +23,7 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.workspace.snapshot import REGULAR, remove_path, write_file
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.state import PathChange, Prd
+from ralph_mission.loop.model.state import PathChange, Prd, TaskStatus, UserStory
 from ralph_mission.loop.stories import prd as form
 
 FOLDERS = ("", "scripts/ralph", ".ralph", ".omc")
@@ -351,6 +351,60 @@ class Carried:
             return lists if landed(said["commit"]) else {}
         except (ValueError, TypeError, KeyError, AttributeError, UserError):
             return {}
+
+
+class SessionStories:
+    """The stories as a session has them in the checkout it works in; `item` is what the loop gave it.
+
+    What it says here is a claim: the loop judges it afterwards.
+    """
+
+    def __init__(self, root: Path, item: Callable[[], str]) -> None:
+        self._root, self._item = root, item
+
+    def all(self) -> tuple[tuple[UserStory, TaskStatus], ...]:
+        """Each with where it stands."""
+        found = self._read()
+        ready = {story.id for story in found[2].ready} if found else set()
+        stories = found[2].stories if found else ()
+        return tuple(
+            (story, "done" if story.passes else "ready" if story.id in ready else "pending") for story in stories
+        )
+
+    def current(self) -> UserStory | None:
+        """The one that the session was given."""
+        item = self._item()
+        return next((story for story, _ in self.all() if story.id == item), None) if item else None
+
+    def done(self, id: str) -> UserStory | None:
+        """Claim that it passes. None: there is no such story. Raises OSError, UserError."""
+        return self._change(id, lambda story: replace(story, passes=True))
+
+    def note(self, id: str, text: str) -> UserStory | None:
+        """Add to its notes. None: there is no such story. Raises OSError, UserError."""
+        return self._change(
+            id, lambda story: replace(story, notes="\n".join(filter(None, (story.notes, text.strip()))))
+        )
+
+    def _change(self, id: str, change: Callable[[UserStory], UserStory]) -> UserStory | None:
+        found = self._read()
+        if found is None or id not in {story.id for story in found[2].stories}:
+            return None
+        path, text, prd = found
+        made = replace(prd, stories=tuple(change(story) if story.id == id else story for story in prd.stories))
+        try:
+            run_files.write(target(path, self._root), form.update_progress(text, made).encode())
+        except form.UnreadablePrd as problem:
+            raise UserError(f"{path.name} is {problem}", "keep it with memory_add instead") from None
+        return next(story for story in made.stories if story.id == id)
+
+    def _read(self) -> tuple[Path, str, Prd] | None:
+        path = Stories(self._root).find()
+        if path is None:
+            return None
+        with suppress(OSError, ValueError, UserError):
+            return path, *_read(path, self._root)
+        return None
 
 
 def _merge_lists(persons: bytes | None, sessions: bytes) -> bytes | None:
