@@ -43,7 +43,10 @@ CONTROL = re.compile(
 NAMED = re.compile(r'(r\d+): repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ \.\.\.F \} ?')
 PAGED = r'first: 100(?:, after: "(\d+)")?'
 NODES = r"pageInfo \{ hasNextPage endCursor \} nodes \{ \.\.\.F \}"
-OWNED = re.compile(rf'list: repositoryOwner\(login: "([\w-]+)"\) \{{ repositories\({PAGED}\) \{{ {NODES} \}} \}} ?')
+OWNED = re.compile(
+    r'list: repositoryOwner\(login: "([\w-]+)"\) \{ repositories\(ownerAffiliations: OWNER, '
+    rf"{PAGED}\) \{{ {NODES} \}} \}} ?"
+)
 SEARCH = re.compile(
     rf'list: search\(query: "topic:([\w-]+) user:([\w-]+) archived:false fork:true", type: REPOSITORY, {PAGED}\) '
     rf"\{{ {NODES} \}} ?"

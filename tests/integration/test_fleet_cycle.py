@@ -79,7 +79,7 @@ def test_the_control_repositorys_token_opens_nothing_here(tmp_path: Path) -> Non
         assert harbour.threads == []
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # three cycles for each of 78 deaths
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("number", range(1, 40))
 def test_a_job_killed_at_any_request_does_nothing_twice_and_is_taken_over(tmp_path, number, applied) -> None:

@@ -115,9 +115,8 @@ class FleetReader:
             everything, listed = self._installation()
             (owners if everything else names).extend(listed)
         for owner in dict.fromkeys(owners):
-            yield from self._listed(
-                "owner", f"list: repositoryOwner(login: {_quote(owner)}) {{ repositories(%s) {{ %s }} }}"
-            )
+            below = "repositories(ownerAffiliations: OWNER, %s) { %s }"
+            yield from self._listed("owner", f"list: repositoryOwner(login: {_quote(owner)}) {{ {below} }}")
         home = self._place.repository.partition("/")[0]
         for topic in self._config.topics:
             words = _quote(f"topic:{topic} user:{home} archived:false fork:true")
