@@ -47,7 +47,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><meta name="color-scheme" content
   :root {{ --line: #3d444d; --head: #151b23; --faint: #9198a1; --ground: #0d1117; --ink: #f0f6fc; }}
 }}
 body {{ background: var(--ground); color: var(--ink); margin: 0; }}
-main {{ box-sizing: border-box; max-width: 960px; width: {width}px; margin: 0 auto; padding: 16px; }}
+main {{ box-sizing: border-box; max-width: 960px; margin: 0 auto; padding: 16px; }}
 h1 {{ font: 400 26px/1.25 "Liberation Sans", sans-serif; margin: 4px 0 14px; }}
 h1 i {{ color: var(--faint); font-style: normal; }}
 article {{ border: 1px solid var(--line); border-radius: 6px; }}
@@ -129,7 +129,7 @@ def write_page(folder: Path, css: Path, title: str, number: int, text: str) -> P
     body = body.replace("[ ] ", '<input type="checkbox" disabled> ')
     title = re.sub(r"`([^`]+)`", r"<code>\1</code>", title)
     page = folder / "page.html"
-    page.write_text(PAGE.format(css=css.read_text(), width=960, title=title, number=number, body=body))
+    page.write_text(PAGE.format(css=css.read_text(), title=title, number=number, body=body))
     return page
 
 

@@ -104,7 +104,7 @@ def test_a_list_that_a_dead_runner_began_is_carried_on(tmp_path, at):
     commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
     harbour.cycle()
     page = (harbour.repo / ".ralph/forge/dashboard.md").read_text()
-    assert (page.count("1 todo marker"), page.count("FIXME in b.py"), harbour.issues) == (1, 1, ())
+    assert (page.count("1 TODO marker"), page.count("FIXME in b.py"), harbour.issues) == (1, 1, ())
 
 
 def test_lines_changed_by_a_dead_runner_still_count_against_the_week(tmp_path):

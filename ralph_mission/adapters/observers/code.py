@@ -42,6 +42,7 @@ SECONDS = 5.0  # for all of them
 AT_A_TIME = 4
 LATEST = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
 DIGITS = 18  # digits of a time: the calendar ends long before
+NAMES = {"todo": "TODO"}  # what people call a kind of markers, where it is not its key
 
 Place = tuple[str, int]
 """A path and a 1-based line."""
@@ -331,7 +332,7 @@ def _count(
     return Signal(
         observer=NAME,
         kind=kind,
-        title=f"{count_noun(len(hits), f'{news}{kind} marker')} in {count_noun(len(files), 'file')}",
+        title=f"{count_noun(len(hits), f'{news}{NAMES.get(kind, kind)} marker')} in {count_noun(len(files), 'file')}",
         essence=(kind, "count"),
         occurrence=head[:12] if new else "",
         confidence=0.9,
