@@ -75,8 +75,8 @@ def main(most: int = 200) -> int:
 
 @contextmanager
 def serving(repo: Path) -> Iterator[Sequence[Comparison]]:
-    """The comparisons, while two `ralph mcp` serve the checkout."""
-    server = StdioServerParameters(command=str(RALPH), args=["mcp", "--repo", str(repo)], env=dict(os.environ))
+    """The comparisons, while two `ralph agent mcp` serve the checkout."""
+    server = StdioServerParameters(command=str(RALPH), args=["agent", "mcp", "--repo", str(repo)], env=dict(os.environ))
     with (
         _asking(repo) as ask,
         start_blocking_portal() as portal,
@@ -99,16 +99,30 @@ def serving(repo: Path) -> Iterator[Sequence[Comparison]]:
             both("MCP: look", "task_ready"),
             both("MCP: change", "task_add", title="One more"),
             both("MCP: say", "event_emit", topic="build.note"),
-            _beside(repo, "command line: look", "ralph task ready", _ralph(repo, "task", "ready"), 60, 20),
-            _beside(repo, "command line: change", "ralph task add", _ralph(repo, "task", "add", "One more"), 60, 20),
-            _beside(repo, "command line: say", "ralph emit", _ralph(repo, "emit", "build.note"), 60, 20),
+            _beside(
+                repo,
+                "command line: look",
+                "ralph agent task list",
+                _ralph(repo, "agent", "task", "list", "--ready"),
+                60,
+                20,
+            ),
+            _beside(
+                repo,
+                "command line: change",
+                "ralph agent task add",
+                _ralph(repo, "agent", "task", "add", "One more"),
+                60,
+                20,
+            ),
+            _beside(repo, "command line: say", "ralph agent emit", _ralph(repo, "agent", "emit", "build.note"), 60, 20),
         ]
 
 
 @contextmanager
 def _asking(repo: Path) -> Iterator[Callable[..., None]]:
-    """A way to ask one `ralph mcp` line by line."""
-    command = [str(RALPH), "mcp", "--repo", str(repo)]
+    """A way to ask one `ralph agent mcp` line by line."""
+    command = [str(RALPH), "agent", "mcp", "--repo", str(repo)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin and process.stdout
         asking, answers = process.stdin, process.stdout

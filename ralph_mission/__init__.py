@@ -4,7 +4,7 @@
 so that commands which do not need them start without them.
 """
 
-TYPE_CHECKING = False  # as typing has it, whose import costs more than the rest of `ralph task`
+TYPE_CHECKING = False  # as typing has it, whose import costs more than the rest of `ralph agent task`
 if TYPE_CHECKING:
     from ralph_mission.app.embedding import RalphLoop as RalphLoop
     from ralph_mission.app.embedding import RunHandle as RunHandle

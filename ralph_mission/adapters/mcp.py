@@ -1,6 +1,6 @@
 """The loop's files as tools of the Model Context Protocol, so that an agent pays no process start per call.
 
-Heavy: imported by `ralph mcp` alone. The same locked files as `ralph task`, `emit` and `guidance`; nothing is kept
+Heavy: imported by `ralph agent mcp` alone. The same locked files as `ralph agent task` and `guidance`; nothing is kept
 between two calls. What a person could fix is an error of the tool, which the agent reads and acts upon.
 """
 
@@ -39,7 +39,7 @@ Kind = Literal["pattern", "decision", "fix", "context"]
 NO_TEXT = compile_regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 """What would steer a terminal, and what stands where the client sent no character at all."""
 LONG, PAYLOAD, ID = 20_000, 100_000, 64
-"""Characters of a text, of an event's payload (as `ralph emit`), of an id."""
+"""Characters of a text, of an event's payload (as `ralph agent emit`), of an id."""
 
 
 class TaskList(Protocol):

@@ -179,7 +179,7 @@ def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable
 
 @contextmanager
 def _share_guidance(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterator[None]:
-    """Words from the forge, and those of `ralph guidance` here, which are given when a session there was given them."""
+    """Words from the forge, and those of `ralph agent guidance` here, given when a session there was given them."""
     _acknowledge_guidance(ours, theirs)
     waiting = {said.text for said in theirs.pending()}
     for text in (word.strip()[:LENGTH] for word in words):

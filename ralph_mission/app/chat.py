@@ -70,7 +70,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     run_files.prepare(root / ".ralph")
     with Questions(root / ".ralph").attended() as ours:
         if not ours:
-            raise UserError("ralph telegram runs here already", "end the other one first")
+            raise UserError("ralph agent telegram runs here already", "end the other one first")
         yield Attendant(
             chat, house.ports, house.store, house.settings.limits, house.secrets,
             Beside(root, house.git.git_dir, waits), CursorFile(house.git.git_dir / "ralph-telegram"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -16,86 +17,106 @@ from ralph_mission.errors import UserError
 
 COMMANDS = {
     "init": ("ralph_mission.cli.setup.init:init", "Write ralph.yml, and the workflow or units that run it."),
-    "doctor": (
-        "ralph_mission.cli.doctor.checks:doctor",
-        "Check what ralph needs here, and how to get the rest.",
-    ),
+    "doctor": ("ralph_mission.cli.doctor.checks:doctor", "Check what ralph needs here, and how to get the rest."),
     "config": ("ralph_mission.cli.setup.show:config_group", "Show the settings in force, and where each comes from."),
     "cycle": ("ralph_mission.cli.mission.cycle:cycle", "Run one cycle: look, decide, act, remember."),
     "watch": ("ralph_mission.cli.mission.wakes:watch", "Keep cycling here, whenever a cycle is due."),
-    "backtest": (
-        "ralph_mission.cli.mission.backtest:backtest",
-        "Replay the repository's history: what would Ralph have opened?",
-    ),
-    "fleet": ("ralph_mission.cli.mission.fleet:fleet", "Look after many repositories from one control repository."),
     "status": ("ralph_mission.cli.mission.cycle:status", "Show what runs here, missions, and the next cycle."),
     "report": (
         "ralph_mission.cli.mission.report:report",
         "Write a page of what waits, missions, verdicts and spending.",
     ),
+    "backtest": (
+        "ralph_mission.cli.mission.backtest:backtest",
+        "Replay the repository's history: what would Ralph have opened?",
+    ),
+    "fleet": ("ralph_mission.cli.mission.fleet:fleet", "Look after many repositories from one control repository."),
+    "issue": ("ralph_mission.cli.mission.local:issue", "Read and answer issues of the local forge."),
+    "pr": ("ralph_mission.cli.mission.local:pr", "Review and merge pull requests of the local forge."),
+    "run": ("ralph_mission.cli.loop.run:run", "Work on a task in fresh sessions until files prove that it is done."),
+    "work": ("ralph_mission.cli.loop.work:work", "Work through the issues that are labelled ralph-ready."),
+    "review": ("ralph_mission.cli.loop.work:review", "Review a pull request that ralph made; a person approves."),
     "logs": ("ralph_mission.cli.loop.hold:logs", "Show what a run did and does, step by step."),
-    "ui": ("ralph_mission.cli.loop.hold:ui", "Watch and hold what runs here, in a terminal interface."),
     "pause": ("ralph_mission.cli.loop.hold:pause", "Wait at the next safe point, until `ralph resume`."),
     "resume": ("ralph_mission.cli.loop.hold:resume", "Resume after `ralph pause`."),
     "stop": ("ralph_mission.cli.loop.hold:stop", "End what runs here at its next safe point."),
-    "issue": ("ralph_mission.cli.mission.local:issue", "Read and answer issues of the local forge."),
-    "pr": ("ralph_mission.cli.mission.local:pr", "Review and merge pull requests of the local forge."),
-    "memory": ("ralph_mission.cli.mission.memory:memory", "Show or recover Ralph's memory."),
     "journal": ("ralph_mission.cli.mission.memory:journal", "List what was done; settle what only a person can know."),
-    "policy": ("ralph_mission.cli.mission.policy:policy", "Ask what the rules say of a patch."),
-    "run": ("ralph_mission.cli.loop.run:run", "Work on a task in fresh sessions until files prove that it is done."),
-    "plan": ("ralph_mission.cli.loop.plan:plan", "Have the user stories of a task written and checked."),
-    "prd": ("ralph_mission.cli.loop.plan:prd", "Convert and check the user stories of a run."),
-    "task": ("ralph_mission.cli.loop.tasks:task", "Add, list and finish the tasks of a loop."),
-    "guidance": ("ralph_mission.cli.loop.tasks:guidance", "Tell the next session of a loop something."),
-    "cancel": ("ralph_mission.cli.loop.control:cancel", "End the loop that runs here, or clear up after a dead one."),
-    "cost": ("ralph_mission.cli.loop.cost:cost", "Show what a loop's sessions cost, or estimate what they would."),
-    "simulate": ("ralph_mission.cli.loop.run:simulate", "Play a pattern of hats with a scripted agent."),
-    "work": ("ralph_mission.cli.loop.work:work", "Work through the issues that are labelled ralph-ready."),
-    "review": ("ralph_mission.cli.loop.work:review", "Review a pull request that ralph made; a person approves."),
-    "publish": ("ralph_mission.cli.loop.work:publish", "Publish the texts of an issue that somebody approved."),
-    "telegram": ("ralph_mission.cli.loop.control:telegram", "Take orders from a chat while a loop runs."),
+    "agent": ("ralph_mission.cli.app:agent", "What agents and loops call: tasks, events, stories, costs."),
 }
 """Name -> where the command is (`module:attribute`) and its line in `ralph --help`."""
+GROUPS = {
+    "Get started": ("init", "doctor", "config"),
+    "Look after a repository": ("cycle", "watch", "status", "report", "backtest", "fleet"),
+    "Answer on the local forge": ("issue", "pr"),
+    "Have agents work": ("run", "work", "review"),
+    "Watch and hold what runs": ("logs", "pause", "resume", "stop"),
+    "Look back": ("journal",),
+    "For agents and their loops": ("agent",),
+}
+"""How `ralph --help` orders them."""
 UNLISTED = {
+    "ui": "ralph_mission.cli.loop.hold:ui",
+    "memory": "ralph_mission.cli.mission.memory:memory",
+    "policy": "ralph_mission.cli.mission.policy:policy",
+    "plan": "ralph_mission.cli.loop.plan:plan",
+    "publish": "ralph_mission.cli.loop.work:publish",
     "due": "ralph_mission.cli.mission.wakes:due",
     "wake": "ralph_mission.cli.mission.wakes:wake",
-    "mcp": "ralph_mission.cli.loop.tasks:mcp",
-    "emit": "ralph_mission.cli.loop.tasks:emit",
-    "verdict": "ralph_mission.cli.loop.tasks:verdict",
     "sanitize": "ralph_mission.cli.mission.policy:sanitize",
     "schema": "ralph_mission.cli.setup.init:schema",
     "completion": "ralph_mission.cli.setup.init:completion",
 }
-"""What agents, timers, scripts and editors call: not in `ralph --help`, but in docs/cli.md."""
-RENAMED = {
+"""What is called now and then, or by timers, scripts and editors: in `ralph --help` by their names alone."""
+AGENT = {
+    "task": ("ralph_mission.cli.loop.tasks:task", "Add, list and finish the tasks of a loop."),
+    "guidance": ("ralph_mission.cli.loop.tasks:guidance", "Tell the next session of a loop something."),
+    "emit": ("ralph_mission.cli.loop.tasks:emit", "Emit an event, which the loop reads after the session."),
+    "verdict": (
+        "ralph_mission.cli.loop.tasks:verdict",
+        "Say whether the issues that a reviewer left were acceptable.",
+    ),
+    "mcp": (
+        "ralph_mission.cli.loop.tasks:mcp",
+        "Serve tasks, events, memories and guidance to agents as an MCP server.",
+    ),
+    "prd": ("ralph_mission.cli.loop.plan:prd", "Convert and check the user stories of a run."),
+    "simulate": ("ralph_mission.cli.loop.run:simulate", "Play a pattern of hats with a scripted agent."),
+    "cost": ("ralph_mission.cli.loop.cost:cost", "Show what a loop's sessions cost, or estimate what they would."),
+    "cancel": ("ralph_mission.cli.loop.control:cancel", "End the loop that runs here, or clear up after a dead one."),
+    "telegram": ("ralph_mission.cli.loop.control:telegram", "Take orders from a chat while a loop runs."),
+}
+"""The same as `COMMANDS`, of `ralph agent`."""
+RENAMED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("replay",): ("journal", "show", "--replay"),
     ("prd", "new"): ("plan",),
-    ("prd", "check"): ("prd", "lint"),
+    ("prd", "check"): ("agent", "prd", "lint"),
     ("pr", "diff"): ("pr", "show", "--diff"),
     ("issue", "unlabel"): ("issue", "label", "--remove"),
-    ("task", "ready"): ("task", "list", "--ready"),
-    ("task", "fail"): ("task", "done", "--failed"),
+    ("task", "ready"): ("agent", "task", "list", "--ready"),
+    ("task", "fail"): ("agent", "task", "done", "--failed"),
+    **{(name,): ("agent", name) for name in AGENT},
 }
-"""Older spellings, which are still understood, and what they are short for."""
+"""Older spellings, which are understood for one release more, and what they are short for."""
 WITH_VALUE = ("--repo", "--config", "--as")
 """What may stand before a command's name with a value behind it; `--as` before that of a command of the local forge."""
-OF_LOOPS = frozenset(
-    {"run", "work", "review", "cancel", "plan", "simulate", "task", "emit", "guidance", "verdict", "mcp", "prd", "cost"}
-)
+OF_LOOPS = frozenset({"run", "work", "review", "plan", *AGENT} - {"telegram"})
 """Commands whose wrong usage or settings end with 64 (EX_USAGE): 2 says that a loop reached a limit."""
 
 
 class LazyGroup(SharedGroup):
     """A group that knows its commands by name and imports one when it is called."""
 
+    listed: Mapping[str, tuple[str, str]] = COMMANDS
+    groups: Mapping[str, Sequence[str]] = GROUPS
+    unlisted: Mapping[str, str] = UNLISTED
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the table's order."""
-        return list(COMMANDS)
+        return list(self.listed)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now; None when there is no such name."""
-        place = COMMANDS[cmd_name][0] if cmd_name in COMMANDS else UNLISTED.get(cmd_name)
+        place = self.listed[cmd_name][0] if cmd_name in self.listed else self.unlisted.get(cmd_name)
         if place is None:
             return None
         module, attribute = place.split(":")
@@ -106,17 +127,39 @@ class LazyGroup(SharedGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was asked for; a mistyped one is answered with the nearest."""
-        if args and args[0] not in {**COMMANDS, **UNLISTED} and not ctx.resilient_parsing:
+        if args and args[0] not in {*self.listed, *self.unlisted} and not ctx.resilient_parsing:
             import difflib
 
-            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            close = difflib.get_close_matches(args[0], [*self.listed, *self.unlisted], n=1)
             raise click.UsageError(f"no command {args[0]!r}{f', did you mean {close[0]}?' if close else ''}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in `--help`, from the table alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        """The list in `--help`, from the tables alone."""
+        width = max(map(len, self.listed))
+        for heading, names in self.groups.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), self.listed[name][1]) for name in names])
+        if self.unlisted:
+            with formatter.section("Now and then, or by programs (docs/cli.md)"):
+                formatter.write_text(", ".join(self.unlisted))
+
+
+class AgentGroup(LazyGroup):
+    """`ralph agent`."""
+
+    listed = AGENT
+    groups = MappingProxyType({"Commands": tuple(AGENT)})
+    unlisted: Mapping[str, str] = MappingProxyType({})
+
+
+def _tell_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        from ralph_mission.cli.version import find_commit
+
+        commit = find_commit()
+        click.echo(f"ralph, version {__version__}{f' ({commit})' if commit else ''}")
+        context.exit()
 
 
 @click.group(
@@ -124,9 +167,16 @@ class LazyGroup(SharedGroup):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with: ralph init, ralph doctor, ralph cycle --staged",
 )
-@click.version_option(__version__, prog_name="ralph")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_tell_version, help="Show the version."
+)
 def app() -> None:
     """Looks after a repository: observes, proposes, and acts within limits that code enforces."""
+
+
+@click.group(cls=AgentGroup)
+def agent() -> None:
+    """What agents call while they work, and what belongs to loops: tasks, events, stories, costs."""
 
 
 def run(arguments: list[str]) -> int:
@@ -134,6 +184,9 @@ def run(arguments: list[str]) -> int:
     instruction = os.environ.get("_RALPH_COMPLETE")
     if instruction:
         return shell_complete(app, {}, "ralph", "_RALPH_COMPLETE", instruction)
+    if found := _find_renamed(arguments):
+        old, new = (" ".join(words) for words in found)
+        click.echo(f"note: `ralph {old}` is `ralph {new}` now; the old name works until the next release", err=True)
     arguments = expand_renamed(arguments)
     try:
         with app.make_context("ralph", list(arguments), color=False if os.environ.get("NO_COLOR") else None) as context:
@@ -159,19 +212,24 @@ def run(arguments: list[str]) -> int:
 
 def expand_renamed(arguments: Sequence[str]) -> list[str]:
     """The command line with an older spelling of its command written out."""
+    found = _find_renamed(arguments)
+    if found is None:
+        return list(arguments)
+    old, new = found
+    first, last = _command_places(arguments)[0], _command_places(arguments)[len(old) - 1]
+    return [*arguments[:first], *new[:1], *arguments[first + 1 : last], *new[1:], *arguments[last + 1 :]]
+
+
+def _find_renamed(arguments: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The older spelling that the command line begins with, and the present one."""
+    words = tuple(arguments[place] for place in _command_places(arguments) if place < len(arguments))
+    return next(((old, new) for old, new in RENAMED.items() if words[: len(old)] == old), None)
+
+
+def _command_places(arguments: Sequence[str]) -> tuple[int, int]:
+    """Where the command's name would stand, and that of one below it."""
     first = _command_index(arguments)
-    second = _command_index(arguments, first + 1)
-    for old, new in RENAMED.items():
-        places = (first, second)[: len(old)]
-        if places[-1] < len(arguments) and tuple(arguments[place] for place in places) == old:
-            return [
-                *arguments[:first],
-                *new[:1],
-                *arguments[first + 1 : places[-1]],
-                *new[1:],
-                *arguments[places[-1] + 1 :],
-            ]
-    return list(arguments)
+    return first, _command_index(arguments, first + 1)
 
 
 def _command_index(arguments: Sequence[str], index: int = 0) -> int:
@@ -182,8 +240,10 @@ def _command_index(arguments: Sequence[str], index: int = 0) -> int:
 
 
 def _misuse(arguments: Sequence[str]) -> int:
-    index = _command_index(arguments)
-    return 64 if index < len(arguments) and arguments[index] in OF_LOOPS else 2
+    first, second = _command_places(arguments)
+    words = arguments[first : first + 1], arguments[second : second + 1]
+    name = words[words[0] == ["agent"]]
+    return 64 if OF_LOOPS.intersection(name) else 2
 
 
 def _hint(error: click.UsageError) -> str:

@@ -22,7 +22,7 @@ _LOOP = "run|review|plan|cancel|cost|emit|guidance|verdict|mcp"
 _ACTIONS = "task (?:add|list|ready|claim|done|fail|show)|prd (?:new|convert|lint|skills)"
 _COMMAND = compile_regex(
     rf"(?<![\w./-])ralph (?P<words>(?:issue|pr|memory|journal|policy)\b(?: (?:{_VERBS})\b)?|"
-    rf"(?:{_HERE}|{_LOOP}|{_ACTIONS})\b)"
+    rf"(?:{_HERE}|(?:agent )?(?:{_LOOP}|{_ACTIONS}))\b)"
     r"(?![^\n`]*--repo\b)(?P<help> --help)?"
 )
 

@@ -303,7 +303,7 @@ PriceText = Annotated[
 
 
 class Cost(ObserverSection):
-    """What models cost, for agents that only tell their tokens and for `ralph cost`."""
+    """What models cost, for agents that only tell their tokens and for `ralph agent cost`."""
 
     prices: dict[str, PriceText] = Field({}, description="By the model's name: what it reads/what it writes.")
 

@@ -124,4 +124,4 @@ class TelegramControl(ObserverSection):
     users: tuple[ChatId, ...] = Field((), description="Ids of people who may give them, in groups of `chats` too.")
     timeout_seconds: Seconds = Field(600, description="How long an agent's question waits for a person.")
     checkin_interval_seconds: ClassVar[int] = 300
-    """How often `ralph telegram` reports how a loop is doing."""
+    """How often `ralph agent telegram` reports how a loop is doing."""

@@ -143,7 +143,9 @@ def _complete_ending(state: RunState) -> RunEnding:
     """The ending; if the reviewer left issues open, a person is asked about them."""
     left = state.pending.issues if state.pending.topic == CONVERGED else ()
     detail = f"{state.iteration} sessions" + (f", {len(left)} issues left" if left else "")
-    return RunEnding("complete", detail, "say whether that is good enough: ralph verdict accept|reject" if left else "")
+    return RunEnding(
+        "complete", detail, "say whether that is good enough: ralph agent verdict accept|reject" if left else ""
+    )
 
 
 def _read_signal(this: LoopRun) -> RunEnding | None:

@@ -1,4 +1,4 @@
-"""The default script of `ralph simulate`, and its output: how a pattern or a team converges.
+"""The default script of `ralph agent simulate`, and its output: how a pattern or a team converges.
 
 In every pattern the reviewer finds two issues, then one, then none. Each team has a fault on its way, too; `RALPH_TASK`
 tells builders of different tasks apart.

@@ -1,4 +1,4 @@
-"""`ralph mcp` as a real client finds it: a process of its own, asked over standard input and output."""
+"""`ralph agent mcp` as a real client finds it: a process of its own, asked over standard input and output."""
 
 from __future__ import annotations
 

@@ -31,13 +31,13 @@ def beside_no_ralph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("see ralph cycle --help", "see .venv/bin/ralph cycle --help"),
         ("ralph run --continue", ".venv/bin/ralph run --repo '../my project' --continue"),
         (
-            "write one: ralph plan TASK, or ralph prd lint FILE",
+            "write one: ralph plan TASK, or ralph agent prd lint FILE",
             "write one: .venv/bin/ralph plan --repo '../my project' TASK, "
-            "or .venv/bin/ralph prd lint --repo '../my project' FILE",
+            "or .venv/bin/ralph agent prd lint --repo '../my project' FILE",
         ),
-        ("then: ralph task claim ID", "then: .venv/bin/ralph task claim --repo '../my project' ID"),
-        ("say how with ralph guidance", "say how with .venv/bin/ralph guidance --repo '../my project'"),
-        ("ralph prd", "ralph prd"),
+        ("then: ralph agent task claim ID", "then: .venv/bin/ralph agent task claim --repo '../my project' ID"),
+        ("say how with ralph agent guidance", "say how with .venv/bin/ralph guidance --repo '../my project'"),
+        ("ralph agent prd", "ralph agent prd"),
         ("ralph has no memory of it", "ralph has no memory of it"),
         ("ralph schema config", "ralph schema config"),
         ("/opt/ralph cycle --force", "/opt/ralph cycle --force"),

@@ -254,7 +254,7 @@ def test_a_session_may_not_start_a_second_loop_here(tmp_path: Path) -> None:
 
 def test_a_session_may_end_its_run_and_say_its_event_by_command(tmp_path: Path) -> None:
     here = shop(tmp_path)
-    script = "sh('ralph emit build.done \"by command\"')\nsh('ralph cancel --stop')\n"
+    script = "sh('ralph agent emit build.done \"by command\"')\nsh('ralph agent cancel --stop')\n"
     done = here.run("build it", *here.agent(WORDS + script))
     assert (done.code, done.json["ending"], done.json["sessions"]) == (1, "stop", 1), done.err
     events = [json.loads(line) for line in (here.repo / ".ralph/events.jsonl").read_text().splitlines()]
@@ -264,7 +264,7 @@ def test_a_session_may_end_its_run_and_say_its_event_by_command(tmp_path: Path) 
 def test_a_session_cannot_widen_its_own_rights_by_a_restart(tmp_path: Path) -> None:
     here = shop(tmp_path)
     widened = (here.repo / "ralph.yml").read_text().replace("'src/**'", "'**'")
-    first = f"pathlib.Path('ralph.yml').write_text({widened!r}); sh('ralph cancel --restart')"
+    first = f"pathlib.Path('ralph.yml').write_text({widened!r}); sh('ralph agent cancel --restart')"
     script = f"if call == 1:\n    {first}\nelse:\n    pathlib.Path('docs/guide.md').write_text('x')\n"
     done = played(here, attack("restart", script))
     assert len(here.calls) == 2 and "docs/guide.md" in told(done)
@@ -277,7 +277,7 @@ def test_without_hats_a_session_cannot_turn_its_checks_green_by_a_restart(tmp_pa
     git(here.repo, "add", "-A")
     git(here.repo, "commit", "-qm", "Settings")
     script = ("if call == 1:\n    pathlib.Path('ralph.yml').write_text(\"hands: {verify: ['true']}\\n\")\n"
-              "    sh('ralph cancel --restart')\nelse:\n    flip('US-001')\n")  # fmt: skip  # one text
+              "    sh('ralph agent cancel --restart')\nelse:\n    flip('US-001')\n")  # fmt: skip  # one text
     done = played(here, attack("restart", script), "--prd", "--max-iterations", "2")
     assert here.passing() == [] and "false" in (here.repo / "ralph.yml").read_text(), done.err
 

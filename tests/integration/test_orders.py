@@ -215,7 +215,7 @@ def test_guidance_waits_in_memory_for_the_next_session_without_secrets(api: BotA
 def test_restart_names_who_hears_it(api: BotApi, harbour: World) -> None:
     say(api, harbour, "/restart")
     assert harbour.cycle()[0].outcome == "done"
-    assert "ralph telegram" in api.said[0]
+    assert "ralph agent telegram" in api.said[0]
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles

@@ -491,7 +491,7 @@ def test_words_said_on_this_machine_reach_one_try_and_are_not_shown_to_the_world
         place.work(hands, store=store)
     assert ["harbour master" in job.task for job in hands.jobs] == [True, False]
     begun = place.comments(number)[0]
-    assert f"`{said.id}` of `ralph guidance`" in begun and "harbour" not in begun
+    assert f"`{said.id}` of `ralph agent guidance`" in begun and "harbour" not in begun
     assert store.pending() == ()
 
 

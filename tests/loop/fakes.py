@@ -213,7 +213,7 @@ class FakeStore:
     @contextmanager
     def exclusive(self, spec: RunSpec) -> Iterator[None]:
         if self.taken:
-            raise UserError("another loop runs in this checkout", "wait for it, or: ralph cancel")
+            raise UserError("another loop runs in this checkout", "wait for it, or: ralph agent cancel")
         self.held = True
         try:
             yield

@@ -168,7 +168,7 @@ NOT_YET = {
     ("seed 000", "its script says oldest first and lists the newest; ralph-ready is never removed"):
         "no command takes issues by a label yet; `--preset issue` works on what it is given",
     ("ralph-orchestrator", "guidance by Telegram"):
-        "people say it with `ralph guidance`; no messenger is listened to yet",
+        "people say it with `ralph agent guidance`; no messenger is listened to yet",
     ("seed 001", "3 ms for a call of an agent"):
         "a figure of the machine: `make bench` measures it beside an empty process, no test asserts a time",
     ("ralph-fresh of oh-my-claudecode", "the provider's SDK when its program fails"):

@@ -235,4 +235,4 @@ def test_a_run_that_ends_with_issues_left_asks_for_a_persons_verdict():
     made = world(AgentTurn(f'<event topic="{VERDICT}">{verdict}</event>'))
     account = played(spec(LoopPreset("hats", hats=(hat,)), threshold=1), made)
     assert account.ending.reason == "complete" and "1 issues left" in account.ending.detail
-    assert "ralph verdict" in account.ending.next_step
+    assert "ralph agent verdict" in account.ending.next_step

@@ -185,7 +185,7 @@ AS_USER = ("--unshare-user",)
 AS_ROOT = ("--unshare-user", "--uid", "1000", "--gid", "1000")
 """Inside, root looks like an ordinary user, since many programs refuse to be started by root."""
 TRIAL = ("/bin/sh", "-c", 'exec "$0" -I -S -c ""', sys.executable)
-"""Our own Python: each session needs it, for `ralph emit` and for the guard before its commands."""
+"""Our own Python: each session needs it, for `ralph agent emit` and for the guard before its commands."""
 # bwrap waits for what runs in it to act upon TERM; the helper has the command notice it all the same.
 DEAF = ("/bin/sh", "-c", 'trap "" TERM; exec "$@"', "sh")
 

@@ -1,4 +1,4 @@
-"""Beside a running loop: `ralph cancel` ends it or clears up after a dead one, `ralph telegram` is a chat with it."""
+"""Beside a running loop: `ralph agent cancel` ends it or clears up after a dead one, `ralph agent telegram` chats."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _young(git_dir: Path) -> bool:
 WAIT = 5  # seconds that an empty answer of Telegram's may take
 CHAT_PAUSE = 0.5  # seconds between two looks for an answer
 UNANSWERED = "Nobody answered within {} s. Go on, and choose what is easiest to take back."
-UNHEARD = "Nobody listens (no `ralph telegram` runs here). Go on, and choose what is easiest to take back."
+UNHEARD = "Nobody listens (no `ralph agent telegram` runs here). Go on, and choose what is easiest to take back."
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`ralph cost`: what the sessions of loops cost here, and a calculator over the user's own prices."""
+"""`ralph agent cost`: what the sessions of loops cost here, and a calculator over the user's own prices."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 def stop(run: str, repo: Path, as_json: bool) -> None:
     """End RUN at its next safe point; without RUN all that runs here. A loop ends its session first.
 
-    `ralph run --continue` goes on; `ralph cancel` does not wait for the session.
+    `ralph run --continue` goes on; `ralph agent cancel` does not wait for the session.
     """
     held = _order(repo, run, "stop")
     if not held:

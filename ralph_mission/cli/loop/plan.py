@@ -1,4 +1,4 @@
-"""From a task to checked user stories: `ralph plan` has a planner write them, `ralph prd` converts and checks them."""
+"""From a task to checked user stories: `ralph plan` has them written, `ralph agent prd` converts and checks them."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _readable(path: Path, read: Callable[[str], Prd]) -> Prd:
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8", "save it as UTF-8", usage=True) from None
     except ValueError as error:
-        another = "" if _is_markdown(path) else ", or make one from markdown: ralph prd convert FILE"
+        another = "" if _is_markdown(path) else ", or make one from markdown: ralph agent prd convert FILE"
         raise UserError(f"{path}: {error}", f"fix it{another}", usage=True) from None
 
 
@@ -230,7 +230,7 @@ def _find_prd(repo: Path) -> Path:
     found = Stories(repo).find()
     if found is None:
         raise UserError(
-            f"there is no prd.json in {repo}", "name the file, or make one: ralph prd convert FILE", usage=True
+            f"there is no prd.json in {repo}", "name the file, or make one: ralph agent prd convert FILE", usage=True
         )
     return found
 

@@ -1,6 +1,6 @@
 """`ralph run`: a loop of fresh sessions in this checkout, live on stderr, summed up at its end.
 
-`ralph simulate` plays a pattern of hats with a scripted agent in a throw-away repository.
+`ralph agent simulate` plays a pattern of hats with a scripted agent in a throw-away repository.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What agents and people do with the files of a loop: `ralph task`, `emit`, `guidance`, `verdict` and `mcp`.
+"""What agents and people do with the files of a loop: `ralph agent task`, `emit`, `guidance`, `verdict` and `mcp`.
 
 Agents call these hundreds of times in a session, so little is imported.
 """
@@ -300,9 +300,9 @@ def verdict(word: str, run: str, repo: Path, as_json: bool) -> None:
 def mcp(repo: Path) -> int:
     """Serve tasks, events, memories and guidance over standard input and output, until they close.
 
-    Add it to an agent as a server with the command `ralph mcp`.
+    Add it to an agent as a server with the command `ralph agent mcp`.
     """
-    require_extra("mcp", "ralph mcp needs")
+    require_extra("mcp", "ralph agent mcp needs")
     from ralph_mission.adapters.mcp import RunFiles, serve
     from ralph_mission.adapters.storage.loop import events, lock, run_files, state
     from ralph_mission.adapters.storage.loop.inbox import Guide

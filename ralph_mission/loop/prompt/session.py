@@ -102,7 +102,8 @@ def rules(spec: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
         *(() if hat and hat.write_allowed == () else work),
         "" if hat else _may_write(spec.bound(coordinator(spec.hats))),
         f"What the next session must know goes to the end of {notes}: nothing else of you stays.",
-        "Tasks, memories and events are also reached through the `ralph` MCP server, or `ralph task` and `ralph emit`.",
+        "Tasks, memories and events are also reached through the `ralph` MCP server, or `ralph agent task` and "
+        "`ralph agent emit`.",
     )
 
 
@@ -118,7 +119,7 @@ def ending(spec: RunSpec, hat: Hat | None) -> str:
         f"{asked}, whose topic is one of: {_join_names(topics)}. Then stop: it decides who is next.",
         "In your last message it is an element whose end is `</event>`, whose start is "
         f'`<event topic="{line(topics[0], 100)}">` and whose text says what the next one must know. '
-        "Or use `ralph emit TOPIC PAYLOAD` or the MCP server instead; say it in one way and once.",
+        "Or use `ralph agent emit TOPIC PAYLOAD` or the MCP server instead; say it in one way and once.",
         f"If you say none, {line(hat.default_publishes, 100)} counts as emitted."
         if hat and hat.default_publishes
         else "",

@@ -84,7 +84,7 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
     if not state.item and has_reviewer(spec.hats) and state.stale >= 2 * spec.limits.stuck:
         standing = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
         what = f"{state.stale} reviews in a row came no nearer: {standing}"
-        return RunEnding("stuck", what, "say what is meant with ralph guidance, then --continue")
+        return RunEnding("stuck", what, "say what is meant with ralph agent guidance, then --continue")
     if _is_empty_claim(spec, state) and state.claims >= CLAIMS:
         what = f"it was declared done {state.claims} times, and no file is other than it was{_describe_undone(state)}"
         return RunEnding("idle", what, IDLE_ADVICE)
@@ -94,7 +94,7 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
         return None
     waiting = len(snapshot.prd.todo) - len(left) if spec.preset.stories and snapshot.prd else 0
     what = f"skipped after many attempts: {', '.join(skipped)}" + (f"; {waiting} wait for them" if waiting else "")
-    return RunEnding("stuck", what, "split them or say how with ralph guidance")
+    return RunEnding("stuck", what, "split them or say how with ralph agent guidance")
 
 
 def _describe_undone(state: RunState) -> str:
@@ -167,7 +167,7 @@ def _thrash_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     if state.redispatches < limits.redispatches:
         return None
     what = f"{state.pending.topic} was handed out {state.redispatches + 1} times and nothing came of it"
-    return RunEnding("thrash", what, "say what is meant with ralph guidance, then --continue")
+    return RunEnding("thrash", what, "say what is meant with ralph agent guidance, then --continue")
 
 
 def _idle_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
@@ -195,8 +195,8 @@ def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
 CLAIMS = 2
 """Declarations of done without a change until a run ends: after the first it is told, after the second it is over."""
 IDLE_ADVICE = (
-    "read the last session's words, say what is missing with ralph guidance, then --continue; where nothing has to "
-    "change, a reviewer's verdict ends it: ralph run --pattern plan-build-review"
+    "read the last session's words, say what is missing with ralph agent guidance, then --continue; where nothing has "
+    "to change, a reviewer's verdict ends it: ralph run --pattern plan-build-review"
 )
 REFUSALS = 20
 """Refused commands that the next session is told."""

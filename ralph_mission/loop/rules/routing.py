@@ -49,7 +49,7 @@ def find_hat(hats: Sequence[Hat], event: LoopEvent) -> Hat | None:
 def single_event(hat: Hat | None, said: Sequence[LoopEvent], promise: str) -> tuple[LoopEvent | None, str]:
     """The event of a session, and what is wrong with what it emitted, or "".
 
-    Without a hat an event is optional. Emitting the same topic and payload in two ways (`ralph emit` and the last
+    Without a hat an event is optional. Emitting the same topic and payload in two ways (`ralph agent emit` and the last
     message) counts as one event.
     """
     events = tuple({(event.topic, event.payload.strip()): event for event in reversed(said)}.values())[::-1]
@@ -133,7 +133,7 @@ ID = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PRIORITIES = range(1, 6)
 TITLE, DESCRIPTION = 500, 20_000
 """Their maximal lengths in characters."""
-LIST = "see: ralph task list"
+LIST = "see: ralph agent task list"
 
 Tasks = tuple[LoopTask, ...]
 
@@ -188,7 +188,7 @@ def mark_done(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
     if task.status == "pending":
         raise UserError(f"task {id!r} is not done: it {waits(tasks, task)}", f"first those; {LIST}")
     if task.status == "failed":
-        raise UserError(f"task {id!r} failed", f"take it up again first: ralph task claim {id}")
+        raise UserError(f"task {id!r} failed", f"take it up again first: ralph agent task claim {id}")
     return _replace_task(tasks, task._replace(status="done"))
 
 
@@ -245,11 +245,13 @@ def _check(task: LoopTask) -> None:
 
 def _is_free(tasks: Sequence[LoopTask], task: LoopTask, dead: Callable[[str], bool]) -> LoopTask:
     if task.status == "pending":
-        raise UserError(f"task {task.id!r} {waits(tasks, task)}", "see what can be claimed: ralph task list --ready")
+        raise UserError(
+            f"task {task.id!r} {waits(tasks, task)}", "see what can be claimed: ralph agent task list --ready"
+        )
     if task.status == "done":
-        raise UserError(f"task {task.id!r} is done", "see what can be claimed: ralph task list --ready")
+        raise UserError(f"task {task.id!r} is done", "see what can be claimed: ralph agent task list --ready")
     if task.status == "active" and not dead(task.owner):
-        hint = f"take another; if nobody works on it: ralph task done {task.id} --failed, then claim it"
+        hint = f"take another; if nobody works on it: ralph agent task done {task.id} --failed, then claim it"
         raise UserError(f"task {task.id!r} is claimed by {task.owner or 'somebody'}", hint)
     return task
 
@@ -261,7 +263,7 @@ def _give_task(tasks: Sequence[LoopTask], task: LoopTask, owner: str) -> tuple[T
         and _update_readiness(unfailed, {other.id for other in tasks if other.status == "done"}) == unfailed
     ):
         reason = f"task {task.id!r} {waits(tasks, unfailed)}"
-        raise UserError(reason, "see what can be claimed: ralph task list --ready")
+        raise UserError(reason, "see what can be claimed: ralph agent task list --ready")
     return _replace_task(tasks, task._replace(status="active", owner=owner))
 
 

@@ -116,7 +116,7 @@ def render_prd(prd: Prd) -> str:
 
 def _parse_checklist(text: str) -> Prd:
     if any(_HEADED.match(line) for line in text.splitlines()):
-        raise UnreadablePrd("a PRD whose stories are headings: convert it with ralph prd convert FILE")
+        raise UnreadablePrd("a PRD whose stories are headings: convert it with ralph agent prd convert FILE")
     prd = checklist.parse_checklist(text)
     if len(prd.stories) > MAX_STORIES:
         raise UnreadablePrd(f"more than {MAX_STORIES} stories")

@@ -287,7 +287,7 @@ def _build(stage: Orchestration, table: ConsensusState, done: str) -> RunEnding:
         if fixed < FIXES:
             stage.play(SessionPart("builder", FIXER, LoopEvent(VERIFICATION_FAILED, checks.said)))
     what = f"{done}, and the checks are red after {FIXES} fixes: {checks.said.strip()[-500:]}"
-    return RunEnding("rounds", what, "fix it, or say how with ralph guidance, then --continue")
+    return RunEnding("rounds", what, "fix it, or say how with ralph agent guidance, then --continue")
 
 
 def _refuse_draft(table: ConsensusState, why: str) -> ConsensusState:
@@ -307,7 +307,9 @@ def _objection_text(table: ConsensusState) -> str:
 def _never_agreed(table: ConsensusState) -> RunEnding:
     listed = "; ".join(f"{one.section or 'the plan'}: {one.text}" for one in table.objections[:10])
     what = f"the critic was not satisfied in {table.rounds} rounds: {listed}"
-    return RunEnding("rounds", what, "fix .ralph/plan.md, or say with ralph guidance what counts, then --continue")
+    return RunEnding(
+        "rounds", what, "fix .ralph/plan.md, or say with ralph agent guidance what counts, then --continue"
+    )
 
 
 def _event_payload(done: ParallelResult) -> str:

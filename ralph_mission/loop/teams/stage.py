@@ -122,7 +122,9 @@ class Orchestration:
         """The end, unless tasks that anybody put on the list are open."""
         why = completion.open_tasks(self.spec, self.ports.store.snapshot())
         if why:
-            return RunEnding("stuck", f"{detail}, but {why}", "work them off with ralph run, or close them: ralph task")
+            return RunEnding(
+                "stuck", f"{detail}, but {why}", "work them off with ralph run, or close them: ralph agent task"
+            )
         return RunEnding("complete", detail)
 
     def _check(self) -> None:

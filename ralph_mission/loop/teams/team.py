@@ -264,7 +264,7 @@ def _describe_red(checks: CheckResult) -> str:
 def _not_fixed(issues: Sequence[ReviewIssue], fixes: int) -> RunEnding:
     found = "; ".join(" ".join(_line(issue)[2:].split()) for issue in issues[:10])
     return RunEnding(
-        "rounds", f"not fixed in {fixes} fix loops: {found}", "say how with ralph guidance, then --continue"
+        "rounds", f"not fixed in {fixes} fix loops: {found}", "say how with ralph agent guidance, then --continue"
     )
 
 

@@ -194,7 +194,9 @@ def _summarise(works: Sequence[TaskProgress]) -> str:
 def _not_fixed(output: HatOutput, checks: CheckResult, fixes: int) -> RunEnding:
     found = "; ".join(issue.message for issue in output.issues[:10]) or checks.said[-500:]
     return RunEnding(
-        "rounds", f"not fixed in {fixes} fixes: {found}", "fix it, or say how with ralph guidance, then --continue"
+        "rounds",
+        f"not fixed in {fixes} fixes: {found}",
+        "fix it, or say how with ralph agent guidance, then --continue",
     )
 
 

@@ -185,7 +185,7 @@ def _question(order: ChatCommand, asked: ChatProposal) -> str:
 
 
 def _restart(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
-    return _add_reply(done, order, "Not done: no loop runs here. Beside one, `ralph telegram` takes /restart.")
+    return _add_reply(done, order, "Not done: no loop runs here. Beside one, `ralph agent telegram` takes /restart.")
 
 
 def _answer(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:

@@ -241,7 +241,7 @@ def begin_comment(record: WorkRecord, tries: int, key: str, named: str = "") -> 
 def guidance_summary(who: str, text: str, id: str = "") -> str:
     """A guidance in short, for our comment; of one that was not said in public only its `id`."""
     return (
-        f"{inline(id, 60)} of `ralph guidance`"
+        f"{inline(id, 60)} of `ralph agent guidance`"
         if id
         else f"{inline_words(who, 60)}: {inline_words(redact(text), HEARD)}"
     )

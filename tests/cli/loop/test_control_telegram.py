@@ -1,4 +1,4 @@
-"""`ralph telegram`: orders while a loop runs, its agents' questions, and words on how it fares."""
+"""`ralph agent telegram`: orders while a loop runs, its agents' questions, and words on how it fares."""
 
 from __future__ import annotations
 

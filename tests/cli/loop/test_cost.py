@@ -1,4 +1,4 @@
-"""`ralph cost` on real files of a checkout, and as a calculator."""
+"""`ralph agent cost` on real files of a checkout, and as a calculator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralph prd` as a person and as an agent without a terminal use it."""
+"""`ralph agent prd` as a person and as an agent without a terminal use it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_the_skill_asks_a_few_questions_with_lettered_options(tmp_path: Path) ->
 def test_a_hint_to_convert_names_what_it_takes(tmp_path: Path) -> None:
     repo = tmp_path / "repo"
     repo.mkdir()
-    take = f"ralph prd convert --repo {repo} FILE"
+    take = f"ralph agent prd convert --repo {repo} FILE"
     assert cli_here("prd", "lint", repo=repo).err.endswith(f"name the file, or make one: {take}\n")
     (tmp_path / "prd.json").write_text("[")
     found = cli_here("prd", "lint", str(tmp_path / "prd.json"), repo=repo).err

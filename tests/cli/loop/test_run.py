@@ -753,7 +753,7 @@ def test_where_the_repository_would_be_obeyed_nobody_plays_before_somebody_trust
     assert ".gemini" in record(here)["reason"] and not (here.aside / "stubs/played").exists()
 
 
-# --- The model of a run: from the command line or ralph.yml to each session, and to the prices of `ralph cost`. ---
+# --- The model of a run: from the command line or ralph.yml to each session, and to prices. ---
 
 PRICES = "cost: {prices: {small: {input: 1, output: 2}, large: {input: 10, output: 20}}}\n"
 AGENT = """

@@ -524,7 +524,7 @@ def test_no_memory_costs_the_work_of_whoever_had_it(here: World, text: str, kept
     assert ("short" in body if kept == 1 else "xxxx" not in body) and body.count("fact ") <= kept
 
 
-# --- A person's word to a run: Ctrl-C, `ralph cancel`, and who is not let in beside it. ---
+# --- A person's word to a run: Ctrl-C, `ralph agent cancel`, and who is not let in beside it. ---
 
 STUBBORN = "import signal\nfor word in (signal.SIGTERM, signal.SIGINT):\n    signal.signal(word, signal.SIG_IGN)\n"
 WAITS = """
@@ -627,7 +627,7 @@ def test_a_second_loop_in_the_same_checkout_is_refused(tmp_path: Path) -> None:
     process.communicate(timeout=300)
     assert other.code == 1
     assert f"process {process.pid}" in other.err
-    assert "ralph cancel" in other.err
+    assert "ralph agent cancel" in other.err
 
 
 # --- What an agent says of a secret that the runner knows is in no line of ours: as processes, on both streams. ---

@@ -56,7 +56,7 @@ def run(here: World, script: str, *options: str, env: dict[str, str] | None = No
 
 def test_a_session_plays_at_the_level_that_is_asked_for_and_the_report_says_so(here: World, level: str) -> None:
     at(here, level)
-    told = run(here, f"{LOOK}; ralph emit build.done x >&2; git add -A; git commit -qm made")
+    told = run(here, f"{LOOK}; ralph agent emit build.done x >&2; git add -A; git commit -qm made")
     assert told["isolation"].startswith(f"{level}: ") and f"isolation: {level}: " in told["said"].splitlines()[0]
     assert git(here.repo, "log", "-1", "--format=%s") == "made", told
     assert "build.done" in (here.repo / ".ralph/events.jsonl").read_text()

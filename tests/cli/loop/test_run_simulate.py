@@ -1,4 +1,4 @@
-"""`ralph simulate` plays every pattern in a real repository, with real processes, and shows it converge."""
+"""`ralph agent simulate` plays every pattern in a real repository, with real processes, and shows it converge."""
 
 from __future__ import annotations
 

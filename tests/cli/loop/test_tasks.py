@@ -1,4 +1,4 @@
-"""`ralph emit`: the one event that ends a session."""
+"""`ralph agent emit`: the one event that ends a session."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_event_without_a_loop_waits_for_one(repo: Path) -> None:
     assert (event.payload, event.hat, event.iteration) == ("", "", 0)
 
 
-# --- `ralph guidance`: a person steers from wherever they are. ---
+# --- `ralph agent guidance`: a person steers from wherever they are. ---
 
 
 @pytest.mark.parametrize("words", [("Wrap the existing code",), ("Wrap", "the", "existing", "code")])
@@ -102,7 +102,7 @@ def test_no_words_are_no_guidance(repo: Path) -> None:
     assert Guide(repo / ".ralph").all() == ()
 
 
-# --- `ralph task` as agents and people call it. ---
+# --- `ralph agent task` as agents and people call it. ---
 
 HEAVY = ("pydantic", "rich", "yaml", "mcp", "ralph_mission.config", "ralph_mission.app")
 
@@ -241,10 +241,10 @@ def test_help_is_there_for_each_verb() -> None:
     for verb in ("add", "list", "ready", "claim", "done", "fail", "show"):
         result = cli_here("task", verb, "--help")
         assert result.code == 0
-        assert "Usage: ralph task" in result.out
+        assert "Usage: ralph agent task" in result.out
 
 
-# --- `ralph verdict`, as a person types it. ---
+# --- `ralph agent verdict`, as a person types it. ---
 
 
 def test_a_verdict_is_kept_and_the_next_threshold_knows_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ralph mcp` as a command; what it serves is tested with a real client in tests/servers."""
+"""`ralph agent mcp` as a command; what it serves is tested with a real client in tests/servers."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ def test_a_client_that_leaves_at_once_is_no_failure(tmp_path: Path) -> None:
 
 
 def test_help_is_there_without_the_protocol(tmp_path: Path) -> None:
-    assert "Usage: ralph mcp" in cli_here("mcp", "--help").out
+    assert "Usage: ralph agent mcp" in cli_here("mcp", "--help").out

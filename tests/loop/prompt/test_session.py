@@ -244,7 +244,7 @@ def test_a_hat_is_told_what_it_may_write_read_and_run_and_how_it_ends() -> None:
     assert "Build it." in worn and "Read these files first: `PLAN.md`" in worn and "only `src/**`" in worn
     assert "`docs/**`" in worn and "`WebFetch`" in worn and "`git push --force`" in worn
     assert "exactly one event" in ending and "`build.complete`" in ending and "`files`" in ending
-    assert "build.blocked counts as emitted" in ending and "ralph emit" in ending
+    assert "build.blocked counts as emitted" in ending and "ralph agent emit" in ending
 
 
 def test_a_reviewer_writes_nothing_and_knows_the_form_of_a_verdict() -> None:

@@ -76,7 +76,7 @@ def test_long_words_are_a_short_title_and_whole_in_the_description() -> None:
 
 @pytest.mark.parametrize("text", ["# Plan\n\nNothing yet.\n", "### US-001: A story\n- [ ] a criterion\n"])
 def test_a_document_without_a_list_says_what_to_do(text: str) -> None:
-    with pytest.raises(prd.UnreadablePrd, match=r"- \[ \]|ralph prd convert"):
+    with pytest.raises(prd.UnreadablePrd, match=r"- \[ \]|ralph agent prd convert"):
         prd.parse_prd(text)
 
 

@@ -221,7 +221,7 @@ def _end_left(died: Holder) -> None:
 
 
 def _busy(holder: Holder) -> UserError:
-    return UserError(f"{holder} works in this checkout", "wait for it, or end it with: ralph cancel")
+    return UserError(f"{holder} works in this checkout", "wait for it, or end it with: ralph agent cancel")
 
 
 def _refuse_others(root: Path, now: datetime) -> None:

@@ -63,7 +63,7 @@ def test_a_second_loop_is_refused_and_told_who_runs(store_at: Make, root: Path) 
         caught.value.what
         == f"a fresh loop (process {other.pid}, since 2026-05-04T12:00:00+00:00) works in this checkout"
     )
-    assert "ralph cancel" in caught.value.next_step
+    assert "ralph agent cancel" in caught.value.next_step
     assert found is not None
     assert found.pid == other.pid
     assert lock.holder(root / ".git") is None
