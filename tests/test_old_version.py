@@ -166,7 +166,7 @@ def test_verdicts_of_an_old_run_are_read_and_its_event_log_goes_on(tmp_path: Pat
     old = log.path.read_bytes()
     log.record(LoopEvent("loop.complete"))
     assert log.path.read_bytes().startswith(old) and log.restore() == ()
-    assert "is judged already" in cli_here("verdict", "reject", repo=repo).err
+    assert "is judged already" in cli_here("agent", "verdict", "reject", repo=repo).err
 
 
 @pytest.mark.long  # the same, for another kind of run

@@ -284,9 +284,9 @@ PLANNER = Hat(
     "planner", BEGIN, (PLANNED,),
     description="decides what is to be done, in small steps",
     instructions="Read what the objective touches before you decide anything. Write the plan as tasks "
-    "(`ralph agent task add`), each small enough for one session, with what it needs first, how to see that it is done, and what must "
-    "stay as it is. Say which files each of them touches. A plan costs little: when one exists and does not work, "
-    "write another. Build nothing.",
+    "(`ralph agent task add`), each small enough for one session, with what it needs first, how to see that it is "
+    "done, and what must stay as it is. Say which files each of them touches. A plan costs little: when one exists and "
+    "does not work, write another. Build nothing.",
     write_allowed=PLANS, commands_denied=DENIED,
 )  # fmt: skip  # who, what, where
 BUILDER = Hat(

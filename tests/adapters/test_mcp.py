@@ -120,7 +120,9 @@ def test_a_task_lives_from_pending_to_done_on_the_file_that_the_command_line_use
         assert [task["id"] for task in (await _got(client, "task_ready"))["tasks"]] == ["a"]
         claimed = await _got(client, "task_claim")
         assert (claimed["id"], claimed["status"]) == ("a", "active")
-        assert cli_here("task", "list", "--status", "active", "--json", repo=repo).json["tasks"][0]["id"] == "a"
+        assert (
+            cli_here("agent", "task", "list", "--status", "active", "--json", repo=repo).json["tasks"][0]["id"] == "a"
+        )
         await _got(client, "task_done", id="a")
         failed = await _got(client, "task_fail", id="b", why="no port")
         assert failed["status"] == "failed"
@@ -146,8 +148,8 @@ def test_a_long_list_comes_in_parts_that_say_how_much_is_left(repo: Path) -> Non
 
 def test_a_task_that_another_process_claimed_is_not_given_again(repo: Path) -> None:
     async def deed(client: Client) -> None:
-        assert cli_here("task", "add", "One", "--id", "a", repo=repo).code == 0
-        assert cli_here("task", "claim", "a", repo=repo).code == 0
+        assert cli_here("agent", "task", "add", "One", "--id", "a", repo=repo).code == 0
+        assert cli_here("agent", "task", "claim", "a", repo=repo).code == 0
         assert "no task is ready" in await _refused(client, "task_claim")
 
     _with_client(repo, deed)
@@ -157,10 +159,10 @@ def test_what_a_server_claimed_can_be_claimed_when_it_is_gone(repo: Path) -> Non
     async def deed(client: Client) -> None:
         await _got(client, "task_add", title="One", id="a")
         await _got(client, "task_claim")
-        assert cli_here("task", "claim", repo=repo).code == 1
+        assert cli_here("agent", "task", "claim", repo=repo).code == 1
 
     _with_client(repo, deed)
-    assert cli_here("task", "claim", "--json", repo=repo).json["id"] == "a"
+    assert cli_here("agent", "task", "claim", "--json", repo=repo).json["id"] == "a"
 
 
 def test_a_loop_says_who_claims(repo: Path) -> None:
@@ -196,7 +198,7 @@ def test_memories_are_added_and_found(repo: Path) -> None:
 def test_guidance_waits_until_it_is_acknowledged(repo: Path) -> None:
     async def deed(client: Client) -> None:
         assert (await _got(client, "guidance_read"))["guidance"] == []
-        cli_here("guidance", "Wrap it", repo=repo)
+        cli_here("agent", "guidance", "Wrap it", repo=repo)
         for acknowledge in (False, True):
             (one,) = (await _got(client, "guidance_read", acknowledge=acknowledge))["guidance"]
             assert one["text"] == "Wrap it"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.app import COMMANDS
+from ralph_mission.cli.app import AGENT, COMMANDS, GROUPS
 from tests.helpers import cli, cli_here, make_repo
 
 HEAVY = ("click", "pydantic", "rich", "yaml")
@@ -43,6 +43,23 @@ def test_help_lists_every_command() -> None:
         assert line in " ".join(listed.out.split())
 
 
+def test_the_first_page_is_short_and_holds_each_command_once() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(COMMANDS) and len(grouped) <= 20
+
+
+@pytest.mark.parametrize("name", AGENT)
+def test_what_agents_call_keeps_its_older_name_for_a_while(name: str, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path)
+    assert f"Usage: ralph agent {name}" in cli_here("agent", name, "--help").out
+    older, present = (
+        cli_here(name, "--no-such", "--json", repo=repo),
+        cli_here("agent", name, "--no-such", "--json", repo=repo),
+    )
+    assert (older.code, older.out) == (present.code, present.out) == (2 if name == "telegram" else 64, present.out)
+    assert older.err.startswith(f"note: `ralph {name}` is `ralph agent {name}` now;") and "note:" not in present.err
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_table_exists_and_has_help(name: str) -> None:
     told = cli_here(name, "--help")
@@ -54,7 +71,7 @@ def test_no_command_shows_help_and_is_wrong_usage() -> None:
     told = cli_here()
     assert told.code == 2
     assert told.out == ""
-    assert "Commands:" in told.err
+    assert "Get started:" in told.err
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest() -> None:

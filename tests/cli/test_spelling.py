@@ -36,7 +36,7 @@ def beside_no_ralph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "or .venv/bin/ralph agent prd lint --repo '../my project' FILE",
         ),
         ("then: ralph agent task claim ID", "then: .venv/bin/ralph agent task claim --repo '../my project' ID"),
-        ("say how with ralph agent guidance", "say how with .venv/bin/ralph guidance --repo '../my project'"),
+        ("say how with ralph agent guidance", "say how with .venv/bin/ralph agent guidance --repo '../my project'"),
         ("ralph agent prd", "ralph agent prd"),
         ("ralph has no memory of it", "ralph has no memory of it"),
         ("ralph schema config", "ralph schema config"),

@@ -112,7 +112,7 @@ def test_what_was_not_obeyed_for_want_of_memory_is_not_obeyed_once_there_is_some
     made = world(tmp_path / "bay", config=CONFIG)
     made.now = datetime.now(UTC) - timedelta(hours=8)
     say(api, "/pause")
-    assert cli_here("telegram", "--once", repo=made.repo).code == 0
+    assert cli_here("agent", "telegram", "--once", repo=made.repo).code == 0
     assert api.said == ["Not done: there is no memory here yet. Run a cycle first."]
     assert [made.cycle()[0].outcome, made.cycle()[0].outcome] == ["done", "done"]
 
@@ -203,14 +203,14 @@ def patient(loop: Path, monkeypatch: pytest.MonkeyPatch) -> Questions:
 
 
 def test_nobody_waits_where_nobody_listens(loop: Path) -> None:
-    done = cli_here("telegram", "--ask", "Red or white?", repo=loop)
+    done = cli_here("agent", "telegram", "--ask", "Red or white?", repo=loop)
     assert (done.code, done.out.startswith("Nobody listens")) == (0, True)
     assert Questions(loop / ".ralph").all() == ()
 
 
 def test_a_question_that_nobody_answers_is_over_in_time(loop: Path) -> None:
     with Questions(loop / ".ralph").attended():
-        done = cli_here("telegram", "--ask", "Red or white?", repo=loop)
+        done = cli_here("agent", "telegram", "--ask", "Red or white?", repo=loop)
     assert (done.code, done.out.startswith("Nobody answered within 1 s.")) == (0, True)
 
 
@@ -226,7 +226,7 @@ def test_the_answer_is_what_ask_prints(loop: Path) -> None:
     with questions.attended():
         person = Thread(target=answers)
         person.start()
-        done = cli_here("telegram", "--ask", "Red or white?", repo=loop)
+        done = cli_here("agent", "telegram", "--ask", "Red or white?", repo=loop)
         stop.append(True)
         person.join()
     assert (done.code, done.out) == (0, "red\n")
@@ -344,7 +344,7 @@ def test_the_last_word_on_a_pause_counts_that_was_obeyed_before(
 
 def test_it_listens_until_it_is_interrupted(api: BotApi, loop: Path) -> None:
     say(api, "/restart")
-    command = [sys.executable, "-m", "ralph_mission", "telegram", "--repo", str(loop)]
+    command = [sys.executable, "-m", "ralph_mission", "agent", "telegram", "--repo", str(loop)]
     with subprocess.Popen(command, cwd=loop.parent, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr and "listening" in process.stderr.readline()
         while not api.sent:
@@ -361,7 +361,7 @@ def test_it_listens_until_it_is_interrupted(api: BotApi, loop: Path) -> None:
 
 def test_only_one_listens(api: BotApi, repo: Path, attends: Attends) -> None:
     with attends(repo):
-        done = cli_here("telegram", "--once", repo=repo)
+        done = cli_here("agent", "telegram", "--once", repo=repo)
     assert (done.code, "runs here already" in done.err) == (1, True)
 
 
@@ -373,7 +373,7 @@ def test_where_nothing_is_set_up_it_says_what_to_do(
     tmp_path: Path, api: BotApi, monkeypatch: pytest.MonkeyPatch, config: str, token: str
 ) -> None:
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", token)
-    done = cli_here("telegram", repo=make_repo(tmp_path / "bay", {"a": "b\n", "ralph.yml": config}))
+    done = cli_here("agent", "telegram", repo=make_repo(tmp_path / "bay", {"a": "b\n", "ralph.yml": config}))
     assert (done.code, "docs/telegram.md" in done.err) == (2, True)
 
 
@@ -381,7 +381,7 @@ def test_a_group_needs_people(tmp_path: Path, api: BotApi) -> None:
     made = make_repo(tmp_path / "bay", {"a": "b\n", "ralph.yml": f"telegram: {{chats: [{GROUP}], users: [{OWNER}]}}\n"})
     api.message("/status", OWNER, GROUP, at=int(datetime.now(UTC).timestamp()))
     api.message("/status", STRANGER, GROUP, at=int(datetime.now(UTC).timestamp()))
-    assert cli_here("telegram", "--once", repo=made).code == 0
+    assert cli_here("agent", "telegram", "--once", repo=made).code == 0
     assert [one["chat_id"] for one in api.sent] == [GROUP]
 
 

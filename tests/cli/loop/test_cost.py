@@ -40,20 +40,20 @@ def keep(repo: Path, run: str = "now") -> None:
 
 
 def test_a_checkout_where_nothing_ran_says_so(repo: Path) -> None:
-    result = cli_here("cost", repo=repo)
+    result = cli_here("agent", "cost", repo=repo)
     assert (result.code, result.out) == (0, "No loop has run here yet.\n")
 
 
 def test_a_run_without_a_session_cost_nothing(repo: Path) -> None:
     state.save(repo, RunState("now", "Build", datetime(2026, 1, 1, tzinfo=UTC)))
     state.keep_output(repo, "now", HatOutput("builder", 1, usage=SessionUsage()))
-    result = cli_here("cost", repo=repo)
+    result = cli_here("agent", "cost", repo=repo)
     assert result.code == 0 and result.out.split()[-1] == "0.00", result.err
 
 
 def test_sessions_tokens_and_dollars_are_shown_by_hat_and_story(repo: Path) -> None:
     keep(repo)
-    result = cli_here("cost", repo=repo)
+    result = cli_here("agent", "cost", repo=repo)
     rows = {line.split()[0]: line.split()[1:] for line in result.out.splitlines() if line}
     assert rows["builder"] == ["2", "100,000", "8,000", "1.00"]
     assert rows["US-001"] == ["3", "120,000", "9,000", "1.25"]
@@ -64,7 +64,7 @@ def test_earlier_runs_are_added_and_the_present_one_is_not_counted_twice(repo: P
     keep(repo)
     for run, number in (("before", 1), ("before", 2), ("now", 1)):
         state.keep_output(repo, run, HatOutput("builder", number, usage=SessionUsage(1, 1_000, 100, 0.5)))
-    document = cli_here("cost", "--json", repo=repo).json
+    document = cli_here("agent", "cost", "--json", repo=repo).json
     assert document["runs"] == 2 and document["total"]["sessions"] == 5
     assert document["total"]["cost_usd"] == pytest.approx(2.25)
     assert {row["hat"]: row["sessions"] for row in document["hats"]} == {"builder": 4, "reviewer": 1}
@@ -74,7 +74,7 @@ def test_a_record_that_cannot_be_read_is_told_and_the_rest_is_counted(repo: Path
     keep(repo)
     state.keep_output(repo, "before", HatOutput("builder", 1, usage=SessionUsage(1, 1, 1, 0.5)))
     (repo / ".ralph/loop/runs/before/session-0002.json").write_text("{")
-    result = cli_here("cost", "--json", repo=repo)
+    result = cli_here("agent", "cost", "--json", repo=repo)
     assert (
         result.code == 0 and result.json["total"]["sessions"] == 4 and "session-0002.json is not counted" in result.err
     )
@@ -83,8 +83,8 @@ def test_a_record_that_cannot_be_read_is_told_and_the_rest_is_counted(repo: Path
 def test_unknown_costs_are_unknown_until_a_model_is_named(repo: Path) -> None:
     usage = SessionUsage(1, 1_000_000, 0)
     state.save(repo, RunState("r", "o", datetime(2026, 1, 1, tzinfo=UTC), usage=usage, by_hat=(("ralph", usage),)))
-    assert "unknown" in cli_here("cost", repo=repo).out
-    assert cli_here("cost", "--model", "small", "--json", repo=repo).json["total"]["cost_usd"] == 1.0
+    assert "unknown" in cli_here("agent", "cost", repo=repo).out
+    assert cli_here("agent", "cost", "--model", "small", "--json", repo=repo).json["total"]["cost_usd"] == 1.0
 
 
 def test_an_estimate_mixes_models_and_shows_the_saving_it_computes(repo: Path) -> None:
@@ -99,7 +99,9 @@ def test_an_estimate_mixes_models_and_shows_the_saving_it_computes(repo: Path) -
 
 
 def test_prices_can_be_given_on_the_line(repo: Path) -> None:
-    result = cli_here("cost", "--estimate", "builder=2", "--model", "own", "--price", "own=100/0", "--json", repo=repo)
+    result = cli_here(
+        "agent", "cost", "--estimate", "builder=2", "--model", "own", "--price", "own=100/0", "--json", repo=repo
+    )
     assert result.json["cost_usd"] == pytest.approx(8.0)
 
 
@@ -115,10 +117,10 @@ def test_prices_can_be_given_on_the_line(repo: Path) -> None:
     ],
 )
 def test_wrong_usage_says_how_to_write_it(repo: Path, arguments: tuple[str, ...], word: str) -> None:
-    result = cli_here("cost", *arguments, repo=repo)
+    result = cli_here("agent", "cost", *arguments, repo=repo)
     assert result.code == 64 and word in result.err and "Traceback" not in result.err
 
 
 def test_outside_of_a_repository_there_is_one_line_of_trouble(tmp_path: Path) -> None:
-    result = cli_here("cost", repo=tmp_path)
+    result = cli_here("agent", "cost", repo=tmp_path)
     assert result.code == 64 and "Traceback" not in result.err

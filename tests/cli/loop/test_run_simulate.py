@@ -16,7 +16,7 @@ pytestmark = pytest.mark.long  # takes ten seconds or more
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_pattern_converges(pattern):
-    given = cli_here("simulate", "--pattern", pattern, "--json")
+    given = cli_here("agent", "simulate", "--pattern", pattern, "--json")
     told = json.loads(given.out)
     assert given.code == 0
     assert told["converged"] and told["pattern"] == pattern
@@ -33,7 +33,7 @@ REHEARSED = {
 
 @pytest.mark.parametrize("name", REHEARSED)
 def test_every_story_of_several_hats_gets_over_its_fault_and_ends(name):
-    given = cli_here("simulate", "--pattern", name, "--json")
+    given = cli_here("agent", "simulate", "--pattern", name, "--json")
     told = json.loads(given.out)
     assert given.code == 0, given.err
     assert told["converged"] and told["pattern"] == name
@@ -49,13 +49,13 @@ def test_a_script_of_ones_own_plays_a_story_and_knows_its_task(tmp_path: Path):
     }
     script, keep = tmp_path / "play.json", tmp_path / "kept"
     script.write_text(json.dumps({"hats": steps}))
-    given = cli_here("simulate", "--pattern", "ultrawork", "--script", str(script), "--keep", str(keep))
+    given = cli_here("agent", "simulate", "--pattern", "ultrawork", "--script", str(script), "--keep", str(keep))
     assert given.code == 0, given.err
     assert (keep / "one").read_text() == "one\n" and (keep / "two").read_text() == "two\n"
 
 
 def test_a_person_sees_each_session_and_the_issues_of_each_review():
-    given = cli_here("simulate", "--pattern", "pbr")
+    given = cli_here("agent", "simulate", "--pattern", "pbr")
     lines = given.out.splitlines()
     assert given.code == 0
     assert lines[0].split() == ["1", "planner", "plan.complete", "PLAN.md"]
@@ -79,7 +79,7 @@ event = "build.complete"
 event = {topic = "review.verdict", payload = '{"issues": []}'}
 """)
     keep = tmp_path / "kept"
-    given = cli_here("simulate", "--pattern", "pbr", "--script", str(script), "--keep", str(keep), "--json")
+    given = cli_here("agent", "simulate", "--pattern", "pbr", "--script", str(script), "--keep", str(keep), "--json")
     told = json.loads(given.out)
     assert given.code == 0
     assert told["sessions"][1]["undone"] == ["docs/sneaked.md"] and told["sessions"][1]["files"] == ["a.py"]
@@ -91,7 +91,7 @@ event = {topic = "review.verdict", payload = '{"issues": []}'}
 def test_a_pattern_that_does_not_converge_ends_as_a_run_does(tmp_path: Path):
     script = tmp_path / "play.json"
     script.write_text(json.dumps({"hats": {"*": [{"failure": "exit"}]}}))
-    given = cli_here("simulate", "--pattern", "debug", "--script", str(script), "--json")
+    given = cli_here("agent", "simulate", "--pattern", "debug", "--script", str(script), "--json")
     told = json.loads(given.out)
     assert given.code == 1
     assert not told["converged"] and told["ending"]["reason"] == "failures"
@@ -104,11 +104,11 @@ def test_a_pattern_that_does_not_converge_ends_as_a_run_does(tmp_path: Path):
      ["--pattern", "debug", "--script", "/nowhere.toml"]],
 )  # fmt: skip  # one list
 def test_wrong_usage_ends_with_64(options):
-    given = cli_here("simulate", *options)
+    given = cli_here("agent", "simulate", *options)
     assert given.code == 64 and given.err.strip()
 
 
 def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    cli_here("simulate", "--pattern", "debug", "--json")
+    cli_here("agent", "simulate", "--pattern", "debug", "--json")
     assert list(tmp_path.glob("ralph-simulate-*")) == []

@@ -24,7 +24,7 @@ def repo(tmp_path: Path) -> Path:
 
 def test_an_event_carries_its_hat_and_iteration(repo: Path) -> None:
     env = {"RALPH_HAT": "builder", "RALPH_ITERATION": "4"}
-    result = cli_here("emit", "build.complete", "two files", "--json", repo=repo, env=env)
+    result = cli_here("agent", "emit", "build.complete", "two files", "--json", repo=repo, env=env)
     assert result.code == 0
     assert result.json == {"topic": "build.complete", "payload": "two files", "hat": "builder", "iteration": 4}
     (event,) = events.read_events(repo / ".ralph")
@@ -33,8 +33,8 @@ def test_an_event_carries_its_hat_and_iteration(repo: Path) -> None:
 
 
 def test_a_payload_that_has_to_be_json_is_checked(repo: Path) -> None:
-    assert cli_here("emit", "review.verdict", '{"issues":[]}', "--json-payload", repo=repo).code == 0
-    result = cli_here("emit", "review.verdict", "{issues}", "--json-payload", repo=repo)
+    assert cli_here("agent", "emit", "review.verdict", '{"issues":[]}', "--json-payload", repo=repo).code == 0
+    result = cli_here("agent", "emit", "review.verdict", "{issues}", "--json-payload", repo=repo)
     assert result.code == 64
     assert "not JSON" in result.err
     assert [event.payload for event in events.read_events(repo / ".ralph")] == ['{"issues": []}']
@@ -54,14 +54,14 @@ def test_a_payload_that_has_to_be_json_is_checked(repo: Path) -> None:
     ],
 )
 def test_wrong_usage_ends_with_64(repo: Path, arguments: tuple[str, ...], message: str) -> None:
-    result = cli_here("emit", *arguments, repo=repo)
+    result = cli_here("agent", "emit", *arguments, repo=repo)
     assert (result.code, result.out) == (64, "")
     assert message in result.err
     assert events.read_events(repo / ".ralph") == ()
 
 
 def test_an_event_without_a_loop_waits_for_one(repo: Path) -> None:
-    cli_here("emit", "loop.note", repo=repo, env={"RALPH_ITERATION": "many"})
+    cli_here("agent", "emit", "loop.note", repo=repo, env={"RALPH_ITERATION": "many"})
     (event,) = events.read_events(repo / ".ralph")
     assert (event.payload, event.hat, event.iteration) == ("", "", 0)
 
@@ -71,34 +71,34 @@ def test_an_event_without_a_loop_waits_for_one(repo: Path) -> None:
 
 @pytest.mark.parametrize("words", [("Wrap the existing code",), ("Wrap", "the", "existing", "code")])
 def test_words_wait_for_the_next_session(repo: Path, words: tuple[str, ...]) -> None:
-    result = cli_here("guidance", *words, "--json", repo=repo)
+    result = cli_here("agent", "guidance", *words, "--json", repo=repo)
     assert result.code == 0
     (said,) = Guide(repo / ".ralph").pending()
     assert (said.id, said.text) == (result.json["id"], "Wrap the existing code")
 
 
 def test_the_list_tells_what_was_given(repo: Path) -> None:
-    assert cli_here("guidance", "--list", repo=repo).out == "No guidance.\n"
-    cli_here("guidance", "First", repo=repo)
-    cli_here("guidance", "Second", repo=repo)
+    assert cli_here("agent", "guidance", "--list", repo=repo).out == "No guidance.\n"
+    cli_here("agent", "guidance", "First", repo=repo)
+    cli_here("agent", "guidance", "Second", repo=repo)
     guide = Guide(repo / ".ralph")
     guide.acknowledge([guide.pending()[0].id])
-    listed = cli_here("guidance", "--list", "--json", repo=repo).json["guidance"]
+    listed = cli_here("agent", "guidance", "--list", "--json", repo=repo).json["guidance"]
     assert [(one["text"], one["given"]) for one in listed] == [("First", True), ("Second", False)]
-    first, second = cli_here("guidance", "--list", repo=repo).out.splitlines()
+    first, second = cli_here("agent", "guidance", "--list", repo=repo).out.splitlines()
     assert "given" in first
     assert "waiting" in second
 
 
 @pytest.mark.parametrize("arguments", [(), ("words", "--list"), ("--nope",)])
 def test_wrong_usage_ends_with_64_tasks_guidance(repo: Path, arguments: tuple[str, ...]) -> None:
-    result = cli_here("guidance", *arguments, repo=repo)
+    result = cli_here("agent", "guidance", *arguments, repo=repo)
     assert (result.code, result.out) == (64, "")
     assert result.err.startswith("error: ")
 
 
 def test_no_words_are_no_guidance(repo: Path) -> None:
-    assert cli_here("guidance", "  ", repo=repo).code == 1
+    assert cli_here("agent", "guidance", "  ", repo=repo).code == 1
     assert Guide(repo / ".ralph").all() == ()
 
 
@@ -108,7 +108,7 @@ HEAVY = ("pydantic", "rich", "yaml", "mcp", "ralph_mission.config", "ralph_missi
 
 
 def _task(repo: Path, *arguments: str, **env: str) -> Result:
-    return cli_here("task", *arguments, repo=repo, env=env)
+    return cli_here("agent", "task", *arguments, repo=repo, env=env)
 
 
 def _json(repo: Path, *arguments: str) -> Any:
@@ -124,25 +124,25 @@ def test_a_task_from_pending_to_done(repo: Path) -> None:
         "id": "b", "title": "API", "status": "pending", "priority": 1, "needs": ["a"],
         "waits": "waits for a (ready)", "owner": "", "description": "Ports",
     }  # fmt: skip  # one task
-    assert [task["id"] for task in _json(repo, "ready")["tasks"]] == ["a"]
+    assert [task["id"] for task in _json(repo, "list", "--ready")["tasks"]] == ["a"]
     assert _json(repo, "claim", "--owner", "me") == _json(repo, "show", "a")
     assert _json(repo, "show", "a")["owner"] == "me"
     assert _json(repo, "done", "a")["status"] == "done"
     assert _json(repo, "claim", "b")["status"] == "active"
-    assert _json(repo, "fail", "b", "--why", "no port")["status"] == "failed"
+    assert _json(repo, "done", "b", "--failed", "--why", "no port")["status"] == "failed"
     assert [task["status"] for task in _json(repo, "list")["tasks"]] == ["done", "failed"]
 
 
 def test_people_read_one_line_for_each_task(repo: Path) -> None:
     _task(repo, "add", "Schema", "--id", "a")
     _task(repo, "add", "API \x1b[31m in red", "--id", "b", "--needs", "a")
-    assert _task(repo, "fail", "a").out == "a  failed   Schema\n"
+    assert _task(repo, "done", "a", "--failed").out == "a  failed   Schema\n"
     assert _task(repo, "list").out.splitlines() == [
         "! task b waits for a (failed)",
         "a  failed   Schema",
         "b  pending  API  [31m in red (waits for a (failed))",
     ]
-    assert _task(repo, "ready").out == "No task is ready.\n"
+    assert _task(repo, "list", "--ready").out == "No task is ready.\n"
 
 
 def test_needs_are_repeated_or_separated_by_commas(repo: Path) -> None:
@@ -172,7 +172,7 @@ def test_needs_are_repeated_or_separated_by_commas(repo: Path) -> None:
 def test_wrong_usage_ends_with_64_and_what_cannot_be_done_with_1(
     repo: Path, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    result = cli_here("task", *arguments) if not arguments else _task(repo, *arguments)
+    result = cli_here("agent", "task", *arguments) if not arguments else _task(repo, *arguments)
     assert (result.code, result.out) == (code, "")
     assert said in result.err
     assert "Traceback" not in result.err
@@ -213,13 +213,16 @@ def test_a_linked_work_tree_has_tasks_of_its_own_and_stays_clean(repo: Path, tmp
 
 def test_the_checkout_is_found_from_a_folder_inside_it_and_from_the_running_loop(repo: Path, tmp_path: Path) -> None:
     (repo / "deep" / "er").mkdir(parents=True)
-    assert cli_here("task", "add", "One", "--json", cwd=repo / "deep" / "er").code == 0
-    assert cli_here("task", "add", "Two", cwd=tmp_path, env={"RALPH_RUN_DIR": str(repo / ".ralph" / "loop")}).code == 0
+    assert cli_here("agent", "task", "add", "One", "--json", cwd=repo / "deep" / "er").code == 0
+    assert (
+        cli_here("agent", "task", "add", "Two", cwd=tmp_path, env={"RALPH_RUN_DIR": str(repo / ".ralph" / "loop")}).code
+        == 0
+    )
     assert [task.title for task in Tasks(repo / ".ralph").all()] == ["One", "Two"]
 
 
 def test_outside_of_a_repository_it_says_where_to_go(tmp_path: Path) -> None:
-    result = cli_here("task", "add", "One", repo=tmp_path)
+    result = cli_here("agent", "task", "add", "One", repo=tmp_path)
     assert result.code == 64
     assert "not in the work tree of a git repository" in result.err
     assert list(tmp_path.iterdir()) == []
@@ -232,14 +235,14 @@ def test_a_claim_names_the_session_of_the_loop(repo: Path) -> None:
 
 def test_a_claim_outside_of_a_loop_and_a_terminal_outlives_its_command(repo: Path) -> None:
     _task(repo, "add", "One", "--id", "a")
-    command = [sys.executable, "-m", "ralph_mission", "task", "claim", "--repo", str(repo)]
+    command = [sys.executable, "-m", "ralph_mission", "agent", "task", "claim", "--repo", str(repo)]
     assert subprocess.run(command, capture_output=True, check=False, start_new_session=True).returncode == 0
     assert subprocess.run(command, capture_output=True, check=False, start_new_session=True).returncode == 1
 
 
 def test_help_is_there_for_each_verb() -> None:
-    for verb in ("add", "list", "ready", "claim", "done", "fail", "show"):
-        result = cli_here("task", verb, "--help")
+    for verb in ("add", "list", "claim", "done", "show"):
+        result = cli_here("agent", "task", verb, "--help")
         assert result.code == 0
         assert "Usage: ralph agent task" in result.out
 
@@ -250,7 +253,7 @@ def test_help_is_there_for_each_verb() -> None:
 def test_a_verdict_is_kept_and_the_next_threshold_knows_it(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "shop", {"a.txt": "a\n"})
     state.save(repo, RUN)
-    done = cli_here("verdict", "accept", "--json", repo=repo)
+    done = cli_here("agent", "verdict", "accept", "--json", repo=repo)
     assert (done.code, json.loads(done.out)) == (
         0,
         {"run": RUN.run_id, "kind": "refactor", "left": 1, "accepted": True},
@@ -260,5 +263,5 @@ def test_a_verdict_is_kept_and_the_next_threshold_knows_it(tmp_path: Path) -> No
 
 def test_a_verdict_on_no_run_is_wrong_usage_of_a_loop_command(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "shop", {"a.txt": "a\n"})
-    done = cli_here("verdict", "reject", repo=repo)
+    done = cli_here("agent", "verdict", "reject", repo=repo)
     assert done.code == 64 and "no run" in done.err

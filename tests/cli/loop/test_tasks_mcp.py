@@ -10,13 +10,13 @@ from tests.helpers import cli, cli_here, make_repo
 
 
 def test_wrong_usage_ends_with_64() -> None:
-    result = cli_here("mcp", "--port", "1")
+    result = cli_here("agent", "mcp", "--port", "1")
     assert (result.code, result.out) == (64, "")
     assert "--port" in result.err
 
 
 def test_outside_of_a_repository_it_says_where_to_go(tmp_path: Path) -> None:
-    result = cli_here("mcp", cwd=tmp_path)
+    result = cli_here("agent", "mcp", cwd=tmp_path)
     assert result.code == 64
     assert "not in the work tree of a git repository" in result.err
 
@@ -28,4 +28,4 @@ def test_a_client_that_leaves_at_once_is_no_failure(tmp_path: Path) -> None:
 
 
 def test_help_is_there_without_the_protocol(tmp_path: Path) -> None:
-    assert "Usage: ralph agent mcp" in cli_here("mcp", "--help").out
+    assert "Usage: ralph agent mcp" in cli_here("agent", "mcp", "--help").out

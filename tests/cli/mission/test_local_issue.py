@@ -113,7 +113,8 @@ def test_terminal_escapes_do_not_reach_the_terminal(repo: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("show", "9"), ("comment", "9", "x"), ("label", "9", "x"), ("unlabel", "9", "x"), ("close", "9")]
+    "command",
+    [("show", "9"), ("comment", "9", "x"), ("label", "9", "x"), ("label", "--remove", "9", "x"), ("close", "9")],
 )
 def test_missing_issue_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command)

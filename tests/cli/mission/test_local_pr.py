@@ -145,7 +145,7 @@ def test_json_is_one_document(repo: Path) -> None:
     assert ralph(repo, "merge", "1", "--json").json["state"] == "merged"
 
 
-@pytest.mark.parametrize("command", [("show",), ("diff",), ("approve",), ("merge",), ("close",)])
+@pytest.mark.parametrize("command", [("show",), ("show", "--diff"), ("approve",), ("merge",), ("close",)])
 def test_missing_pull_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command, "9")
     assert (result.code, result.err) == (1, f"error: there is no pull request #9. see: ralph pr list --repo {repo}\n")
