@@ -49,7 +49,7 @@ def _every_command(
     for below in (*command.list_commands(context), *(UNLISTED if name == "ralph" else ())):
         found = command.get_command(context, below)
         if found is not None:
-            listed = is_listed and not found.hidden and (name != "ralph" or below not in UNLISTED)
+            listed = is_listed and not found.hidden and (name != "ralph" or below not in ("agent", *UNLISTED))
             yield from _every_command(found, f"{name} {below}", listed)
 
 

@@ -54,19 +54,22 @@ GROUPS = {
     "For agents and their loops": ("agent",),
 }
 """How `ralph --help` orders them."""
-UNLISTED = {
+MORE = {
     "ui": "ralph_mission.cli.loop.hold:ui",
     "memory": "ralph_mission.cli.mission.memory:memory",
     "policy": "ralph_mission.cli.mission.policy:policy",
     "plan": "ralph_mission.cli.loop.plan:plan",
     "publish": "ralph_mission.cli.loop.work:publish",
+}
+"""What people need now and then: in `ralph --help` by their names alone."""
+UNLISTED = {
     "due": "ralph_mission.cli.mission.wakes:due",
     "wake": "ralph_mission.cli.mission.wakes:wake",
     "sanitize": "ralph_mission.cli.mission.policy:sanitize",
     "schema": "ralph_mission.cli.setup.init:schema",
     "completion": "ralph_mission.cli.setup.init:completion",
 }
-"""What is called now and then, or by timers, scripts and editors: in `ralph --help` by their names alone."""
+"""What timers, scripts and editors call: not in `ralph --help`, but in docs/cli.md."""
 AGENT = {
     "task": ("ralph_mission.cli.loop.tasks:task", "Add, list and finish the tasks of a loop."),
     "guidance": ("ralph_mission.cli.loop.tasks:guidance", "Tell the next session of a loop something."),
@@ -108,15 +111,17 @@ class LazyGroup(SharedGroup):
 
     listed: Mapping[str, tuple[str, str]] = COMMANDS
     groups: Mapping[str, Sequence[str]] = GROUPS
+    more: Mapping[str, str] = MORE
     unlisted: Mapping[str, str] = UNLISTED
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the table's order."""
-        return list(self.listed)
+        """The names, in the tables' order."""
+        return [*self.listed, *self.more]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now; None when there is no such name."""
-        place = self.listed[cmd_name][0] if cmd_name in self.listed else self.unlisted.get(cmd_name)
+        others = {**self.more, **self.unlisted}
+        place = self.listed[cmd_name][0] if cmd_name in self.listed else others.get(cmd_name)
         if place is None:
             return None
         module, attribute = place.split(":")
@@ -127,10 +132,10 @@ class LazyGroup(SharedGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was asked for; a mistyped one is answered with the nearest."""
-        if args and args[0] not in {*self.listed, *self.unlisted} and not ctx.resilient_parsing:
+        if args and args[0] not in {*self.listed, *self.more, *self.unlisted} and not ctx.resilient_parsing:
             import difflib
 
-            close = difflib.get_close_matches(args[0], [*self.listed, *self.unlisted], n=1)
+            close = difflib.get_close_matches(args[0], [*self.listed, *self.more], n=1)
             raise click.UsageError(f"no command {args[0]!r}{f', did you mean {close[0]}?' if close else ''}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -140,9 +145,9 @@ class LazyGroup(SharedGroup):
         for heading, names in self.groups.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), self.listed[name][1]) for name in names])
-        if self.unlisted:
-            with formatter.section("Now and then, or by programs (docs/cli.md)"):
-                formatter.write_text(", ".join(self.unlisted))
+        if self.more:
+            with formatter.section("Now and then"):
+                formatter.write_text(", ".join(self.more))
 
 
 class AgentGroup(LazyGroup):
@@ -150,7 +155,7 @@ class AgentGroup(LazyGroup):
 
     listed = AGENT
     groups = MappingProxyType({"Commands": tuple(AGENT)})
-    unlisted: Mapping[str, str] = MappingProxyType({})
+    more = unlisted = MappingProxyType[str, str]({})
 
 
 def _tell_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:

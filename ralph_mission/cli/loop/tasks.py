@@ -257,7 +257,7 @@ def show(repo: Path, as_json: bool, id: str) -> int:
     return do(task_show, as_json, id=id)
 
 
-@click.command()
+@click.command(hidden=True)
 @click.argument("topic")
 @click.argument("payload", required=False, default="")
 @click.option("--json-payload", is_flag=True, help="The payload is JSON: refuse it when it is not.")
@@ -280,7 +280,7 @@ def guidance(repo: Path, as_json: bool, text: tuple[str, ...], listed: bool) -> 
     return do(add_guidance, as_json, text=" ".join(text))
 
 
-@click.command()
+@click.command(hidden=True)
 @click.argument("word", type=click.Choice(["accept", "reject"]))
 @click.argument("run", required=False, default="")
 @repo_option
@@ -295,7 +295,7 @@ def verdict(word: str, run: str, repo: Path, as_json: bool) -> None:
     return click.echo(f"{name}: {said.kind} with {said.left} issues left is {word}ed")
 
 
-@click.command()
+@click.command(hidden=True)
 @repo_option
 def mcp(repo: Path) -> int:
     """Serve tasks, events, memories and guidance over standard input and output, until they close.
