@@ -28,6 +28,7 @@ from ralph_mission.config.reading import NAME, read
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import (
+    CONFIGURE,
     FleetLimits,
     FleetPlan,
     FleetState,
@@ -118,7 +119,12 @@ def _read_folder(base: Path, name: str, now: datetime) -> RepositoryHeader:
         if settings.forge.kind == "github":
             return RepositoryHeader(name, f"{NAME} has its issues on GitHub: name it as OWNER/REPO in fleet.yml")
         forge = LocalForge(git)
-        header = RepositoryHeader(name, threads=tuple(_threads(forge, settings)))
+        header = RepositoryHeader(
+            name,
+            has_settings=not _has_none(git),
+            onboarding=next((one.state for one in forge.pulls("all") if one.head == CONFIGURE), ""),
+            threads=tuple(_threads(forge, settings)),
+        )
         tip = git.resolve(f"refs/heads/{settings.memory.branch}")
         if not tip:
             return header
@@ -167,7 +173,7 @@ def _run(
         OwnProcess(
             start.name,
             ("cycle", "--json", "--repo", str(_place(base, start.name)), *_given(config, base, start.name)),
-            {FLEET_TERMS: render_terms(start, verdicts)},
+            {FLEET_TERMS: render_terms(start, verdicts, _extended(config, base))},
             start.minutes * 60,
         )
         for start in plan.starts
@@ -180,9 +186,13 @@ def _given(config: FleetConfig, base: Path, name: str) -> tuple[str, ...]:
     """The fleet's own settings for a repository that has none."""
     if not config.extends or not _has_none(Git.open(_place(base, name))):
         return ()
-    local = config.extends if "//" in config.extends else str(_place(base, config.extends))
-    files.write(files.own(_home(base)) / DEFAULTS, f"extends: {json.dumps(local)}\n".encode())
+    files.write(files.own(_home(base)) / DEFAULTS, f"extends: {json.dumps(_extended(config, base))}\n".encode())
     return ("--config", str(_defaults(base)))
+
+
+def _extended(config: FleetConfig, base: Path) -> str:
+    """The fleet's own settings as another file names them."""
+    return config.extends if "//" in config.extends or not config.extends else str(_place(base, config.extends))
 
 
 def _defaults(base: Path) -> Path:
@@ -215,6 +225,8 @@ def _trouble(code: int, said: bytes, seconds: float) -> str:
 def _account(said: bytes) -> str:
     try:
         told = json.loads(said)
+        if told["staged"]:
+            return "asked by a pull request whether to look after it"
         made = [
             one for one in told["effects"] if one["kind"] in ("open_issue", "open_pull") and one["status"] == "done"
         ]

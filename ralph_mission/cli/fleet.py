@@ -188,7 +188,7 @@ def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> Non
     """The step's outputs and the job's page. Every value is one line of JSON, in which no line can be forged."""
     verdicts = count_verdicts(scan.headers)
     outputs = {
-        "shards": [json.dumps([_entry(one, verdicts) for one in shard]) for shard in plan.shards],
+        "shards": [json.dumps([_entry(one, verdicts, config.extends) for one in shard]) for shard in plan.shards],
         "started": len(plan.starts),
         "parallel": config.limits.parallel,
         "runner": list(config.runner),
@@ -197,11 +197,11 @@ def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> Non
     _append("GITHUB_STEP_SUMMARY", [f"    {line}" for line in ["", *describe(plan, scan)]])  # indented: no mark-up
 
 
-def _entry(one: FleetStart, verdicts: FleetVerdicts) -> dict[str, Any]:
+def _entry(one: FleetStart, verdicts: FleetVerdicts, extends: str) -> dict[str, Any]:
     """A job of the matrix. `fleet` goes to the cycle as it is, as RALPH_FLEET."""
     owner, _, name = one.name.partition("/")
     told = {"repository": one.name, "owner": owner, "name": name, "minutes": one.minutes}
-    return {**told, "fleet": render_terms(one, verdicts)}
+    return {**told, "fleet": render_terms(one, verdicts, extends)}
 
 
 def _append(variable: str, lines: list[str]) -> None:

@@ -266,7 +266,12 @@ def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cy
     if told := os.environ.get(FLEET_TERMS):
         from ralph_mission.mission.fleet.terms import parse_terms
 
-        trigger = "person" if parse_terms(told).spoke else trigger
+        terms = parse_terms(told)
+        trigger = "person" if terms.spoke else trigger
+        if terms.onboard and not staged:
+            from ralph_mission.cli.setup.onboarding import propose_settings
+
+            return propose_settings(house, terms.extends)
     request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)
     return cycle.run_cycle(house.ports, house.settings, request, house.secrets)
 

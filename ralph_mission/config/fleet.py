@@ -18,7 +18,7 @@ from ralph_mission.values import compile_regex, dataclass
 FLEET = "fleet.yml"
 INSTALLATION = "installation"
 BUDGET = ("usd", "pull_requests", "minutes")
-KEYS = ("repositories", "exclude", "runner", "job_minutes", "parallel", "budget", "each", "extends")
+KEYS = ("repositories", "exclude", "runner", "job_minutes", "parallel", "budget", "each", "extends", "onboard")
 MOST_MINUTES = 360  # of a job on GitHub's runners
 _NAME = compile_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 _TOPIC = compile_regex(r"topic:[a-z0-9][a-z0-9-]{0,49}")
@@ -73,6 +73,7 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
         reader.budget("each"),
         reader.number(("job_minutes",), FleetLimits().job_minutes, 1, MOST_MINUTES),
         reader.number(("parallel",), FleetLimits().parallel, 1, SHARD),
+        onboard=reader.flag("onboard"),
     )
     extends = told.get("extends") or ""
     if not isinstance(extends, str):
@@ -151,6 +152,12 @@ class _FleetReader:
             None if told.get(name) is None else self.number((key, name), 0, 0, 10_000_000) for name in BUDGET[1:]
         )
         return DailyBudget(None if usd is None else float(usd), pulls, minutes)
+
+    def flag(self, key: str) -> bool:
+        value = self.mapping((), KEYS).get(key, False)
+        if type(value) is not bool:
+            raise _wrong(self._source, self.line((key,)), f"{key} is {str(value)[:40]}", "write true or false")
+        return value
 
     def number(self, path: KeyPath, usual: int, least: int, most: int) -> int:
         value: Any = self._document.value

@@ -109,6 +109,36 @@ def test_the_fleets_settings_are_those_of_a_repository_without_any(base: Path, i
     assert not list((base / "quay" / ".ralph" / "forge" / "pulls").glob("*.md"))
 
 
+def test_a_repository_is_asked_once_by_a_pull_request_and_merged_means_on(
+    base: Path, in_turn: list[OwnProcess]
+) -> None:
+    (base / "base.yml").write_text("limits: {auto_prs_per_cycle: 0}\n")
+    (base / "fleet.yml").write_text("repositories: [./quay, ./pier]\nextends: ./base.yml\nonboard: true\n")
+    said = cli_here("fleet", "run", repo=base).out
+    assert said.count("asked by a pull request whether to look after it") == 2
+    pull = json.loads(cli_here("pr", "show", "1", "--json", repo=base / "quay").out)
+    assert (pull["title"], pull["head"]) == ("Configure Ralph", "ralph/configure")
+    assert "recieved" in pull["body"] and "What the first cycle would open" in pull["body"]
+    for name in ("quay", "pier"):
+        assert git(base / name, "branch", "--list", "ralph-memory") == ""
+        assert f'extends: "{base}/base.yml"' in git(base / name, "show", "ralph/configure:ralph.yml")
+
+    del in_turn[:]
+    waits = cli_here("fleet", "due", repo=base).out
+    assert waits.count("waits for somebody to merge the pull request that turns it on") == 2
+    cli_here("fleet", "run", repo=base)
+    assert in_turn == []
+
+    cli_here("pr", "merge", "1", "--as", "mara", repo=base / "quay")
+    cli_here("pr", "close", "1", "--as", "mara", repo=base / "pier")
+    on = cli_here("fleet", "run", repo=base)
+    assert [job.name for job in in_turn] == ["./quay"], on.out
+    assert "cycle 1 done" in on.out
+    assert git(base / "quay", "branch", "--list", "ralph-memory")
+    assert "are not asked again" in cli_here("fleet", "due", repo=base).out
+    assert not git(base / "pier", "branch", "--list", "ralph-memory")
+
+
 def test_what_people_decided_elsewhere_reaches_the_others(base: Path, in_turn: list[OwnProcess]) -> None:
     cli_here("fleet", "run", repo=base)
     cli_here("pr", "merge", "1", "--as", "mara", repo=base / "quay")

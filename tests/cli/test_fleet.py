@@ -179,6 +179,24 @@ def test_a_page_that_cannot_be_written_keeps_nobody_from_starting(fake, gate, mo
     assert names(gate()) == ["acme/api"]
 
 
+def test_a_repository_without_settings_is_asked_first_where_the_fleet_does_so(fake, gate):
+    fake.add("acme/new")
+    fake.add("acme/asked", onboarding=[{"state": "OPEN", "isCrossRepository": False}])
+    fake.add("acme/no", onboarding=[{"state": "CLOSED", "isCrossRepository": False}])
+    fake.add("acme/forked", onboarding=[{"state": "CLOSED", "isCrossRepository": True}])
+    fake.add("acme/yes", settings=True, onboarding=[{"state": "MERGED", "isCrossRepository": False}])
+    settings = f"repositories: [installation]\nonboard: true\nextends: acme/control//ralph.yml@{'0' * 40}\n"
+    told = gate(settings)
+    terms = {job["repository"]: json.loads(job["fleet"]) for job in told["jobs"]}
+    assert {name: one.get("onboard", False) for name, one in terms.items()} == {
+        "acme/forked": True,
+        "acme/new": True,
+        "acme/yes": False,
+    }
+    assert terms["acme/new"]["extends"] == f"acme/control//ralph.yml@{'0' * 40}"
+    assert {one["name"] for one in told["held"]} == {"acme/asked", "acme/no"}
+
+
 def test_without_anything_due_nothing_is_written(fake, gate):
     fake.add("acme/api", memory=memory(NOW + HOUR), moved_at=NOW)
     assert gate()["jobs"] == [] and fake.state == [] and not fake.has_branch

@@ -30,7 +30,9 @@ FRAGMENT = (
     f'issues(first: 5, labels: ["ralph:mission"], {NEWEST}) '
     f"{{ nodes {{ {THREAD} assignees(first: 3) {{ nodes {{ login }} }} }} }} "
     f'pullRequests(first: 10, labels: ["ralph:auto-fix"], {NEWEST}) {{ nodes {{ {THREAD} }} }} '
-    f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {THREAD} }} }} }} }}"
+    f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {THREAD} }} }} }} "
+    'settings: object(expression: "HEAD:ralph.yml") { id } '
+    'onboarding: pullRequests(first: 5, headRefName: "ralph/configure") { nodes { state isCrossRepository } } }'
 )
 CONTROL = re.compile(
     r'control: repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ id '
@@ -73,6 +75,8 @@ class FleetRepository:
     pulls: list[dict[str, Any]] = field(default_factory=list)
     pinned: list[dict[str, Any]] = field(default_factory=list)
     topics: tuple[str, ...] = ()
+    settings: bool = False
+    onboarding: list[dict[str, Any]] = field(default_factory=list)
     archived: bool = False
     forbidden: bool = False
     cycles: list[datetime] = field(default_factory=list)
@@ -253,7 +257,7 @@ class FakeFleet:
                 if not data[found[1]]:
                     kind = "FORBIDDEN" if repository else "NOT_FOUND"
                     errors.append({"type": kind, "path": [found[1]], "message": "no"})
-                connections += 8
+                connections += 9
             elif found := OWNED.match(text) or SEARCH.match(text):
                 owned = found.re is OWNED
                 names = [one for one in self.repositories.values() if owned or found[1] in one.topics]
@@ -263,7 +267,7 @@ class FakeFleet:
                 info = {"hasNextPage": more, "endCursor": str(begin + 100)}
                 listed = {"pageInfo": info, "nodes": [self._node(one) for one in page]}
                 data["list"] = {"repositories": listed} if owned else listed
-                connections += 1 + 8 * len(page)
+                connections += 1 + 9 * len(page)
             else:
                 self.unknown.append(text)
                 raise Refused(501, "unknown")
@@ -283,6 +287,8 @@ class FakeFleet:
             "issues": {"nodes": [{"assignees": {"nodes": []}} | each for each in one.issues]},
             "pullRequests": {"nodes": one.pulls},
             "pinnedIssues": {"nodes": [{"issue": each} for each in one.pinned]},
+            "settings": {"id": "B_1"} if one.settings else None,
+            "onboarding": {"nodes": one.onboarding},
         }
 
     # --- the branch of the fleet's state

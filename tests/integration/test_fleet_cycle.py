@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from ralph_mission.adapters.forges.github.limits import GitHubRequester
 from ralph_mission.errors import UserError
+from tests.helpers import git
 from tests.integration.dying import Killed
 from tests.integration.hub import Hub, hub
 
@@ -85,3 +87,22 @@ def test_the_control_repositorys_token_opens_nothing_here(tmp_path: Path) -> Non
 def test_a_job_killed_at_any_request_does_nothing_twice_and_is_taken_over(tmp_path, number, applied) -> None:
     pulls, told = live_and_die(tmp_path, number, applied)
     assert pulls == 1 and told[-1] == "done"
+
+
+def test_a_repository_is_asked_once_by_a_pull_request_of_the_forge(tmp_path: Path) -> None:
+    from ralph_mission.cli.setup.onboarding import propose_settings
+
+    with hub(tmp_path) as harbour:
+        for _ in range(2):
+            with mock.patch.dict(os.environ, harbour.environ):
+                report, _ = propose_settings(harbour.house(), "")
+            assert report.staged
+        (asked,) = harbour.pulls
+        assert (asked.title, asked.pull.head) == ("Configure Ralph", "ralph/configure")
+        assert "observers:" in git(harbour.fake.bare, "show", "ralph/configure:ralph.yml")
+        assert harbour.issues == []
+        assert git(harbour.fake.bare, "branch", "--list", "ralph-memory") == ""
+        harbour.person().close_pull(asked.number)
+        with mock.patch.dict(os.environ, harbour.environ):
+            propose_settings(harbour.house(), "")
+        assert len(harbour.pulls) == 1

@@ -127,6 +127,9 @@ def read_shared(kept: Path, repository: str, commit: str, path: str) -> bytes | 
         return cached.read_bytes()
     signed_in = any(os.environ.get(name) for name in ("GITHUB_TOKEN", "GITHUB_APP_ID"))
     environ = {"GITHUB_TOKEN": "none", **os.environ, "GITHUB_REPOSITORY": repository}
+    control = os.environ.get("RALPH_CONTROL_TOKEN", "")
+    if control and repository == os.environ.get("RALPH_CONTROL_REPOSITORY"):  # a job's own token opens no other one
+        environ |= {"GITHUB_TOKEN": control, "GITHUB_APP_ID": "", "GITHUB_APP_PRIVATE_KEY": ""}
     where = place(environ)
     with Remote.without_clone(where if signed_in else replace(where, credential="")) as remote:
         content = remote.peek_at(commit, path, f"--filter=blob:limit={MAX_SHARED}")

@@ -19,7 +19,7 @@ from ralph_mission.adapters.http.files import ask_graphql, get_json, post_json
 from ralph_mission.adapters.storage.memory.due import written_fields
 from ralph_mission.config.fleet import FleetConfig
 from ralph_mission.errors import UserError
-from ralph_mission.mission.fleet.model import FleetThread, RateLimit, RepositoryHeader
+from ralph_mission.mission.fleet.model import CONFIGURE, FleetThread, RateLimit, RepositoryHeader
 from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.front_matter import read
 from ralph_mission.mission.model.memory import Header
@@ -46,9 +46,11 @@ FIELDS = (
     f'issues(first: 5, labels: ["ralph:mission"], {_NEWEST}) '
     f"{{ nodes {{ {_THREAD} assignees(first: 3) {{ nodes {{ login }} }} }} }} "
     f'pullRequests(first: 10, labels: ["ralph:auto-fix"], {_NEWEST}) {{ nodes {{ {_THREAD} }} }} '
-    f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {_THREAD} }} }} }} }}"
+    f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {_THREAD} }} }} }} "
+    'settings: object(expression: "HEAD:ralph.yml") { id } '
+    f'onboarding: pullRequests(first: 5, headRefName: "{CONFIGURE}") {{ nodes {{ state isCrossRepository }} }} }}'
 )
-"""What is asked of a repository; the cost at GitHub is 9 points for a hundred of them."""
+"""What is asked of a repository; the cost at GitHub is 10 points for a hundred of them."""
 COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
 CREATE = "mutation($input: CreateRefInput!) { createRef(input: $input) { ref { name } } }"
 CONTROL = (
@@ -260,7 +262,14 @@ def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
     try:
         threads = tuple(_threads(told))
         moved = (told.get("head") or {}).get("target") or {}
-        empty = RepositoryHeader(name, moved_at=_moment(moved.get("committedDate")), threads=threads)
+        asked = [str(one["state"]).lower() for one in told["onboarding"]["nodes"] if not one["isCrossRepository"]]
+        empty = RepositoryHeader(
+            name,
+            has_settings=bool(told.get("settings")),
+            onboarding=asked[0] if asked else "",
+            moved_at=_moment(moved.get("committedDate")),
+            threads=threads,
+        )
         blob = told.get("memory")
         text = blob.get("text") if isinstance(blob, dict) else None
         return empty if text is None else with_memory(empty, text, now)

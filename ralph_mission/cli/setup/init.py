@@ -173,6 +173,14 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
 # --- what would be written ------------------------------------------------------------
 
 
+def render_usual_settings(git: Git, top: Path) -> str:
+    """The ralph.yml that a repository gets when nothing is asked and nothing else was asked for."""
+    paths, read = [name for name in git.text("ls-files", "-z").split("\0") if name], _reader(top)
+    found = survey(paths, read, files.github_name(git).rpartition("/")[2] or top.name)
+    options = InitOptions(None, None, False, False, None, None)
+    return _settings(top, options, detect_project(paths, read), preset_choices("", found), found)[0].text
+
+
 def _reader(top: Path) -> Callable[[str], str]:
     def read(name: str) -> str:
         place = top / name

@@ -6,6 +6,7 @@ add workflows.
 from __future__ import annotations
 
 import io
+import json
 import re
 import shlex
 import tempfile
@@ -26,12 +27,19 @@ from ralph_mission.cli.options import household, run_cycle
 from ralph_mission.cli.setup import files
 from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
+from ralph_mission.mission import execute
+from ralph_mission.mission.fleet.model import CONFIGURE
+from ralph_mission.mission.model.effects import OpenPull, PushBranch
+from ralph_mission.mission.model.ledger import key_of
+from ralph_mission.safety.patch import FileDelta, edits
+from ralph_mission.safety.secrets import redact
 from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
+    from ralph_mission.app.cycle import App
     from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, ThreadLine
 
-BRANCH = "ralph/configure"
+BRANCH = CONFIGURE
 TITLE = "Configure Ralph"
 TEXT = "onboarding.md"
 LONGEST = 60_000  # characters: GitHub takes 65,536
@@ -82,6 +90,36 @@ def prepare_pull_request(git: Git, top: Path, texts: Mapping[str, str], steps: S
     if not git.move_ref(f"refs/heads/{BRANCH}", commit, old):
         raise UserError(f"the branch {BRANCH} was moved meanwhile", "run it again")
     return Onboarding(BRANCH, commit, base, place, tuple(_commands(git, place, top)))
+
+
+def propose_settings(house: App, extends: str) -> tuple[CycleReport, CycleSummary]:
+    """For a fleet: ask by a pull request with `ralph.yml` whether to look after this repository. It is asked once, for
+    there is one pull request on a branch ever, closed ones included. Returns what a first cycle would do.
+
+    Raises UserError: no work tree, stopped by the kill switch, or refused by the forge.
+    """
+    top = house.git.work_tree
+    if top is None:
+        raise UserError("a bare repository has no place for settings", "leave it out of the fleet, or clone it")
+    if house.ports.switch():
+        raise UserError("RALPH_PAUSED is set", "unset it, then run again")
+    text = f"# Settings of the fleet; what stands below them counts here alone.\nextends: {json.dumps(extends)}\n"
+    if not extends:
+        from ralph_mission.cli.setup.init import render_usual_settings
+
+        text = render_usual_settings(house.git, top)
+    report, summary = _staged_cycle(top, text)
+    default, key = house.forge.default_branch(), key_of("onboarding", BRANCH)
+    when = datetime.fromisoformat(house.git.text("show", "--no-patch", "--format=%cI", default.sha))
+    changed = (FileDelta(NAME, REGULAR, edits(b"", text.encode())),)
+    body = redact(render_text(report, summary, {NAME: text}, ()), house.secrets)
+    pull = OpenPull(key, TITLE, body, BRANCH, default.name, 0)  # no marker: it is found by its branch, and is no work
+    if house.forge.find(pull) is None:
+        for effect in (PushBranch(key_of(key, "branch"), BRANCH, default.sha, TITLE, when, changed), pull):
+            receipt = execute.perform_effect(house.ports, effect)
+            if receipt.status == "failed" and not (effect is not pull and house.forge.branch(BRANCH)):
+                raise UserError(f"the pull request was refused: {receipt.detail}", "see docs/fleet.md", who="forge")
+    return report, summary
 
 
 def _commit(git: Git, base: str, texts: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from ralph_mission.mission.model.mission import Urgency
 from ralph_mission.values import dataclass
 
 SCHEMA = 1  # of `FleetState` as JSON
+CONFIGURE = "ralph/configure"  # the branch of the pull request that asks whether to look after a repository
 SHARD = 256  # jobs of one matrix: GitHub's limit
 
 
@@ -40,11 +41,15 @@ class RepositoryHeader:
     `name` is owner/name, or a folder for a fleet of this machine. `failure` says in one line why nothing can be done
     there (archived, gone, forbidden); all else but the name is empty then. `has_memory`: whether a cycle ever ran.
     `moved_at`: when memory last moved. `spent_usd` and `cycle` are memory's own; `text` is the whole memory file.
+    `has_settings`: whether its default branch has a `ralph.yml`; `onboarding`: how the pull request that brings one
+    stands (open, closed, merged, or "" for none).
     """
 
     name: str
     failure: str = ""
     has_memory: bool = False
+    has_settings: bool = True
+    onboarding: str = ""
     next_due_at: datetime | None = None
     urgency: Urgency = Urgency.LOW
     paused: bool = False
@@ -75,6 +80,7 @@ class FleetLimits:
     job_minutes: int = 45
     parallel: int = 20
     reserve: float = 0.5
+    onboard: bool = False  # a repository that has neither settings nor memory is asked first
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ class FleetState:
 class FleetStart:
     """A job to start. `usd_per_day` and `pulls` bound what it does (None: the repository's own limits alone): the USD
     that its day may have cost when it ends, and whether it may open anything unasked. `spoke`: a person did, so a cycle
-    before its time acts on their words alone."""
+    before its time acts on their words alone. `onboard`: nothing but the question whether to look after it."""
 
     name: str
     late_seconds: int
@@ -125,6 +131,7 @@ class FleetStart:
     usd_per_day: float | None = None
     pulls: bool = True
     minutes: int = 0
+    onboard: bool = False
 
 
 @dataclass(frozen=True, slots=True)

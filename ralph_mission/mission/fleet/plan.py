@@ -37,6 +37,10 @@ WAVES = 2  # of jobs that are under way: one runs, one waits for it
 QUEUED = timedelta(minutes=10)  # that a job may wait for a runner, beyond the wave before it
 REST = (timedelta(0), timedelta(hours=1), timedelta(hours=6))  # before the next try, by tries of which nothing came
 REQUESTS = 20  # of a cycle that count at GitHub: 10 of an idle one without a kept clone, 27 of a first one, measured
+ASKED = {
+    "open": "waits for somebody to merge the pull request that turns it on",
+    "closed": "its people closed the pull request that turns it on, and are not asked again",
+}
 CYCLE_USD = Limits().usd_per_cycle  # what one cycle can spend at most
 
 
@@ -66,7 +70,9 @@ def plan_fleet(
     """What to start now. `rate` is that of the account which all jobs share; None where nobody counts."""
     headers = sorted(headers, key=lambda one: one.name)
     state = settle_bookings(state, headers, now)
-    due, held, failing = _sort_out(headers, state, now)
+    asked = [one for one in headers if limits.onboard and _is_asked(one)]
+    due, held, failing = _sort_out([one for one in headers if one not in asked], state, now)
+    held += [HeldRepository(one.name, ASKED[one.onboarding]) for one in asked]
     purse = _open_purse(headers, limits, state, now, rate)
     starts, bookings = [], dict(state.bookings)
     for one in sorted(due, key=lambda each: each.order):
@@ -74,7 +80,8 @@ def plan_fleet(
         if isinstance(start, str):
             held.append(HeldRepository(one.header.name, start))
             continue
-        starts.append(start)
+        onboard = limits.onboard and _is_stranger(one.header)
+        starts.append(replace(start, onboard=onboard))
         bookings[one.header.name] = _book(start, one, now)
     return FleetPlan(tuple(starts), tuple(held), tuple(failing), replace(state, bookings=bookings))
 
@@ -92,7 +99,7 @@ def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now:
         header = known.get(name)
         if header is None:  # no longer one of ours
             continue
-        ended = header.cycle > booking.cycle and header.moved_at is not None
+        ended = (header.cycle > booking.cycle and header.moved_at is not None) or _is_asked(header)
         if ended or (booking.minutes and now >= _gone_at(booking)):
             took = math.ceil((header.moved_at - booking.at).total_seconds() / 60) if ended and header.moved_at else 0
             used = min(max(1, took), booking.minutes) if ended else booking.minutes
@@ -102,6 +109,15 @@ def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now:
             bookings[name] = booking
     new = {one.name: state.new.get(one.name, now) for one in known.values() if not (one.has_memory or one.failure)}
     return FleetState(day, minutes, bookings, new)
+
+
+def _is_stranger(header: RepositoryHeader) -> bool:
+    """Whether nobody there ever said that it is to be looked after."""
+    return not (header.has_settings or header.has_memory or header.failure) and header.onboarding != "merged"
+
+
+def _is_asked(header: RepositoryHeader) -> bool:
+    return _is_stranger(header) and header.onboarding in ASKED
 
 
 def when_spoken(header: RepositoryHeader) -> datetime | None:

@@ -27,12 +27,15 @@ Verdicts = Mapping[str, Acceptance]
 class FleetTerms:
     """`usd_per_day`: USD that the repository's day may have cost when its cycle ends; None: its own limit alone.
     `pulls`: whether pull requests may be opened unasked. `spoke`: a person did. `priors`: verdicts elsewhere, by kind.
+    `onboard`: only ask, by a pull request with settings, which extend `extends`, whether to look after it.
     """
 
     usd_per_day: float | None = None
     pulls: bool = True
     spoke: bool = False
     priors: tuple[tuple[str, Acceptance], ...] = ()
+    onboard: bool = False
+    extends: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,15 @@ def _less(all: Acceptance, own: Acceptance) -> Acceptance:
     return Acceptance(all.accepted - own.accepted, all.rejected - own.rejected)
 
 
-def render_terms(start: FleetStart, verdicts: FleetVerdicts) -> str:
+def render_terms(start: FleetStart, verdicts: FleetVerdicts, extends: str = "") -> str:
     """The terms of one start, as one line of JSON."""
     elsewhere = verdicts.elsewhere(start.name)
     judged = sorted(elsewhere.items(), key=lambda pair: (-pair[1].accepted - pair[1].rejected, pair[0]))
     priors = {kind: [one.accepted, one.rejected] for kind, one in judged[:MOST_KINDS]}
-    told = {"usd_per_day": start.usd_per_day, "pulls": start.pulls, "spoke": start.spoke, "priors": priors}
+    told: dict[str, object] = {"usd_per_day": start.usd_per_day, "pulls": start.pulls, "spoke": start.spoke}
+    told["priors"] = priors
+    if start.onboard:
+        told |= {"onboard": True, "extends": extends}
     return json.dumps(told, separators=(",", ":"))
 
 
@@ -86,7 +92,10 @@ def parse_terms(text: str) -> FleetTerms:
         if type(told["pulls"]) is not bool or type(told["spoke"]) is not bool or len(priors) > MOST_KINDS:
             raise ValueError
         known = tuple((_kind(kind), _tally(*one)) for kind, one in sorted(priors.items()))
-        return FleetTerms(None if usd is None else float(usd), told["pulls"], told["spoke"], known)
+        onboard, extends = told.get("onboard", False), told.get("extends", "")
+        if type(onboard) is not bool or type(extends) is not str:
+            raise ValueError
+        return FleetTerms(None if usd is None else float(usd), told["pulls"], told["spoke"], known, onboard, extends)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = "RALPH_FLEET is not what a fleet's plan writes"
         raise UserError(what, "take it out of the environment", usage=True) from None

@@ -212,3 +212,23 @@ def test_state_survives_as_text_and_what_is_none_is_refused():
     assert parse_state(render_state(state)) == state
     with pytest.raises(UserError, match="cannot be read"):
         parse_state("{}")
+
+
+def test_a_stranger_is_asked_once_and_a_no_is_final():
+    limits = FleetLimits(onboard=True)
+    new = RepositoryHeader("a/new", has_settings=False)
+    asked = started([new], limits)
+    assert [(one.name, one.onboard) for one in asked.starts] == [("a/new", True)]
+    for state, words in (("open", "waits for somebody to merge"), ("closed", "are not asked again")):
+        later = started([replace(new, onboarding=state)], limits, asked.state, NOW + 9 * HOUR)
+        assert names(later) == [] and words in later.held[0].reason
+        assert later.failing == () and dict(later.state.bookings) == {}
+    on = started([replace(new, onboarding="merged", has_settings=True)], limits)
+    assert [(one.name, one.onboard) for one in on.starts] == [("a/new", False)]
+
+
+def test_who_is_looked_after_already_is_not_asked():
+    limits = FleetLimits(onboard=True)
+    known = (header("a/known", has_settings=False), RepositoryHeader("a/chose", has_settings=True))
+    assert not any(one.onboard for one in started(known, limits).starts)
+    assert not started([RepositoryHeader("a/new", has_settings=False)]).starts[0].onboard

@@ -84,6 +84,8 @@ GOOD = {"usd_per_day": None, "pulls": True, "spoke": False, "priors": {}}
         {"priors": {"bug": [True, 0]}},
         {"priors": {f"k{number}": [1, 1] for number in range(101)}},
         {"priors": []},
+        {"onboard": 1},
+        {"extends": None},
     ],
 )
 def test_terms_that_no_plan_wrote_are_refused(wrong: dict[str, object]) -> None:
