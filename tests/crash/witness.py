@@ -107,6 +107,9 @@ class Witness:
             and old in {e.head_sha for e in meant if isinstance(e, effects.ClosePull | effects.MergePull)}
         ):
             return  # the branch of a pull that is over goes with it
+        begun = {(f"refs/heads/{e.branch}", e.base_sha) for e in meant if isinstance(e, effects.PushBranch)}
+        if not new and (ref, old) in begun:
+            return  # one that was begun and got no commit
         if old and (not new or not _descends(self.harbour, new, old)):
             self.wrong.append(f"forced: {ref}")
         wanted = {f"refs/heads/{e.branch}" for e in meant if isinstance(e, effects.PushBranch)}

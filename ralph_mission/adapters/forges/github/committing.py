@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
@@ -41,7 +42,13 @@ class VerifiedRemote(Remote):
             return Remote.push(self, branch, new, old)
         if not old and not Remote.push(self, branch, parents[0], "") and self.head(branch) != parents[0]:
             return self._found(branch, new)
-        return self._commit(branch, new, parents[0], changes, message)
+        try:
+            return self._commit(branch, new, parents[0], changes, message)
+        except (UserError, Denied):
+            if not old:  # nothing is left of it, unless the commit came after all
+                with suppress(UserError, Denied):
+                    self.delete(branch, parents[0])
+            raise
 
     def _commit(self, branch: str, new: str, parent: str, changes: Mapping[str, Any], message: str) -> str:
         headline, _, body = message.partition("\n")

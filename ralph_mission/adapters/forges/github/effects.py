@@ -135,6 +135,11 @@ class GitHubEffects(EffectVerbs):
         here = self.heads.remote.head(effect.branch)
         if not here:
             return None
+        if here == effect.base_sha and not effect.onto:  # a run ended before it could commit there
+            if not self.api.staged:
+                with suppress(Denied, UserError):
+                    self.heads.remote.delete(effect.branch, here)
+            return None
         wanted = self._commit(effect)
         if here != wanted and not effect.onto:
             self.heads.fetch({HEADS + effect.branch: here})

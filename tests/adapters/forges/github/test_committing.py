@@ -80,11 +80,18 @@ def test_an_answer_that_was_lost_is_found_by_what_the_commit_says(world: GitHubW
     assert world.fake.count("graphql", below="/git-receive-pack") == 1
 
 
-def test_a_branch_left_without_its_commit_is_gone_on_with(world: GitHubWorld) -> None:
+def test_a_commit_that_is_not_made_leaves_no_branch(world: GitHubWorld) -> None:
     effect = new_branch(world, "x")
     world.fake.fail("reset_not_applied", COMMIT, after=1)
     assert world.forge.perform(effect).status == "failed"
-    assert world.fake.branch("ralph/x") == effect.base_sha
+    assert world.fake.branch("ralph/x") == ""
+
+
+def test_a_branch_that_a_dead_run_left_without_its_commit_goes_when_it_is_looked_for(world: GitHubWorld) -> None:
+    effect = new_branch(world, "x")
+    world.fake.world.bare.set_ref("refs/heads/ralph/x", effect.base_sha, "")
+    assert world.connected().find(effect) is None
+    assert world.fake.branch("ralph/x") == ""
     assert world.connected().perform(effect).status == "done"
     assert tip(world, "ralph/x").parents == (effect.base_sha,)
 
