@@ -36,7 +36,8 @@ class RunOptions:
     `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
     to restart has become this one. `errand`: for an issue or a mission, in a clone: nothing that a session writes there
     restarts it, and none writes what configures agents. `setup`: where set-ups of the project are kept. `scope`:
-    globs of the only files that sessions may change. `red`: checks that may stay as red as they are.
+    globs of the only files that sessions may change. `red`: checks that may stay as red as they are. `parallel`:
+    stories at the same time.
     """
 
     repo: Path = Path()
@@ -63,6 +64,7 @@ class RunOptions:
     planning: bool = False
     restarted: bool = False
     errand: bool = False
+    parallel: int = 1
     setup: Path | None = None
     scope: tuple[str, ...] | None = None
     red: tuple[RedCheck, ...] = ()

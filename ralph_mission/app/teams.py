@@ -35,7 +35,7 @@ from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgre
 from ralph_mission.loop.ports import ArtifactStore as ArtifactsPort
 from ralph_mission.loop.ports import SessionPool as PoolPort
 from ralph_mission.loop.run import run_loop
-from ralph_mission.loop.teams import ralplan, team, ultrawork
+from ralph_mission.loop.teams import ralplan, stories, team, ultrawork
 
 
 class TeamRun(Protocol):
@@ -75,7 +75,12 @@ def _play(
     made = build_run(replace(asked, pattern="") if story else asked, progress, planned)
     for note in made.notes:
         progress.note(f"note: {note}")
-    account = play(made, story, build=asked.build) if story else run_loop(made.spec, made.ports)
+    if story:
+        account = play(made, story, build=asked.build)
+    elif asked.parallel > 1:
+        account = _play_stories(made, asked.parallel)
+    else:
+        account = run_loop(made.spec, made.ports)
     return account, _tell_end(made, account, progress)
 
 
@@ -121,6 +126,13 @@ def play(made: RunSetup, name: str, most: int = MOST, build: bool = False) -> Ru
     git = Git.open(made.root)
     story: TeamRun = partial(ralplan.run_ralplan, build=True) if build else TEAMS[name]
     return story(made.spec, made.ports, pool(made, git, most), FileArtifactStore(made.root / ".ralph"))
+
+
+def _play_stories(made: RunSetup, most: int) -> RunResult:
+    if not made.spec.preset.stories:
+        raise UserError("--parallel builds stories side by side", "give it with --prd or --prd-file", usage=True)
+    clones = pool(made, Git.open(made.root), most)
+    return stories.run_stories(made.spec, made.ports, clones, FileArtifactStore(made.root / ".ralph"), most)
 
 
 def _no_gate(name: str) -> UserError:

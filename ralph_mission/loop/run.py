@@ -66,7 +66,7 @@ def run_loop(spec: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndin
     with ports.store.exclusive(spec):
         this = _begin(spec, ports)
         try:
-            ending = (story or _until_ended)(this)
+            ending = (story or until_ended)(this)
         except KeyboardInterrupt as interrupt:
             ending = RunEnding("interrupted", f"in session {this.state.iteration + 1}", "go on with --continue")
             if isinstance(interrupt, playing.CutOff):
@@ -96,7 +96,13 @@ def _cut_off(this: LoopRun, changes: tuple[PathChange, ...]) -> None:
     this.ports.store.keep(this.state, None)
 
 
-def _until_ended(this: LoopRun) -> RunEnding:
+def play_next(this: LoopRun, snapshot: RunSnapshot) -> None:
+    """Run the next session, with the hat that hears the pending event."""
+    session(this, snapshot, routing.find_hat(this.spec.hats, this.state.pending))
+
+
+def until_ended(this: LoopRun, play: Callable[[LoopRun, RunSnapshot], None] = play_next) -> RunEnding:
+    """One session after another, or what `play` does instead, until files prove the end or a limit is reached."""
     while True:
         this.hold()
         snapshot = _look(this)
@@ -106,7 +112,7 @@ def _until_ended(this: LoopRun) -> RunEnding:
             snapshot = _tidy_issue(this)
         if ending := _read_signal(this) or _find_limit(this, snapshot):
             return ending
-        _play_next(this, snapshot)
+        play(this, snapshot)
         if this.spec.single_story and this.outputs[-1].passed:
             return RunEnding("complete", f"one story, {', '.join(this.outputs[-1].passed)}, as asked")
         _pause(this)
@@ -162,10 +168,6 @@ def _reached_limit(this: LoopRun) -> RunEnding | None:
     """A persistent loop without work waits instead of ending."""
     state = replace(this.state, idle=0, redispatches=0) if this.spec.persistent else this.state
     return completion.reached_limit(this.spec.limits, state, this.elapsed)
-
-
-def _play_next(this: LoopRun, snapshot: RunSnapshot) -> None:
-    session(this, snapshot, routing.find_hat(this.spec.hats, this.state.pending))
 
 
 def session(this: LoopRun, snapshot: RunSnapshot, hat: Hat | None) -> None:

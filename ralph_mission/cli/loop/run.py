@@ -75,6 +75,13 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="FILE",
     help="The same with the stories of this file: JSON, or a markdown check list.",
 )
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 8),
+    default=1,
+    metavar="N",
+    help="Build up to N stories side by side that need none of the others.",
+)
 @click.option("--preset", default="", metavar="NAME", help="Limits and habits: loop, fresh, prd, issue.")
 @click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")

@@ -46,6 +46,7 @@ class Orchestration:
     this: LoopRun
     pool: SessionPool
     artifacts: ArtifactStore
+    apart: RunSpec | None = None  # what sessions apart are asked, where that is not what the run is
 
     @property
     def spec(self) -> RunSpec:
@@ -150,7 +151,7 @@ class Orchestration:
         shown = replace(snapshot, prd=None, tasks=())  # the list is in this checkout, where the session is not
         return ParallelSession(
             part.name,
-            self.spec,
+            self.apart or self.spec,
             state,
             shown,
             self.spec.bound(with_own_settings(self.spec, part.hat)),

@@ -1,0 +1,75 @@
+"""Stories side by side: real clones and processes, what is merged, what passes, and what is left for one at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.loop_world import World, world
+
+APART = """
+import re
+found = re.search(r"^> (?:[^:]*: )?(US-\\d+): ", prompt, re.M) or re.search(r"(US-\\d+): Part", prompt)
+id = found[1] if found and "RALPH_TASK" in os.environ else todo()[0]
+def build(name=None, text="done"):
+    pathlib.Path(name or f"{id}.txt").write_text(text + "\\n")
+    commit(f"built {id}")
+    print(f'<event topic="build.complete">{id}</event>' if "RALPH_TASK" in os.environ else "did it")
+    if "RALPH_TASK" not in os.environ:
+        flip(id)
+with (here / "played").open("a") as file:
+    file.write(f"{os.environ.get('RALPH_TASK', 'alone')} {id}\\n")
+"""
+
+
+def stories(here: World, needs: dict[str, list[str]]) -> None:
+    listed = [{"id": id, "title": f"Part {id}", "priority": place, "passes": False, "needs": wanted}
+              for place, (id, wanted) in enumerate(needs.items())]  # fmt: skip  # one list
+    (here.repo / "prd.json").write_text(json.dumps({"branchName": "ralph/shop", "userStories": listed}, indent=2))
+
+
+def played(here: World) -> list[str]:
+    return (here.aside / "played").read_text().splitlines()
+
+
+@pytest.mark.parametrize("check", [(), ("--verify", "test -f US-1.txt")])
+def test_independent_stories_are_built_at_once_and_the_rest_after_what_it_needs(
+    tmp_path: Path, check: tuple[str, ...]
+) -> None:
+    here = world(tmp_path)
+    stories(here, {"US-1": [], "US-2": [], "US-3": ["US-1", "US-2"]})
+    done = here.run("--prd", "--parallel", "2", *check, *here.agent(APART + "build()"))
+    assert (done.code, done.json["sessions"]) == (0, 3), done.err
+    assert sorted(played(here)) == ["alone US-3", "story-1 US-1", "story-2 US-2"]
+    assert here.passing() == ["US-1", "US-2", "US-3"]
+    assert {path.name for path in here.repo.glob("US-*.txt")} == {"US-1.txt", "US-2.txt", "US-3.txt"}
+    assert "feat: US-1, US-2 pass, built side by side" in here.messages()
+    assert (here.repo / "progress.txt").read_text().count("US-") >= 3
+
+
+@pytest.mark.long  # variations with several rounds
+@pytest.mark.parametrize(
+    ("does", "check", "together"),
+    [
+        ("build('same.txt', id)", (), 1),  # the second met the first, and is built on it
+        ("build() if id != 'US-2' or 'RALPH_TASK' not in os.environ else print('I could not')", (), 1),
+        ("build(text='done' if 'RALPH_TASK' not in os.environ else 'bad')", ("--verify", "! grep -q bad US-1.txt"), 0),
+    ],
+)
+def test_what_cannot_be_done_together_is_done_one_by_one(
+    tmp_path: Path, does: str, check: tuple[str, ...], together: int
+) -> None:
+    here = world(tmp_path)
+    stories(here, {"US-1": [], "US-2": []})
+    done = here.run("--prd", "--parallel", "4", *check, *here.agent(APART + does))
+    assert (done.code, here.passing()) == (0, ["US-1", "US-2"]), done.err
+    assert sum(line.startswith("story-") for line in played(here)) == 2
+    assert sum(line.startswith("alone") for line in played(here)) == 2 - together
+
+
+def test_what_parallel_cannot_mean_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    done = here.run("build it", "--parallel", "2", *here.agent("pass"))
+    assert (done.code, "give it with --prd" in done.json["error"]["next"]) == (64, True)
