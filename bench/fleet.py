@@ -41,8 +41,8 @@ REPOSITORIES, DAYS, BUSY, BROKEN = 1000, 14, 0.05, 0.02
 START = datetime(2026, 5, 4, tzinfo=UTC)
 SCAN = timedelta(minutes=15)
 PARALLEL, JOB_MINUTES = 60, 45
-BUDGET = {"usd": 60, "pulls": 40, "minutes": 40_000}
-EACH = {"usd": 5, "pulls": 2, "minutes": 900}
+BUDGET = {"usd": 60, "pull_requests": 40, "minutes": 40_000}
+EACH = {"usd": 5, "pull_requests": 2, "minutes": 900}
 IDLE, WAITING, ACTING = 6, 9, 25  # requests of a cycle (docs/github.md); no clone is kept, so that all of them count
 HOSTED = 0.006  # USD a minute of GitHub's Linux runner with two cores, in a private repository (list price of 2026)
 TODAY = 100  # jobs a repository's own workflow starts in a day (docs/clock.md)
@@ -276,7 +276,7 @@ def describe(world: World, days: int) -> list[str]:
         ("jobs that came too early for nothing", f"{world.early}", "0"),
         ("started while under way", f"{world.twice}", "0"),
         ("dearest day: models", f"{most['usd']:.2f} USD", f"{BUDGET['usd']} USD"),
-        ("dearest day: pull requests unasked", f"{most['pulls']:.0f}", f"{BUDGET['pulls']}"),
+        ("dearest day: pull requests unasked", f"{most['pulls']:.0f}", f"{BUDGET['pull_requests']}"),
         ("dearest day: runner minutes", f"{most['minutes']:,.0f}", f"{BUDGET['minutes']:,}"),
         ("jobs started a day", f"{jobs:,.0f} and 96 gates", f"{count * TODAY:,} without a fleet"),
         (

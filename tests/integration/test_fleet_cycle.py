@@ -56,14 +56,14 @@ def killed_at(moment: int | str, applied: bool) -> Iterator[list[str]]:
 def live_and_die(folder: Path, moment: int | str, applied: bool) -> tuple[int, list[str]]:
     """A cycle that dies, one while its run still goes on, one after it: the pulls made, how the last two ended."""
     with hub(folder) as harbour:
-        harbour.fake.workflow_run(1, "in_progress")
+        harbour.fake.workflow_run(1, "in_progress", repository=CONTROL)
         job(harbour, 1)
         with killed_at(moment, applied):
             harbour.cycle()
         job(harbour, 2)
-        harbour.fake.workflow_run(2, "in_progress")
+        harbour.fake.workflow_run(2, "in_progress", repository=CONTROL)
         told = [harbour.cycle()[0].outcome]
-        harbour.fake.workflow_run(1, "completed", "failure")
+        harbour.fake.workflow_run(1, "completed", "failure", repository=CONTROL)
         told.append(harbour.cycle()[0].outcome)
         return len(harbour.pulls), told
 

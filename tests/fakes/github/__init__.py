@@ -74,7 +74,7 @@ The repository
     fake.workflow(path, name=None, state="active")
     fake.workflow_run(id, status, conclusion=None, event="schedule", created_at=None, run_started_at=None,
                       path=".github/workflows/ralph-loop.yml", head_sha=None, head_branch=None,
-                      attempt=1, from_fork=False)   again: replaced
+                      attempt=1, from_fork=False, repository="")   again: replaced
     fake.workflow_job(run, name, conclusion="failure", steps=(), log=None, attempt=1) -> id
         `steps` are (name, conclusion); a log of None is gone. Logs and archives are served below /_stored/, where a
         token in a request is an error.

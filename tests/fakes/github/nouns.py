@@ -289,6 +289,7 @@ class Run:
     from_fork: bool = False
     jobs: dict[int, list[Job]] = field(default_factory=dict)  # by attempt
     artifacts: list[Artifact] = field(default_factory=list)
+    repository: str = ""  # owner/name of another one, whose workflow it is
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,7 @@ class Stage:
         head_branch: str | None = None,
         attempt: int = 1,
         from_fork: bool = False,
+        repository: str = "",
     ) -> None:
         """A run of a workflow; the same id again replaces it, and keeps its jobs."""
         with self.world.lock:
@@ -169,6 +170,7 @@ class Stage:
                 from_fork,
                 known.jobs if known else {},
                 known.artifacts if known else [],
+                repository,
             )
 
     def workflow_job(

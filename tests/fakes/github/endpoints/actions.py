@@ -92,7 +92,7 @@ def artifact_archive(call: Call) -> Response:
 
 def _run(call: Call) -> Run:
     found = call.world.runs.get(int(call.parts["id"]))
-    if found is None:
+    if found is None or not call.token or found.repository != call.token.repository:
         raise Refusal(404, "Not Found")
     return found
 
