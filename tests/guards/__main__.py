@@ -19,7 +19,7 @@ from tests.guards.off import BROKEN
 
 LIMIT = 600.0
 """Seconds after which a test is given up, which kills no guard."""
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-x", "-m", "", "-p", "no:cacheprovider", "-p", "no:xdist")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", "-p", "no:xdist")
 KILLED, SURVIVED, UNTRIED, STALE = "killed", "SURVIVED", "UNTRIED", "STALE"
 """What became of a guard. Untried: its test does not pass or is skipped with the guard in its place, or the replacement
 broke the module; it proves nothing here. Stale: its row does not fit what stands there any more."""
@@ -39,8 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     guards = [guard for name, guard in read_guards().items() if not asked.only or name in asked.only]
     with ThreadPoolExecutor(asked.jobs) as pool:
         tests = sorted({guard.test for guard in guards if not guard.find_fault()})
-        passes = dict(zip(tests, pool.map(passes_here, tests), strict=True))
-        ends = pool.map(lambda guard: judge(guard, passes.get(guard.test, False)), guards)
+        share = max(1, -(-len(tests) // asked.jobs))
+        shares = [tests[first : first + share] for first in range(0, len(tests), share)]
+        passing = set().union(*pool.map(find_passing, shares))
+        ends = pool.map(lambda guard: judge(guard, guard.test in passing), guards)
         verdicts = dict(zip(guards, ends, strict=True))
     if asked.figures:
         Path(asked.figures).write_text(json.dumps({"guard mutants": count_by_kind(verdicts)}, indent=2) + "\n")
@@ -58,10 +60,17 @@ def count_by_kind(verdicts: dict[Guard, str]) -> dict[str, dict[str, int]]:
     return rows
 
 
-def passes_here(test: str) -> bool:
-    """Whether a test runs and passes with every guard in its place."""
-    code, said = _run([test], ROOT)
-    return code == ALL_PASSED and " passed" in said
+def find_passing(tests: Sequence[str]) -> set[str]:
+    """Those that run and pass with every guard in its place: in one process, or each in its own if that cannot be."""
+    code, said = _run(["-rA", *tests], ROOT, LIMIT * len(tests))
+    if code not in (ALL_PASSED, SOME_FAILED):  # one of them does not exist
+        return set().union(*(find_passing([test]) for test in tests)) if len(tests) > 1 else set()
+    ends = [line.split(" ", 1) for line in said.splitlines() if line.startswith(("PASSED ", "FAILED ", "ERROR "))]
+    return {test for test in tests if {end for end, name in ends if _is_of(name, test)} == {"PASSED"}}
+
+
+def _is_of(name: str, test: str) -> bool:
+    return name.startswith((f"{test}[", f"{test} - ")) or name == test
 
 
 def judge(guard: Guard, passes: bool) -> str:
@@ -79,22 +88,22 @@ def judge(guard: Guard, passes: bool) -> str:
 
 
 def _run_without(guard: Guard) -> tuple[int, str]:
-    off = ["-p", "tests.guards.off", "--guard-off", guard.name, guard.test]
+    off = ["-x", "-p", "tests.guards.off", "--guard-off", guard.name, guard.test]
     if guard.module:
         return _run(off, ROOT)
     with tempfile.TemporaryDirectory(prefix="ralph-guards-") as folder:
         _copy_checkout(guard, Path(folder))
-        return _run([guard.test], Path(folder))
+        return _run(["-x", guard.test], Path(folder))
 
 
-def _run(arguments: Sequence[str], place: Path) -> tuple[int, str]:
+def _run(arguments: Sequence[str], place: Path, limit: float = LIMIT) -> tuple[int, str]:
     environment = {**os.environ, "CI": "1"}  # so that chance is the same each time
     try:
         done = subprocess.run(
-            [*PYTEST, *arguments], cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT
+            [*PYTEST, *arguments], cwd=place, env=environment, capture_output=True, text=True, timeout=limit
         )
     except subprocess.TimeoutExpired:
-        return BROKEN, f"it did not end within {LIMIT:.0f} seconds"
+        return BROKEN, f"it did not end within {limit:.0f} seconds"
     return done.returncode, done.stdout + done.stderr
 
 

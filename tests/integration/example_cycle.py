@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from ralph_mission.adapters.observers import web
 from ralph_mission.adapters.report.summary import summary
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
+from tests.adapters.observers.web_world import unhurried
 from tests.adapters.web_server import reply, serving, site
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer
@@ -157,6 +159,7 @@ def project(
         told = {"DATABASE_URL": f"sqlite:///{rows}", "RALPH_WEB_ALLOW": feed.place}
         for name, value in (told | x.environment | telegram.environment | discord.environment).items():
             environment.setenv(name, value)
+        environment.setattr(web, "build", lambda *given, build=web.build, **named: unhurried(build(*given, **named)))
         config = partial(settings_of, feed=feed.url) if settings_of else _settings(feed.url)
         start = {**START, **(files or {})}
         shop = stack.enter_context(agent_world(folder / "hub", "github", files=start, config=config))

@@ -70,7 +70,8 @@ def test_the_example_cycle_of_an_explorer_and_a_bad_day(tmp_path, monkeypatch, p
         rows.tvl_rises()
         ours.told_by_rivals("Mintscan is five years old", "Mintscan added a validator risk score")
         report, _, _ = ours.cycle(DAY)
-        assert stand(report) == {AZTEC: "EXECUTING", FIX: "COMPLETED", MINTSCAN: "DISCOVERED"}
+        then = {AZTEC: "EXECUTING", FIX: "COMPLETED", MINTSCAN: "DISCOVERED"}
+        assert stand(report) == then, (sources(report), report.decisions)
         assert sources(report)["database"] == "ok"
         assert ranked(report) == ["feature", "content", "ts-ignore", "stale-issue"]
         assert {"ralph:mission", "ralph:research"} == set(ours.research.labels)

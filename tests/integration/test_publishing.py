@@ -308,7 +308,7 @@ def test_a_merged_mission_is_announced_once_in_the_cycle_after_the_merge(tmp_pat
     assert [line.kind for line in after.decisions] == ["completed"]
     assert harbour.counts == ONCE
     (said,) = harbour.publisher.delivered["twitter"]
-    assert said == "completed: mission 1, what misspelling, pull 2, days 0, cycles 2"
+    assert said == "completed: mission 1, what misspelling, pull 1, days 0, cycles 2"
     assert harbour.state.finished == ()
     assert harbour.cycle(after=SOON)[0].decisions == ()
     assert harbour.counts == ONCE
@@ -359,7 +359,7 @@ def test_what_nobody_wants_announced_or_has_words_for_is_not(tmp_path, announce,
         harbour.cycle(after=SOON)
     assert harbour.counts == dict.fromkeys(NETWORKS, 0)
     assert harbour.state.finished == ()
-    assert len(harbour.issues) == 1
+    assert (len(harbour.pulls), harbour.issues) == (1, ())
 
 
 # --- what is learned -------------------------------------------------------------------
@@ -401,7 +401,7 @@ publishers:
   charts: false
   templates: {{tvl: '{{{{ group }}}} TVL {{{{ direction }}}} {{{{ change_percent | percent }}}} this week'}}
 """
-ROWS = [("Osmosis", 100.0, "2026-04-20 12:00:00"), ("Osmosis", 145.0, "2026-05-04 11:00:00")]
+BEFORE, AFTER = ("Osmosis", 100.0, "2026-04-20 12:00:00"), ("Osmosis", 145.0, "2026-05-04 12:30:00")
 SAID = "Osmosis TVL up 45% this week"
 
 
@@ -421,6 +421,11 @@ class Town:
         assert told.code == 0, told.err
         return told
 
+    def rises(self) -> None:
+        """A cycle that remembers what is there, then something that is news."""
+        assert self.cycle(12).json["decisions"] == [] and self.texts == [[], [], []]
+        add_row(Path(self.env["DATABASE_URL"].removeprefix("sqlite:///")), AFTER)
+
     def command(self, hour: int) -> tuple[str, ...]:
         return ("cycle", "--json", "--force", "--now", f"2026-05-04T{hour}:00:00Z")
 
@@ -437,7 +442,13 @@ def feed(*titles: str) -> bytes:
 def locked(path: Path) -> Path:
     with sqlite3.connect(path) as database:
         database.execute("create table locked (id integer primary key, chain text, value real, at timestamp)")
-        database.executemany("insert into locked (chain, value, at) values (?, ?, ?)", ROWS)
+    database.close()
+    return add_row(path, BEFORE)
+
+
+def add_row(path: Path, row: tuple[str, float, str]) -> Path:
+    with sqlite3.connect(path) as database:
+        database.execute("insert into locked (chain, value, at) values (?, ?, ?)", row)
     database.close()
     return path
 
@@ -458,12 +469,13 @@ def fates_publishing_networks(told: Result) -> list[str]:
 
 
 def test_a_cycle_posts_once_on_each_network_and_looks_at_all_four_sources(town):
-    told = town.cycle(12)
+    town.rises()
+    told = town.cycle(13)
     assert town.texts == [[SAID]] * 3, told.err
     assert fates_publishing_networks(told) == ["done"] * 3
     seen = {line["name"]: line["status"] for line in told.json["observers"]}
     assert {seen[name] for name in ("database", "web.rivals", "web.chains", "code")} == {"ok"}
-    again = town.cycle(13)
+    again = town.cycle(14)
     assert (fates_publishing_networks(again), town.texts) == ([], [[SAID]] * 3)
     state = git(town.repo, "show", "ralph-memory:memory/open.json")
     assert all(f'"id": "{one.delivered[0].id}"' in state for one in (town.x, town.telegram, town.discord))
@@ -471,14 +483,15 @@ def test_a_cycle_posts_once_on_each_network_and_looks_at_all_four_sources(town):
 
 
 def test_a_kill_between_send_and_receipt_leaves_one_delivery_and_one_doubt(town):
+    town.rises()
     town.x.fail(Fault(hang=True, delivered=True))
-    run = [sys.executable, "-m", "ralph_mission", *town.command(12), "--repo", str(town.repo)]
+    run = [sys.executable, "-m", "ralph_mission", *town.command(13), "--repo", str(town.repo)]
     runner = subprocess.Popen(run, env={**os.environ, **town.env}, stdout=subprocess.DEVNULL)
     while not town.x.delivered and runner.poll() is None:
         time.sleep(0.05)
     os.kill(runner.pid, signal.SIGKILL)
     assert runner.wait() == -signal.SIGKILL
-    for hour in (13, 14):
+    for hour in (14, 15):
         town.cycle(hour)
     assert town.x.texts == [SAID]
     assert all(len(texts) <= 1 for texts in town.texts)

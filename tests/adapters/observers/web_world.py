@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class World:
         told = {"name": "rivals", "kind": "feed", "url": f"{self.server.url}/a", **settings}
         chosen = web.WebSettings.model_validate({key: value for key, value in told.items() if value is not None})
         environment = {web.ALLOW: self.server.place, **self.environment}
-        source = web.build(chosen, self.folder / "cache" if self.cache else None, environment)
+        source = unhurried(web.build(chosen, self.folder / "cache" if self.cache else None, environment))
         seen = look_once(source, ObservationContext(Branch("main", ""), self.now, None, self.cursor, str(self.folder)))
         self.cursor = seen.cursor or self.cursor
         self.now += timedelta(hours=1)
@@ -43,6 +43,11 @@ class World:
     @property
     def asked(self) -> list[str]:
         return [path for path in self.server.paths if path != "/robots.txt"]
+
+
+def unhurried(source: web.Source) -> web.Source:
+    """The same with time enough on any machine, however busy."""
+    return replace(source, seconds=600.0, patience=600.0)
 
 
 @contextmanager
