@@ -54,6 +54,7 @@ def run_fleet(config: FleetConfig, base: Path, say: Say) -> FleetOverview:
 
     Raises UserError when the fleet's own files cannot be used. A repository's trouble is a line of its own.
     """
+    base = base.resolve()  # the cycles start elsewhere
     home = _home(base)
     with _alone(home):
         now = datetime.now(UTC)

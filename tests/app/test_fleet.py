@@ -103,9 +103,9 @@ def test_the_fleets_settings_are_those_of_a_repository_without_any(base: Path, i
     (base / "base.yml").write_text("limits: {auto_prs_per_cycle: 0}\n")
     (base / "fleet.yml").write_text("repositories: [./quay, ./pier]\nextends: ./base.yml\n")
     commit(base / "pier", {"ralph.yml": "owners: [mara]\n"})
-    cli_here("fleet", "run", repo=base)
-    given = {job.name: "--config" in job.arguments for job in in_turn}
-    assert given == {"./quay": True, "./pier": False}
+    cli_here("fleet", "run", cwd=base)
+    given = {job.name: job.arguments[4:] for job in in_turn}
+    assert given == {"./quay": ("--config", str(base / ".ralph" / "fleet-defaults.yml")), "./pier": ()}
     assert not list((base / "quay" / ".ralph" / "forge" / "pulls").glob("*.md"))
 
 

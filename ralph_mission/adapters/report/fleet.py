@@ -82,7 +82,7 @@ def next_look(row: FleetRow) -> str:
     if row.standing is FleetStanding.FAILING or row.standing is FleetStanding.PAUSED:
         return ""
     if row.standing is FleetStanding.NEW:
-        return "its first"
+        return row.note or "its first"
     if row.standing is FleetStanding.LATE:
         return f"{spell(row.late)} late"
     if row.standing is FleetStanding.DUE:
@@ -107,7 +107,7 @@ def _waiting(overview: FleetOverview) -> Iterator[str]:
 
 
 def _ask(one: FleetAsk, overview: FleetOverview) -> str:
-    number = _linked(f"#{one.number}", overview.address(one.repository, one.number))
+    number = _linked(f"#{one.number}", overview.address(one.repository, one.number)) if one.number else ""
     way = "" if overview.server else f" ({inline(how(one))})"
     return f"{_named(one.repository, overview)}: {ASKS[one.what]} {inline(one.title, TITLE)} {number}{way}"
 

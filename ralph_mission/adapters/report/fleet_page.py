@@ -90,7 +90,7 @@ def _waiting(overview: FleetOverview) -> Iterator[Markup]:
 
 
 def _ask(one: FleetAsk, overview: FleetOverview) -> Markup:
-    number = link(f"#{one.number}", overview.address(one.repository, one.number))
+    number = link(f"#{one.number}", overview.address(one.repository, one.number)) if one.number else ""
     way = "" if overview.server else element("code", how(one))
     where = element("div", element("small", one.repository, " ", way))
     return join(f"{ASKS[one.what].capitalize()}: ", one.title, " ", number, where)

@@ -29,6 +29,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
 from ralph_mission.mission.fleet.model import CONFIGURE
+from ralph_mission.mission.fleet.overview import ASKING
 from ralph_mission.mission.model.effects import OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import key_of
 from ralph_mission.safety.patch import FileDelta, edits
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, ThreadLine
 
 BRANCH = CONFIGURE
-TITLE = "Configure Ralph"
+TITLE = ASKING
 TEXT = "onboarding.md"
 LONGEST = 60_000  # characters: GitHub takes 65,536
 THREAD = 6_000  # characters of an issue's or pull request's text; of a longer one the title is shown

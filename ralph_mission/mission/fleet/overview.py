@@ -18,6 +18,7 @@ from ralph_mission.mission.model.memory import Memory, MissionNote
 from ralph_mission.mission.model.mission import Acceptance, Status
 from ralph_mission.values import dataclass
 
+ASKING = "Configure Ralph"  # the title of the pull request that asks whether to look after a repository
 LATE = timedelta(minutes=30)  # two scans
 WEEK = timedelta(days=7)
 
@@ -179,6 +180,10 @@ def _overdue(header: RepositoryHeader, now: datetime) -> timedelta:
 
 def _asks(header: RepositoryHeader, missions: Sequence[MissionNote]) -> Iterator[FleetAsk]:
     assigned = {thread.number: thread.waits_for for thread in header.threads}
+    if header.onboarding == "open" and not header.has_memory:
+        number = next((one.number for one in header.threads if one.title == ASKING), 0)
+        for who in assigned.get(number) or ("",):
+            yield FleetAsk(who, header.name, "review", ASKING, number, True)
     for note in missions:
         what = _what_waits(note)
         if what:

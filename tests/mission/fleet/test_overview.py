@@ -73,6 +73,14 @@ def test_a_memory_that_cannot_be_read_is_one_line() -> None:
     assert "cut short" in overview.rows[0].note
 
 
+def test_a_question_whether_to_look_after_a_repository_waits_for_people_too() -> None:
+    asked = RepositoryHeader("a/new", has_settings=False, onboarding="open")
+    held = FleetPlan((), (HeldRepository("a/new", "waits for somebody"),), (), FleetState())
+    overview = look_over([asked], held, NOON)
+    assert overview.asks == (FleetAsk("", "a/new", "review", "Configure Ralph", 0, True),)
+    assert (overview.rows[0].waiting, overview.rows[0].note) == (1, "waits for somebody")
+
+
 def test_a_week_of_deeds_money_and_verdicts_add_up() -> None:
     old, new = (NOON - timedelta(days=8)).date().isoformat(), NOON.date().isoformat()
     completed = (CompletedNote(new, "Fix links", 2, "merged"), CompletedNote(old, "Fix words", 2, "merged"))
