@@ -93,11 +93,11 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     mission, owners = step.before, step.context.owners
     asked = reading.opinion.actor and reading.event is MissionEvent.CHANGES_REQUESTED
     who = wording.person_name(reading.opinion.actor) if asked else ""
-    choices = "push to the branch, merge it" if facts.pull else "do it by hand"
-    choices = "edit the text" if mission.action is Action.PUBLISH else choices
+    choices = "merge or close it yourself" if facts.pull else "do it by hand, or close it"
+    choices = "edit the text, or close it" if mission.action is Action.PUBLISH else choices
     step = step.advance(MissionEvent.STUCK).change(**_last_seen(mission, facts))
     stuck = f"{who} {why}" if who else why
-    then = f"{capitalise(stuck)}. Once that is fixed, comment `/ralph retry`. Otherwise {choices}, or close it."
+    then = f"{stuck if who else capitalise(why)}. Once that is fixed, comment `/ralph retry`; or {choices}."
     step = step.tell(f"escalated: {stuck}", then)
     slot = f"escalated {mission.review.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)

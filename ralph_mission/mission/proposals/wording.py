@@ -15,7 +15,7 @@ from ralph_mission.mission.lifecycle.approval import DETAILS_END, content_hash
 from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.effects import Number, Ref, marker
 from ralph_mission.mission.model.forge import Actor, Branch
-from ralph_mission.mission.model.mission import Finding, Mission
+from ralph_mission.mission.model.mission import Finding, Mission, Status
 from ralph_mission.mission.model.proposal import capitalise, count_noun, lookup, reason
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.mission.proposals.links import place_link, quote_line, thread_link
@@ -273,9 +273,23 @@ def monitor_line(finding: Finding, page: str = "") -> str:
 # --- a mission's story ----------------------------------------------------------------
 
 
+STANDS = {
+    Status.DISCOVERED: "Waiting for an answer",
+    Status.PLANNED: "Approved",
+    Status.EXECUTING: "Under way",
+    Status.IN_REVIEW: "In review",
+    Status.FIXING: "Being changed",
+    Status.COMPLETED: "Done",
+    Status.REJECTED: "Rejected",
+    Status.ESCALATED: "Needs a person",
+    Status.PARKED: "Set aside",
+}
+"""How a mission stands, for people."""
+
+
 def story(mission: Mission, key: str, extra: str = "") -> str:
     """The standing comment on a mission's thread, edited as the mission continues."""
-    head = f"**{mission.status.replace('_', ' ').capitalize()}.** {mission.next_step}".rstrip()
+    head = f"**{STANDS[mission.status]}.** {mission.next_step}".rstrip()
     told = "\n".join(f"- {inline_words(redact(line))}" for line in mission.story[-SHOWN:])
     return "\n\n".join([head, *([extra] if extra else []), _folded("History", told), marker(key)])
 
@@ -311,9 +325,7 @@ def nobody_merges(why: str, key: str) -> str:
 def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:
     """Who must act now, and why; quotes the reviewer."""
     whom = ", ".join(f"@{owner}" for owner in owners)
-    quoted = (
-        f"In the words of {inline_words(reviewer, 80)}:\n\n{quote(redact(words), 1_500)}" if words and reviewer else ""
-    )
+    quoted = f"Review by {inline_words(reviewer, 80)}:\n\n{quote(redact(words), 1_500)}" if words and reviewer else ""
     return "\n\n".join(part for part in (f"{whom}: please decide." if whom else "", quoted) if part)
 
 
