@@ -100,7 +100,7 @@ def test_what_a_person_did_by_hand_after_a_yes_is_noticed_and_never_escalated(pl
     report, _ = place.cycle()
     (closed,) = place.issues
     assert (closed.state, [line.status for line in report.missions]) == ("closed", ["COMPLETED"])
-    (told,) = [one for one in place.house().forge.issue(closed.number).remarks if "Completed" in one.body]
+    (told,) = [one for one in place.house().forge.issue(closed.number).remarks if "**Done.**" in one.body]
     assert "done by a person: it was looked for" in told.body and "by hand" not in told.body
 
 

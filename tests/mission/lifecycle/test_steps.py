@@ -117,7 +117,7 @@ def test_the_standing_remark_is_edited_once_it_exists():
 
 def test_the_story_names_the_cycle_who_approved_and_what_was_merged():
     body = next(effect for effect in one(MissionEvent.MERGEABLE).proposal.effects if isinstance(effect, Comment)).body
-    for part in ("cycle 5", "mara", HEAD[:8], "Completed"):
+    for part in ("cycle 5", "mara", HEAD[:8], "**Done.**"):
         assert part in body
 
 
