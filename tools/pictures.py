@@ -28,12 +28,12 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from PIL import Image, ImageChops
 from rich.console import Console
-from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, TerminalTheme
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
 from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs/images"
-WIDTHS = {"desktop": 960, "phone": 390}
+WIDE, NARROW = 960, 390
 HIGHEST = 2600
 COLUMNS = 88
 WAITING, READING = 2.0, 6.0  # seconds at most for a cycle, and to read what it printed
@@ -69,16 +69,21 @@ def main(css: Path) -> None:
         IMAGES.mkdir(exist_ok=True)
         for name, title, number, text in texts(sample / ".ralph/forge"):
             page = write_page(Path(folder), css, title, number, text)
-            for device, width in WIDTHS.items():
-                shoot_page(Path(folder), page, width, "light", IMAGES / f"{name}-{device}.png")
-            if name == "dashboard":
-                shoot_page(Path(folder), page, WIDTHS["desktop"], "dark", IMAGES / "dashboard-dark.png")
+            for scheme in ("light", "dark"):
+                shoot_page(Path(folder), page, WIDE, scheme, IMAGES / f"{name}-{scheme}.png")
         page = report(Path(folder) / "later" / "slackwater")
         shoot_page(Path(folder), page, 1280, "light", IMAGES / "report-light.png")
-        shoot_page(Path(folder), page, 390, "dark", IMAGES / "report-dark.png")
-        lines = record(Path(folder) / "recorded/sample/slackwater")
-        draw_terminal(lines, DEFAULT_TERMINAL_THEME, IMAGES / "make-run.svg")
-        draw_terminal(lines, SVG_EXPORT_THEME, IMAGES / "make-run-dark.svg")
+        shoot_page(Path(folder), page, NARROW, "dark", IMAGES / "report-dark.png")
+        run(RALPH, "backtest", "--repo", str(sample), "--output", str(Path(folder) / "backtest.html"))
+        for scheme in ("light", "dark"):
+            place = IMAGES / f"backtest-{scheme}.png"
+            shoot_page(Path(folder), Path(folder) / "backtest.html", WIDE, scheme, place, 1110)
+        fresh = Path(folder) / "recorded/sample/slackwater"
+        run(sys.executable, str(ROOT / "examples/unpack.py"), str(fresh))
+        cycle = ("make run", ("cycle", "--repo", "sample/slackwater", "--force"))
+        simulate = "simulate --pattern plan-build-review"
+        draw_terminal(record(fresh.parents[1], cycle, cycle), "make-run")
+        draw_terminal(record(fresh.parents[1], (f"ralph {simulate}", tuple(simulate.split()))), "simulate")
 
 
 def texts(forge: Path) -> Iterator[tuple[str, str, int, str]]:
@@ -107,8 +112,8 @@ def report(sample: Path) -> Path:
     return page
 
 
-def shoot_page(folder: Path, page: Path, width: int, scheme: str, picture: Path) -> None:
-    """A page of ours as it is; in a frame, because no window is as narrow as a phone."""
+def shoot_page(folder: Path, page: Path, width: int, scheme: str, picture: Path, most: int = HIGHEST) -> None:
+    """A page of ours as it is, or the top of it; in a frame, because no window is as narrow as a phone."""
     frame, raw = folder / "frame.html", folder / "raw.png"
     frame.write_text(FRAME.format(width=width, height=HIGHEST, page=page.as_uri()))
     look = f"--blink-settings=preferredColorScheme={1 if scheme == 'light' else 0}"
@@ -120,7 +125,7 @@ def shoot_page(folder: Path, page: Path, width: int, scheme: str, picture: Path)
     ground = Image.new("RGB", shown.size, shown.getpixel((2, HIGHEST - 2)))
     seen = ImageChops.difference(shown, ground).getbbox()
     assert seen
-    shown.crop((0, 0, width, min(seen[3] + 16, HIGHEST))).quantize(160).save(picture, optimize=True)
+    shown.crop((0, 0, width, min(seen[3] + 16, most))).quantize(160).save(picture, optimize=True)
 
 
 def write_page(folder: Path, css: Path, title: str, number: int, text: str) -> Path:
@@ -133,20 +138,21 @@ def write_page(folder: Path, css: Path, title: str, number: int, text: str) -> P
     return page
 
 
-def record(sample: Path) -> list[tuple[float, str]]:
-    """What `make run` prints when it is called twice, line by line, each with its second; long waits are cut short."""
-    run(sys.executable, str(ROOT / "examples/unpack.py"), str(sample))
+def record(folder: Path, *calls: tuple[str, Sequence[str]]) -> list[tuple[float, str]]:
+    """What each call prints, as a person types it and as Ralph gets it: line by line, each with its second.
+
+    Long waits are cut short.
+    """
     path = f"{Path(RALPH).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
     lines, begun = [], 0.0
-    for _ in range(2):
-        lines += [(begun, "\x1b[1m$ make run\x1b[0m")]
+    for typed, arguments in calls:
+        lines += [(begun, f"\x1b[1m$ {typed}\x1b[0m")]
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
         start = time.monotonic()
-        command = ["ralph", "cycle", "--repo", "sample/slackwater", "--force"]
-        where = sample.parents[1]
-        with subprocess.Popen(command, cwd=where, env=environment, stdout=theirs, stderr=subprocess.DEVNULL):
+        command = ["ralph", *arguments]
+        with subprocess.Popen(command, cwd=folder, env=environment, stdout=theirs, stderr=subprocess.DEVNULL):
             os.close(theirs)
             with contextlib.suppress(OSError), open(ours, encoding="utf-8", newline="\n") as terminal:
                 for line in terminal:  # until the terminal is gone, which is an error
@@ -156,12 +162,18 @@ def record(sample: Path) -> list[tuple[float, str]]:
     return lines[:-1]
 
 
-def draw_terminal(lines: Sequence[tuple[float, str]], theme: TerminalTheme, picture: Path) -> None:
+def draw_terminal(lines: Sequence[tuple[float, str]], name: str) -> None:
     """A terminal in which each line comes at its time, again and again; where nothing moves, all of it stands there."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
-    for _, line in lines:
-        console.print(Text.from_ansi(line), no_wrap=True, crop=True)
-    drawn = console.export_svg(title="make run", theme=theme, unique_id="ralph")
+    for theme, suffix in ((DEFAULT_TERMINAL_THEME, "light"), (SVG_EXPORT_THEME, "dark")):
+        console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+        for _, line in lines:
+            console.print(Text.from_ansi(line), no_wrap=True, crop=True)
+        drawn = console.export_svg(title="ralph", theme=theme, unique_id="ralph")
+        (IMAGES / f"{name}-{suffix}.svg").write_text(animated(drawn, lines))
+
+
+def animated(drawn: str, lines: Sequence[tuple[float, str]]) -> str:
+    """The picture of a terminal whose lines appear one after the other."""
     whole = lines[-1][0] + READING
     parts = {at: 100 * when / whole for at, (when, _) in enumerate(lines) if when}
     hidden = "@keyframes l{}{{0%,{:.1f}%{{opacity:0}}{:.1f}%,100%{{opacity:1}}}}"
@@ -169,7 +181,7 @@ def draw_terminal(lines: Sequence[tuple[float, str]], theme: TerminalTheme, pict
     drawn = re.sub(r"@font-face {.*?}", "", drawn, flags=re.DOTALL)  # which it would load from elsewhere
     drawn = drawn.replace("</style>", f"@media (prefers-reduced-motion: no-preference){{{shown}}}</style>", 1)
     moving = rf'style="animation:l\1 {whole:.1f}s step-end infinite" clip-path="url(#ralph-line-\1)"'
-    picture.write_text(re.sub(r'clip-path="url\(#ralph-line-(\d+)\)"', moving, drawn))
+    return re.sub(r'clip-path="url\(#ralph-line-(\d+)\)"', moving, drawn)
 
 
 def run(*command: str) -> None:
