@@ -66,6 +66,8 @@ class WorkTask:
 
 def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Mission], pulls: Sequence[Pull]) -> str:
     """Why an issue that is ready in a list is not looked at any closer, "" when it is. `pulls`: of other people."""
+    if issue.state != "open":
+        return "it is closed"
     mission = next((mission for mission in missions if mission.issue == issue.number), None)
     if mission and mission.status.active:
         return "it is a mission's, and one of the two works on it"
