@@ -58,7 +58,7 @@ class DashboardIssue:
     def ticks(self) -> tuple[Tick, ...]:
         """What is ticked there, with who did it. Asks for its history only where something stands ticked, or where
         nobody looked yet whether our last edit crossed a tick."""
-        wire = next(iter(self._list_issues()), None)
+        wire = next(iter(self._list_issues()), None) or self._find_anchor_issue()
         if wire is None or (self._is_checked(wire) and not ticks.find_ticked(_page(wire))):
             return ()
         told = self._attribute(wire)

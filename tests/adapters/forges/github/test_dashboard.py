@@ -106,6 +106,13 @@ def test_a_tick_that_crossed_our_edit_while_the_history_was_away_is_told(
     assert told(world) == [(RUN, "mara")]
 
 
+def test_a_tick_on_a_page_that_a_person_closed_counts(world: GitHubWorld) -> None:
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    world.human("mara").close_issue(1)
+    tick(world, PAUSE)
+    assert told(world) == [(PAUSE, "mara")]
+
+
 def test_the_history_of_a_page_that_nobody_touched_is_asked_for_once(world: GitHubWorld) -> None:
     world.forge.show_dashboard(PAGE, ANCHOR)
     world.forge.show_dashboard(f"{PAGE}\n\nMore.", ANCHOR)
