@@ -436,3 +436,20 @@ def test_recovering_a_sound_memory_loses_nothing(
     assert recalled.state == past.state
     assert branch_store(repo).records([planned().key], recalled) == {planned().key: planned()}
     assert recalled.memory.completed == past.memory.completed
+
+
+def test_of_two_missions_of_one_number_that_is_kept_which_its_pull_request_tells_of(
+    repo: Path, forge: LocalForge
+) -> None:
+    base = forge.default_branch()
+    delta = FileDelta("README.md", "100644", (Edit(0, 1, ("# Better\n",)),))
+    forge.perform(PushBranch(key("push"), "ralph/x", base.sha, "Better", NOON, (delta,)))
+    body = marker(PULL, kind="spelling", finding=FP, issue="0")
+    forge.perform(OpenPull(PULL, "A pull", body, "ralph/x", "main", 0, labels=("ralph:mission",)))
+    _, found = rescue(repo, forge)
+    (honest,) = found.state.missions
+    false = replace(honest, issue=99, members=("cd" * 8,))
+    branch_store(repo).commit(batch(found, missions=(false, honest)), found)
+    done, recalled = rescue(repo, forge)
+    assert recalled.state.missions == (honest,)
+    assert any(line.startswith(f"mission #{honest.id} on #99: ") for line in done.lost)
