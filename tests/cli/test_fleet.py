@@ -86,6 +86,14 @@ def test_a_thousand_repositories_are_a_dozen_requests_where_the_app_is_installed
     assert len(fake.requests) == (12 if selection == "all" else 21)
 
 
+def test_a_page_that_github_answers_in_part_is_asked_for_in_smaller_ones(fake, gate):
+    fake.most = 30
+    for number in range(60):
+        fake.add(f"acme/r{number:02}", memory=memory(NOW - HOUR), moved_at=NOW - HOUR)
+    told = gate("repositories: [installation]\nparallel: 30")
+    assert told["repositories"] == len(told["jobs"]) == 60
+
+
 def test_names_owners_and_topics_are_one_list_without_what_is_excluded(fake, gate):
     fake.add("acme/api", topics=("ralph",))
     fake.add("acme/old-shop", topics=("ralph",))

@@ -7,7 +7,8 @@
 
 Memory is a text of each repository; branches are numbers. `requests` are those received, as (method, path); `points`
 what GraphQL would have cost, by GitHub's rule: one for a hundred connections. What is not known here is refused (501)
-and stands in `unknown`. `break_at(n, applied)`: the n-th request from now is answered by a closed connection.
+and stands in `unknown`. `most` repositories of one page are answered, the others left out. `break_at(n, applied)`: the n-th request from now is
+answered by a closed connection.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ CONTROL = re.compile(
     r"\{ nodes \{ id state body \} \} \}"
 )
 NAMED = re.compile(r'(r\d+): repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ \.\.\.F \} ?')
-PAGED = r'first: 100(?:, after: "(\d+)")?'
+PAGED = r'first: (100|25)(?:, after: "(\d+)")?'
 NODES = r"pageInfo \{ hasNextPage endCursor \} nodes \{ \.\.\.F \}"
 OWNED = re.compile(
     r'list: repositoryOwner\(login: "([\w-]+)"\) \{ repositories\(ownerAffiliations: OWNER, '
@@ -108,6 +109,7 @@ class FakeFleet:
         self.requests: list[tuple[str, str]] = []
         self.points = 0
         self.unknown: list[str] = []
+        self.most = 100  # repositories of a request that it gets done; the others are left out
         self._break: tuple[int, bool] | None = None
         self._lock = threading.Lock()
 
@@ -262,10 +264,14 @@ class FakeFleet:
                 owned = found.re is OWNED
                 names = [one for one in self.repositories.values() if owned or found[1] in one.topics]
                 begin = int(found[found.re.groups] or 0)
-                page = names[begin : begin + 100]
-                more = begin + 100 < len(names)
-                info = {"hasNextPage": more, "endCursor": str(begin + 100)}
+                size = int(found[found.re.groups - 1])
+                page = names[begin : begin + size]
+                more = begin + size < len(names)
+                info = {"hasNextPage": more, "endCursor": str(begin + size)}
                 listed = {"pageInfo": info, "nodes": [self._node(one) for one in page]}
+                if len(page) > self.most:
+                    listed["nodes"] = [*listed["nodes"][: self.most], *[None] * (len(page) - self.most)]
+                    errors.append({"type": "RESOURCE_LIMITS_EXCEEDED", "path": ["list"], "message": "too much"})
                 data["list"] = {"repositories": listed} if owned else listed
                 connections += 1 + 9 * len(page)
             else:

@@ -26,10 +26,10 @@ from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from ralph_mission.values import compile_regex, dataclass
 
-PAGE = 100  # repositories of one request: GitHub's limit for a list
+PAGE, FEW = 100, 25  # repositories of one request: GitHub's limit for a list; where that is more than it gets done
 SECONDS, SIZE = 60.0, 64 * 1024 * 1024  # of one answer: a hundred memories
 BRANCH, STATE = "ralph-fleet", "fleet.json"
-MOST_PAGES = 200  # of a list
+MOST_PAGES = 1000  # of a list
 LABEL, TITLE, MARKER = "ralph:fleet", "Ralph's fleet", "<!-- ralph:fleet -->"
 DASHBOARD = "Ralph"  # the title of the issue that people tick
 _FENCES = compile_regex(r"---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
@@ -95,7 +95,7 @@ class FleetReader:
 
     def __init__(self, place: RepositoryPlace, config: FleetConfig, now: datetime) -> None:
         self._place, self._config, self._now = place, config, now
-        self._requests = 0
+        self._requests, self._page = 0, PAGE
         self._control: ControlBranch | None = None
         self._rate: RateLimit | None = None
 
@@ -124,8 +124,14 @@ class FleetReader:
             words = _quote(f"topic:{topic} user:{home} archived:false fork:true")
             yield from self._listed("topic", f"list: search(query: {words}, type: REPOSITORY, %s) {{ %s }}")
         names = list(dict.fromkeys(names))
-        for at in range(0, len(names), PAGE):
-            yield from self._named(names[at : at + PAGE])
+        while names:
+            try:
+                found = list(self._named(names[: self._page]))
+            except UserError as problem:
+                self._ask_for_fewer(problem)
+                continue
+            yield from found
+            names = names[len(found) :]
 
     def _installation(self) -> tuple[bool, list[str]]:
         """Whether the app is in all repositories of an owner, and its name; else the names of those it is in."""
@@ -152,7 +158,7 @@ class FleetReader:
             owner, _, short = name.partition("/")
             parts.append(f"r{at}: repository(owner: {_quote(owner)}, name: {_quote(short)}) {{ ...F }}")
         told, _ = self._ask(parts)
-        reasons = _reasons(told.get("errors"))
+        reasons = _reasons(told)
         data = told.get("data") or {}
         for at, name in enumerate(names):
             if isinstance(one := data.get(f"r{at}"), dict):
@@ -169,8 +175,12 @@ class FleetReader:
     def _listed(self, kind: str, query: str) -> Iterator[RepositoryHeader]:
         after = ""
         for _ in range(MOST_PAGES):
-            place = f"first: {PAGE}{f', after: {_quote(after)}' if after else ''}"
-            told, _ = self._ask([query % (place, "pageInfo { hasNextPage endCursor } nodes { ...F }")])
+            place = f"first: {self._page}{f', after: {_quote(after)}' if after else ''}"
+            try:
+                told, _ = self._ask([query % (place, "pageInfo { hasNextPage endCursor } nodes { ...F }")])
+            except UserError as problem:
+                self._ask_for_fewer(problem)
+                continue
             found = (told.get("data") or {}).get("list")
             listed = found.get("repositories") if isinstance(found, dict) and kind == "owner" else found
             if not isinstance(listed, dict):
@@ -183,6 +193,12 @@ class FleetReader:
                 return
             after = listed["pageInfo"]["endCursor"]
 
+    def _ask_for_fewer(self, problem: UserError) -> None:
+        """From now on, as GitHub may have given up over so many. Raises the problem where that is no remedy."""
+        if problem.who != "network" or self._page == FEW:
+            raise problem
+        self._page = FEW
+
     def _ask(self, parts: Iterable[str]) -> tuple[Mapping[str, Any], ControlBranch]:
         """One request; the first brings the fleet's own state as well."""
         parts = list(parts)
@@ -194,8 +210,12 @@ class FleetReader:
         told = ask_graphql(self._place, f"{{ {' '.join(parts)} }}{fields}", seconds=SECONDS, size=SIZE)
         data = told.get("data")
         if not isinstance(data, dict):
-            said = "; ".join(str(one.get("message")) for one in told.get("errors") or [] if isinstance(one, dict))
-            raise UserError(f"GitHub does not answer the scan ({said[:160]})", "the next scan tries again", who="forge")
+            said = "; ".join(str(one.get("message")) for one in _errors(told))
+            what = f"GitHub does not answer the scan ({said[:160]})"
+            raise UserError(what, "the next scan tries again", who="network")
+        if left_out := sorted({str(one.get("type")) for one in _errors(told)} - _REASON.keys()):
+            what = f"GitHub answers a part of the scan only ({', '.join(left_out)[:160]})"
+            raise UserError(what, "the next scan tries again", who="network")
         self._control = self._control or _control_of(data.get("control"), self._place)
         return told, self._control
 
@@ -340,10 +360,14 @@ def _moment(text: str | None) -> datetime | None:
     return when
 
 
-def _reasons(errors: Any) -> dict[str, str]:
+def _errors(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in told.get("errors") or [] if isinstance(one, dict)]
+
+
+def _reasons(told: Mapping[str, Any]) -> dict[str, str]:
     """Why each part of a query got no answer."""
-    listed = [one for one in errors or [] if isinstance(one, dict) and one.get("path")]
-    return {str(one["path"][0]): _REASON.get(str(one.get("type")), "GitHub gives no answer about it") for one in listed}
+    named = [one for one in _errors(told) if one.get("path")]
+    return {str(one["path"][0]): _REASON[str(one.get("type"))] for one in named}
 
 
 def _rate_of(headers: Mapping[str, str]) -> RateLimit | None:
