@@ -7,8 +7,8 @@
 
 Memory is a text of each repository; branches are numbers. `requests` are those received, as (method, path); `points`
 what GraphQL would have cost, by GitHub's rule: one for a hundred connections. What is not known here is refused (501)
-and stands in `unknown`. `most` repositories of one page are answered, the others left out. `break_at(n, applied)`: the n-th request from now is
-answered by a closed connection.
+and stands in `unknown`. `most` repositories of one page are answered, the others left out. `break_at(n, applied)`: the
+n-th request from now is answered by a closed connection.
 """
 
 from __future__ import annotations
