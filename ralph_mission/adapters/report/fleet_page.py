@@ -20,6 +20,7 @@ from ralph_mission.adapters.report.html_page import (
     table,
 )
 from ralph_mission.mission.fleet.overview import FleetAsk, FleetOverview, FleetRow, FleetStanding
+from ralph_mission.mission.model.mission import Acceptance
 
 MOST_ROWS, MOST_LINES = 10_000, 200
 COLOURS = {
@@ -32,7 +33,7 @@ COLOURS = {
 }
 STYLE = """
 .asks{margin:.3rem 0 1rem;padding-left:1.2rem}
-time{white-space:nowrap}
+time,.fleet b{white-space:nowrap}
 @media(max-width:560px){.fleet thead{display:none}
 .fleet tr{display:flex;flex-wrap:wrap;gap:0 .8rem;border-bottom:1px solid var(--line);padding:.5rem 0}
 .fleet td:nth-child(1){flex:1 0 65%}
@@ -136,7 +137,7 @@ def _verdicts(overview: FleetOverview) -> Markup | None:
     note = "A new repository begins with these as a prior that weighs two verdicts at most; it permits nothing."
     judged = sorted(overview.verdicts.items(), key=lambda pair: (-pair[1].accepted - pair[1].rejected, pair[0]))
     rows = (
-        (kind, str(one.accepted), str(one.rejected), meter(("good", one.accepted / (one.accepted + one.rejected))))
+        (kind, str(one.accepted), str(one.rejected), _share(one))
         for kind, one in judged[:MOST_LINES]
         if one.accepted + one.rejected
     )
@@ -145,6 +146,11 @@ def _verdicts(overview: FleetOverview) -> Markup | None:
         table(("kind", "accepted", "rejected", ""), rows, (1, 2)),
         element("p", element("small", note)),
     )
+
+
+def _share(said: Acceptance) -> Markup:
+    share = said.accepted / (said.accepted + said.rejected)
+    return meter(("good", share)) if share else meter()
 
 
 def _named(row: FleetRow, overview: FleetOverview) -> Markup:
