@@ -169,3 +169,5 @@ def test_two_due_repositories_get_a_cycle_each_and_a_broken_one_costs_them_nothi
     again = run(runner, front, tmp_path)  # nobody is due, and the broken one is not over for the plan
     assert again.returncode == 0, again.stdout
     assert len(front.fleet.state) == scans
+    page = front.fleet.pages[0]["body"]
+    assert all(name in page for name in front.hubs)
