@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from ralph_mission.loop.model.spec import PLANNING, RunLimits, RunSpec
+from ralph_mission.loop.model.spec import PLANNING, SIDE_BY_SIDE, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckResult,
@@ -178,6 +178,8 @@ def _settle_session(
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.store.stories(judged.prd)
     message = judge.commit_message(judged.passed[0]) if judged.passed else _commit_message(spec, output, messages)
+    if spec.kind == SIDE_BY_SIDE and not messages:
+        message = f"feat: {judge.one_line(state.pending.payload.splitlines()[0])}"
     whole = net if state.begun in ("", state.taken) else _net_change(spec, snapshot, ports, state.begun)
     message = redact(without(message, ports.secrets))
     landed = _land_work(spec, ports, bool(judged.passed), message)

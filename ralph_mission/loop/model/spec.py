@@ -23,6 +23,8 @@ EXIT: dict[EndReason, int] = {
 
 PLANNING = "plan"
 """The kind of a run that only plans stories."""
+SIDE_BY_SIDE = "stories side by side"
+"""The kind of a session that builds one story while others build theirs: its event begins with the story."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,10 @@ CRITERIA = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria
 PASSES = ("passes", "passed", "done", "completed", "complete")
 STATUS = ("status", "state")
 NEEDS = ("needs", "dependsOn", "depends_on", "dependencies", "blockedBy", "blocked_by")
+NEED = ("depends_on_id", "id")
 TEXT = ("text", "description", "criterion", "title")
+TRACKED = frozenset({"open", "in_progress", "closed"})
+"""States as ralph-orchestrator's tasks and beads name them."""
 FINISHED = frozenset({"done", "passed", "passes", "complete", "completed", "closed"})
 WORDS = {"critical": 1, "urgent": 1, "high": 1, "medium": 2, "normal": 2, "low": 3}
 
@@ -46,7 +49,8 @@ class UnreadablePrd(ValueError):
 
 
 def parse_prd(text: str) -> Prd:
-    """The stories in `text`, JSON or a markdown check list. The default priority of a story is its position.
+    """The stories in `text`: JSON, one JSON object a line (`tasks.jsonl`, beads), or a markdown check list. The default
+    priority of a story is its position.
 
     Raises UnreadablePrd.
     """
@@ -89,7 +93,7 @@ def update_progress(text: str, prd: Prd) -> str:
     for one, old, new in zip(listed, now.stories, prd.stories, strict=True):
         if old != new and isinstance(one, dict):
             _set_progress(one, old, new)
-    written = _dump_like(text, root)
+    written = _dump_lines(text, root) if _parse_lines(text) else _dump_like(text, root)
     if parse_prd(written) != prd:  # a story that is only a text
         raise UnreadablePrd("a form that cannot be edited in place")
     return written
@@ -129,11 +133,36 @@ def _parse_root(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
+        if lines := _parse_lines(text):
+            return lines
         if text.strip() and text.strip()[0] not in '{["':
             raise UnreadablePrd("neither JSON nor a check list with boxes (- [ ])") from None
         raise UnreadablePrd(f"line {error.lineno}: {error.msg}") from None
     except (ValueError, RecursionError):
         raise UnreadablePrd("a number or a nesting that no list of stories needs") from None
+
+
+def _parse_lines(text: str) -> list[Any]:
+    """The objects of a file with one a line; [] for any other file."""
+    rows = [row for row in text.splitlines() if row.strip()]
+    if len(rows) < 2 or not all(row.lstrip().startswith("{") for row in rows):
+        return []
+    try:
+        return [json.loads(row) for row in rows]
+    except (ValueError, RecursionError):
+        return []
+
+
+def _dump_lines(text: str, root: Sequence[Any]) -> str:
+    """`text` with the lines anew whose object is another one."""
+    left = iter(root)
+    rows = text.splitlines(keepends=True)
+    made = [(row, next(left)) if row.strip() else (row, None) for row in rows]
+    return "".join(
+        row if one is None or json.loads(row) == one
+        else json.dumps(one, ensure_ascii="\\u" in row) + row[len(row.rstrip("\r\n")) :]
+        for row, one in made
+    )  # fmt: skip  # one text
 
 
 def _parse_story(one: Any, place: int) -> UserStory:
@@ -163,7 +192,8 @@ def _parse_criteria(value: Any) -> tuple[str, ...]:
 
 def _parse_needs(value: Any) -> tuple[str, ...]:
     listed = re.split(r"[,\s]+", value) if isinstance(value, str) else value if isinstance(value, list) else ()
-    return tuple(dict.fromkeys(name for one in listed if (name := _text(one))))
+    names = (_text(_first_of(one, NEED)) if isinstance(one, Mapping) else _text(one) for one in listed)
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def _parse_priority(value: Any, place: int) -> int:
@@ -203,7 +233,8 @@ def _set_progress(one: dict[str, Any], old: UserStory, new: UserStory) -> None:
         key = next((key for key in PASSES if key in one), "")
         status = "" if key else next((key for key in STATUS if key in one), "")
         if status:
-            one[status] = "done" if new.passes else "pending"
+            finished, begun = ("closed", "open") if str(one[status]).lower() in TRACKED else ("done", "pending")
+            one[status] = finished if new.passes else begun
         else:
             one[key or "passes"] = new.passes
     if old.notes != new.notes:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.spec import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.spec import SIDE_BY_SIDE, RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import PLANNED, CheckResult, Hat, LoopEvent, RunSnapshot, UserStory
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
 from ralph_mission.loop.run import LoopRun, play_next, run_loop, until_ended
@@ -34,7 +34,8 @@ def run_stories(spec: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: Ar
     tried: set[str] = set()
 
     def told(this: LoopRun) -> RunEnding:
-        stage = Orchestration(this, pool, artifacts, replace(spec, preset=replace(spec.preset, stories=False)))
+        apart = replace(spec, objective=f"Build one story of this: {spec.objective}", kind=SIDE_BY_SIDE)
+        stage = Orchestration(this, pool, artifacts, replace(apart, preset=replace(spec.preset, stories=False)))
 
         def play(this: LoopRun, snapshot: RunSnapshot) -> None:
             batch = _find_batch(this, snapshot, tried)[:most]

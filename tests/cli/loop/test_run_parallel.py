@@ -15,7 +15,6 @@ found = re.search(r"^> (?:[^:]*: )?(US-\\d+): ", prompt, re.M) or re.search(r"(U
 id = found[1] if found and "RALPH_TASK" in os.environ else todo()[0]
 def build(name=None, text="done"):
     pathlib.Path(name or f"{id}.txt").write_text(text + "\\n")
-    commit(f"built {id}")
     print(f'<event topic="build.complete">{id}</event>' if "RALPH_TASK" in os.environ else "did it")
     if "RALPH_TASK" not in os.environ:
         flip(id)
@@ -45,7 +44,8 @@ def test_independent_stories_are_built_at_once_and_the_rest_after_what_it_needs(
     assert sorted(played(here)) == ["alone US-3", "story-1 US-1", "story-2 US-2"]
     assert here.passing() == ["US-1", "US-2", "US-3"]
     assert {path.name for path in here.repo.glob("US-*.txt")} == {"US-1.txt", "US-2.txt", "US-3.txt"}
-    assert "feat: US-1, US-2 pass, built side by side" in here.messages()
+    built = {"feat: US-1: Part US-1", "feat: US-2: Part US-2", "feat: US-1, US-2 pass, built side by side"}
+    assert built < set(here.messages())
     assert (here.repo / "progress.txt").read_text().count("US-") >= 3
 
 

@@ -195,3 +195,24 @@ def test_any_file_can_be_edited_and_keeps_its_other_values(
         assert {k: v for k, v in before.items() if k not in ("passes", "notes")} == {
             k: v for k, v in after.items() if k not in ("passes", "notes")
         }
+
+
+LINES = """\
+{"id": "t-1", "title": "Schema", "status": "open", "priority": 2}
+
+{"id": "t-2", "title": "API \\u00e4", "status": "in_progress", "blocked_by": ["t-1"], "key": "k"}
+{"id": "t-3", "title": "Docs", "status": "closed", "dependencies": [{"issue_id": "t-3", "depends_on_id": "t-2"}]}
+"""
+
+
+def test_one_object_a_line_is_a_list_in_which_only_the_lines_differ_that_changed() -> None:
+    read = prd.parse_prd(LINES)
+    assert [(one.id, one.passes, one.needs) for one in read.stories] == [
+        ("t-1", False, ()), ("t-2", False, ("t-1",)), ("t-3", True, ("t-2",)),
+    ]  # fmt: skip  # as in the file
+    assert [one.id for one in read.ready] == ["t-1"]
+    first, *others = read.stories
+    written = prd.update_progress(LINES, replace(read, stories=(replace(first, passes=True), *others)))
+    changed, *rest = written.split("\n")
+    assert changed == '{"id": "t-1", "title": "Schema", "status": "closed", "priority": 2}'
+    assert "\n".join(rest) == LINES.partition("\n")[2]
