@@ -461,7 +461,10 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
     if told := _update_checks(mission, facts, context):
         return told
     if facts.untold:
-        again = "Untick it and tick it again, or comment `/ralph approve`, `reject`, `park` or `retry` here."
+        again = (
+            "Nobody can tell who ticked its box on the dashboard. Untick it and tick it again, or comment here "
+            "`/ralph approve`, `reject`, `park` or `retry`."
+        )
         return tell_once(mission, context, "a box was ticked on the dashboard, and nobody can tell by whom", again)
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
         return MissionStep(mission)  # progress is up to a person
