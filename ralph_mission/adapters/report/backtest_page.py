@@ -10,6 +10,7 @@ from ralph_mission.adapters.report.backtest import ORDERS, headline, judged_item
 from ralph_mission.adapters.report.html_page import (
     ChartColumn,
     column_chart,
+    day,
     document,
     element,
     join,
@@ -142,7 +143,7 @@ def _snippet(report: BacktestReport) -> Markup | None:
 def _threads(threads: Sequence[ThreadRecord]) -> Iterator[Markup | None]:
     rows = (
         (
-            f"{one.at:%Y-%m-%d}",
+            day(one.at),
             join(one.title, Markup("<br>"), element("small", _why(one))),
             element("b", _verdict(one), class_=COLOURS.get(one.verdict.split()[0], "other")),
         )
@@ -167,9 +168,9 @@ def _items(items: Sequence[ItemRecord], fate: ItemFate) -> Iterator[Markup | Non
     chosen = [one for one in items if one.fate is fate]
     rows = (
         (
-            f"{one.since:%Y-%m-%d}",
+            day(one.since),
             join(one.what, Markup("<br>"), element("small", _place(one))),
-            join(f"{one.ended_at:%Y-%m-%d}", Markup("<br>"), element("small", one.commit[:12])) if one.ended_at else "",
+            join(day(one.ended_at), Markup("<br>"), element("small", one.commit[:12])) if one.ended_at else "",
         )
         for one in chosen[:MOST_ITEMS]
     )

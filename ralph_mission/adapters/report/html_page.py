@@ -52,7 +52,8 @@ th{font-weight:600}tbody tr:last-child>*{border-bottom:0}tbody th{font-weight:40
 figure{margin:0}svg{display:block;width:100%;height:auto}
 .axis{display:flex;justify-content:space-between;gap:1rem;white-space:nowrap}
 svg.meter{min-width:4rem;height:.6rem;margin-top:.45rem;border-radius:.3rem}
-svg.key{display:inline-block;width:.7rem;height:.7rem;border-radius:.2rem;margin-left:.4rem}
+.key{display:inline-block;margin-right:.4rem}.key svg{display:inline-block;width:.7rem;height:.7rem;border-radius:.2rem}
+time{white-space:nowrap}
 .good{fill:var(--good)}.warn{fill:var(--amber)}.bad{fill:var(--bad)}.accent{fill:var(--accent)}.other{fill:var(--other)}
 b.good{color:var(--good)}b.warn{color:var(--warn)}b.bad{color:var(--bad)}b.accent{color:var(--accent)}
 b.other{color:var(--quiet)}
@@ -103,15 +104,21 @@ def moment(when: datetime) -> Markup:
     return element("time", f"{utc:%Y-%m-%d %H:%M}", datetime=f"{utc:%Y-%m-%dT%H:%M:%SZ}")
 
 
+def day(when: datetime) -> Markup:
+    """The day of a moment, in UTC."""
+    return element("time", f"{when.astimezone(UTC):%Y-%m-%d}")
+
+
 def document(title: str, *parts: Child, style: str = "") -> str:
     """The whole file; `style`: rules of this page alone."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return Markup(
+    whole = Markup(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="{}">'
         "<title>{}</title><style>{}</style></head>\n<body>{}</body></html>\n"
     ).format(policy, harmless(title), STYLE + Markup(style), element("main", *parts, class_="page"))
+    return str(whole)  # a plain text, which other code may escape
 
 
 def section(title: str, *parts: Child, id: str | None = None) -> Markup:
@@ -217,12 +224,12 @@ def legend(keys: Iterable[tuple[str, str]], before: str = "", after: str = "") -
             element(
                 "svg",
                 element("rect", class_=kind, width=10, height=10),
-                class_="key",
                 viewBox="0 0 10 10",
                 aria_hidden="true",
             ),
-            f" {what} ",
+            f" {what}",
         )
         for kind, what in keys
     )
-    return element("p", element("small", before, *boxes, after))
+    spans = (join(element("span", box, class_="key"), " ") for box in boxes)  # a colour and its word on one line
+    return element("p", element("small", before, *spans, after))

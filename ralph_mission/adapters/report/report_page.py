@@ -213,7 +213,7 @@ def _mission(story: MissionStory, first: datetime, span: timedelta, now: datetim
         strip(_pieces(story.marks, first, span, now)),
         element(
             "details",
-            element("summary", f"{count_noun(len(story.marks), 'step')} so far"),
+            element("summary", count_noun(len(story.marks), "step")),
             element("ol", *(_step(mark) for mark in story.marks), *told, class_="story"),
         ),
         class_="mission",
