@@ -54,7 +54,9 @@ def forge_file(place: Place, folder: str, number: int) -> Path:
 
 
 def open_again(place: Place, number: int, pull: int) -> None:
-    """A person opens an issue and its pull request again, and takes our label off."""
+    """A person opens an issue and its pull request again, restores its branch, and takes our label off."""
+    thread = place.house().forge.pull(pull)
+    place.house().git.run("update-ref", f"refs/heads/{thread.head}", thread.head_sha)
     for path in (forge_file(place, "issues", number), forge_file(place, "pulls", pull)):
         told = path.read_text().replace("state: closed", "state: open", 1)
         path.write_text(re.sub(r"^(state_reason|closed_by|closed_at): .*\n", "", told, flags=re.MULTILINE))
