@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX = $(CURDIR)/.venv/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-long test-real test-explorer crash guards mutants trust check bench proof lock clean
+.PHONY: help install install-dev run test test-long test-real test-explorer crash guards mutants trust check bench proof site pictures lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -56,7 +56,7 @@ mutants: install-dev  ## what the tests of safety and policy do not notice when 
 	@$(BIN)/python -m mutmut export-cicd-stats
 	@cat mutants/mutmut-cicd-stats.json
 
-trust: install-dev  ## measure everything that docs/trust.md says, and write it anew (hours)
+trust: install-dev  ## measure everything that docs/trust.md says, and write it again (hours)
 	@$(BIN)/python -m tools.trust all
 
 check: install-dev  ## style, types, floors, and what must not be in the repository
@@ -78,6 +78,13 @@ bench: install-dev  ## how fast it is beside what it replaces
 
 proof: install-dev  ## does the gate of claims about code hold: CLONES=DIR has clones of the repositories, hours
 	@$(BIN)/python -m bench.proof $(if $(CLONES),--clones $(CLONES))
+
+site: install-dev  ## build the site of the documents into site/; a broken link fails it
+	@$(PYTHON) -I scripts/environment.py dev docs
+	@$(BIN)/python -m tools.site
+
+pictures: install-dev  ## make the pictures of the documents again, from real runs: Chromium and npm on the path
+	@$(BIN)/python -m tools.pictures
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
 	@$(BIN)/python -I scripts/lock.py

@@ -1,10 +1,9 @@
 """Make docs/images again: what people see after some cycles on the sample, in a browser and in a terminal.
 
-    npm pack github-markdown-css && tar xzf github-markdown-css-*.tgz
-    .venv/bin/python -m tools.pictures package/github-markdown.css
+    .venv/bin/python -m tools.pictures [github-markdown.css]
 
-It needs Chromium on the path, and Pillow (of `make install-dev`). Texts are those of the local forge, so lines have no
-addresses: on GitHub places and numbers are links.
+It needs Chromium and, for GitHub's style sheet, npm on the path, and Pillow (of `make install-dev`). Texts are those of
+the local forge, so lines have no addresses: on GitHub places and numbers are links.
 """
 
 from __future__ import annotations
@@ -59,9 +58,10 @@ li:has(> input), li:has(> p > input) {{ list-style: none; margin-left: -1.4em; }
 <div class="markdown-body">{body}</div></article></main>"""
 
 
-def main(css: Path) -> None:
+def main(css: Path | None = None) -> None:
     """Run the cycles and write the pictures."""
     with tempfile.TemporaryDirectory() as folder:
+        css = css or fetch_style(Path(folder))
         sample = Path(folder) / "slackwater"
         run(sys.executable, str(ROOT / "examples/unpack.py"), str(sample))
         for _ in range(3):
@@ -84,6 +84,13 @@ def main(css: Path) -> None:
         simulate = "simulate --pattern plan-build-review"
         draw_terminal(record(fresh.parents[1], cycle, cycle), "make-run")
         draw_terminal(record(fresh.parents[1], (f"ralph {simulate}", tuple(simulate.split()))), "simulate")
+
+
+def fetch_style(folder: Path) -> Path:
+    """How GitHub shows Markdown."""
+    run("npm", "pack", "--silent", "--pack-destination", str(folder), "github-markdown-css")
+    run("tar", "--extract", "--directory", str(folder), "--file", *map(str, folder.glob("*.tgz")))
+    return folder / "package/github-markdown.css"
 
 
 def texts(forge: Path) -> Iterator[tuple[str, str, int, str]]:
@@ -190,4 +197,4 @@ def run(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))
