@@ -67,6 +67,9 @@ def test_each_repository_has_its_own_cycle_and_memory_and_a_broken_one_costs_one
     assert (dict(state.bookings), dict(state.minutes)) == ({}, {"./pier": 2, "./quay": 2})
 
     del in_turn[:]
+    cli_here("fleet", "run", repo=base)  # one more where something was written: somebody may have spoken meanwhile
+    assert [job.name for job in in_turn] == ["./quay"]
+    del in_turn[:]
     again = cli_here("fleet", "run", "--json", repo=base)
     assert in_turn == []
     told = json.loads(again.out)

@@ -32,7 +32,6 @@ RANKS = {Urgency.LOW: 0, Urgency.MEDIUM: 1, Urgency.HIGH: 2}
 SPOKE = 3  # above every urgency: a person waits
 RISES = timedelta(hours=2)  # of being late lift a repository by one rank, as far as the highest urgency
 SOON = timedelta(seconds=75)  # before its time: a job needs 20 s to begin, and its own gate waits a minute (`cli.gate`)
-ECHO = timedelta(minutes=2)  # after its commit a cycle still edits its dashboard: nobody spoke
 WAVES = 2  # of jobs that are under way: one runs, one waits for it
 QUEUED = timedelta(minutes=10)  # that a job may wait for a runner, beyond the wave before it
 REST = (timedelta(0), timedelta(hours=1), timedelta(hours=6))  # before the next try, by tries of which nothing came
@@ -121,11 +120,13 @@ def _is_asked(header: RepositoryHeader) -> bool:
 
 
 def when_spoken(header: RepositoryHeader) -> datetime | None:
-    """When somebody last changed a thread of ours after the last cycle ended; None when nobody did."""
+    """When a thread of ours was last changed since the last cycle began; None when none was.
+
+    What a cycle wrote itself looks the same: it brings about one more, which has nothing to write. So no word is lost
+    that somebody said while a cycle was at work.
+    """
     newest = max((thread.updated_at for thread in header.threads), default=None)
-    if newest is None or header.moved_at is None or newest <= header.moved_at + ECHO:
-        return None
-    return newest
+    return newest if newest and header.last_cycle_at and newest > header.last_cycle_at else None
 
 
 def count_pulls(header: RepositoryHeader, now: datetime) -> int:

@@ -69,9 +69,11 @@ def test_a_person_comes_before_everything_and_before_the_time():
     assert [(one.name, one.spoke) for one in plan.starts] == [("a/spoken", True), ("a/high", False)]
 
 
-def test_what_the_last_cycle_wrote_itself_is_nobodys_word():
-    moved = NOW - HOUR
-    assert names(started([header(late=-HOUR, moved_at=moved, threads=(thread(moved + MINUTE),))])) == []
+def test_what_was_said_while_a_cycle_was_at_work_is_heard_by_one_more():
+    began, said = NOW - HOUR, (thread(NOW - HOUR + MINUTE),)
+    ended = header(late=-HOUR, last_cycle_at=began, moved_at=began + 5 * MINUTE, threads=said)
+    assert [one.spoke for one in started([ended]).starts] == [True]
+    assert names(started([replace(ended, last_cycle_at=NOW - MINUTE)])) == []
 
 
 def test_a_repository_without_memory_is_due_since_it_was_first_seen():
@@ -155,7 +157,7 @@ def test_minutes_are_booked_whole_and_never_passed():
 def test_a_repository_has_a_budget_of_its_own():
     limits = FleetLimits(each=DailyBudget(usd=3, pulls=2, minutes=60), job_minutes=45)
     opened = tuple(thread(NOW, NOW, pull=True) for _ in range(2))
-    both = [header("a/a", spent_usd=2.5), header("a/b", threads=opened, moved_at=NOW)]
+    both = [header("a/a", spent_usd=2.5), header("a/b", threads=opened, last_cycle_at=NOW)]
     first, second = started(both, limits).starts
     assert (first.usd_per_day, first.pulls) == (3, True)
     assert (second.usd_per_day, second.pulls) == (2, False)
