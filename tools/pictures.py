@@ -73,7 +73,7 @@ def main(css: Path | None = None) -> None:
                 shoot_page(Path(folder), page, WIDE, scheme, IMAGES / f"{name}-{scheme}.png")
         page = report(Path(folder) / "later" / "slackwater")
         shoot_page(Path(folder), page, 1280, "light", IMAGES / "report-light.png")
-        shoot_page(Path(folder), page, NARROW, "dark", IMAGES / "report-dark.png")
+        shoot_page(Path(folder), page, 1280, "dark", IMAGES / "report-dark.png")
         run(RALPH, "backtest", "--repo", str(sample), "--output", str(Path(folder) / "backtest.html"))
         for scheme in ("light", "dark"):
             place = IMAGES / f"backtest-{scheme}.png"

@@ -41,3 +41,13 @@ def test_a_file_is_written_on_demand(lived: Path, tmp_path: Path) -> None:
 def test_only_a_page_can_be_opened(lived: Path) -> None:
     refused = cli_here("report", "--open", "--json", repo=lived)
     assert refused.code == 2 and "only a page can be opened" in refused.err
+
+
+def test_what_was_approved_is_not_asked_for_again(lived: Path) -> None:
+    (waiting,) = json.loads(cli_here("report", "--json", repo=lived).out)["waiting"]
+    assert cli_here("pr", "approve", str(waiting["number"]), repo=lived).code == 0
+    told = cli_here("status", repo=lived).out
+    assert "approved; the next cycle merges it" in told and "Waiting for you" not in told
+    report = json.loads(cli_here("report", "--json", repo=lived).out)
+    assert report["waiting"] == [] and report["missions"][0]["next_step"] == "approved; the next cycle merges it"
+    assert cli_here("status", "--json", repo=lived).json["waiting"] == []
