@@ -157,6 +157,7 @@ def test_memory_that_was_written_before_a_death_is_recognised_as_ours(world: Git
     with pytest.raises(UserError):
         store(world).commit(batch(past), past)
     world.fake.faults.clear()
+    assert not store(world).paused()  # as it would be on somebody else's commit in the middle of a cycle
     found = store(world).recall()
     assert (found.memory.header.serial, found.human_edits) == (2, ())
     assert store(world).commit(batch(found), found).memory.header.serial == 3
