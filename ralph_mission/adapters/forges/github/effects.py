@@ -190,14 +190,23 @@ class GitHubEffects(EffectVerbs):
 
     def do_merge_pull(self, effect: MergePull) -> Receipt:
         may_approve = partial(self.people.may_write, fresh=True)
-        sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only)
+        try:
+            sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only)
+        except ForgeRefused as refused:  # the yes went while it waited in a queue
+            if refused.what.startswith("approval-") and self._queued(effect.pull):
+                merging.leave_queue(self.threads, effect.pull)
+            raise
         self._drop_branch(self.threads.pull(effect.pull), effect.head_sha)
         return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}", sha)
 
     def find_leave_queue(self, effect: LeaveQueue) -> Receipt | None:
-        if merging.queued_by(self.threads, effect.pull) == self.people.us().id:
+        if self._queued(effect.pull):
             return None
         return Receipt(effect.key, "adopted", effect.pull, f"{self.api.place.page}/pull/{effect.pull}")
+
+    def _queued(self, pull: int) -> bool:
+        """Whether a pull waits in the merge queue because we put it there."""
+        return merging.queued_by(self.threads, pull) == self.people.us().id
 
     def do_leave_queue(self, effect: LeaveQueue) -> Receipt:
         merging.leave_queue(self.threads, effect.pull)

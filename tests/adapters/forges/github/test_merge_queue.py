@@ -75,6 +75,15 @@ def test_a_box_that_is_ticked_once_more_puts_in_again_what_the_queue_removed(wor
     assert enqueued(world) == 2
 
 
+def test_it_leaves_the_queue_when_a_yes_is_gone_in_the_moment_of_merging(world: GitHubWorld, opened: Opened) -> None:
+    effect = merging(world, opened)
+    world.connected().perform(effect)
+    world.human("mara").review(opened.number, "changes_requested")
+    assert outcome(world.connected().perform(effect)) == ("failed", "approval-author")
+    thread = world.fake.pull(opened.number)
+    assert thread.pull and not thread.pull.queued
+
+
 def test_it_leaves_the_queue_once_unless_a_person_put_it_there(world: GitHubWorld, opened: Opened) -> None:
     leave = LeaveQueue(KEY, opened.number)
     assert world.connected().perform(leave).status == "adopted"

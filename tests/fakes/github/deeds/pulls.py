@@ -159,6 +159,8 @@ def leave_queue(world: World, actor: Account, thread: Thread, reason: str) -> No
     """Out of it: merged where there is no reason against it."""
     pull = thread.pull
     assert pull
+    if not pull.queued:
+        return
     pull.queued = ""
     if reason:
         threads.record(world, thread, "removed_from_merge_queue", actor, world.clock.tick(), extra={"reason": reason})
