@@ -93,6 +93,11 @@ def test_a_repository_is_asked_once_by_a_pull_request_of_the_forge(tmp_path: Pat
     from ralph_mission.cli.setup.onboarding import propose_settings
 
     with hub(tmp_path) as harbour:
+        with (
+            mock.patch.dict(os.environ, harbour.environ | {"RALPH_PAUSED": "1"}),
+            pytest.raises(UserError, match="PAUSED"),
+        ):
+            propose_settings(harbour.house(), "")
         for _ in range(2):
             with mock.patch.dict(os.environ, harbour.environ):
                 report, _ = propose_settings(harbour.house(), "")

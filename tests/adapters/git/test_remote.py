@@ -129,6 +129,19 @@ def test_a_file_of_another_repository_is_read_at_its_commit_and_asked_for_once(s
     assert len(server.journal) == asked
 
 
+def test_a_job_of_a_fleet_reads_the_control_repository_by_its_own_token(server, clone, monkeypatch):
+    sha = git(server.bare, "rev-parse", "main")
+    there = {"GITHUB_API_URL": server.api_url, "GITHUB_SERVER_URL": server.url, "GITHUB_TOKEN": "of-another-repository"}
+    control = {"RALPH_CONTROL_REPOSITORY": "harbour/slackwater", "RALPH_CONTROL_TOKEN": server.token()}
+    for name, value in there.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match="does not let this token read"):
+        Git.open(clone).read_elsewhere("harbour/slackwater", sha, "README.md")
+    for name, value in control.items():
+        monkeypatch.setenv(name, value)
+    assert Git.open(clone).read_elsewhere("harbour/slackwater", sha, "README.md") == b"# Sample\n"
+
+
 def test_branch_is_created_once_and_moves_from_where_it_was(server, clone):
     there = remote(server, clone)
     first = grown(clone, fetched(there))
