@@ -81,7 +81,7 @@ def main(css: Path | None = None) -> None:
         fresh = Path(folder) / "recorded/sample/slackwater"
         run(sys.executable, str(ROOT / "examples/unpack.py"), str(fresh))
         cycle = ("make run", ("cycle", "--repo", "sample/slackwater", "--force"))
-        simulate = "simulate --pattern plan-build-review"
+        simulate = "agent simulate --pattern plan-build-review"
         draw_terminal(record(fresh.parents[1], cycle, cycle), "make-run")
         draw_terminal(record(fresh.parents[1], (f"ralph {simulate}", tuple(simulate.split()))), "simulate")
 
