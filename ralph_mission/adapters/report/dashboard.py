@@ -37,6 +37,7 @@ _START = compile_regex(r"\A(\d*)([-+=.)])")  # what would begin a list, or a hea
 _CODE = compile_regex(r"(`[^`\s][^`]*`)(?!`)")
 _PAGE = compile_regex(r"[ :]{0,2}\(?(https?://[^\s()<>\[\],;“”]+)\)?")
 _PLAIN_PAGE = compile_regex(r"https?://[\w.:-]+(?:/[\w./#?=&%:+-]*)?")
+_LISTED = compile_regex(r"(\[(?:#\d+|`[^`\]]+`)\]\(https?://[\w./#:%~@+-]+\))")
 _UNREAD = compile_regex(r"([\w-]+) unavailable: (.*)")
 
 
@@ -85,7 +86,7 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _n
     told = (
         _next(state.backlog),
         _done_lines(memory, state),
-        *(_watched(one, one.kind in state.silenced) for one in state.watched),
+        *(_watched(one, one.kind in state.silenced, link) for one in state.watched),
         _aside(aside, link),
     )
     ends = (["---"], [] if memory.header.paused else _controls(state.obeyed), [_health(memory)])
@@ -211,13 +212,13 @@ def _note(note: CompletedNote) -> str:
     return f"- {titled(note.title)}: {foreign(note.outcome)}"
 
 
-def _watched(record: MonitorRecord, silenced: bool) -> list[str]:
+def _watched(record: MonitorRecord, silenced: bool, link: Link) -> list[str]:
     """A list that needs no answer, folded."""
     plural = lookup(record.kind).plural if lookup(record.kind).noun != "finding" else record.kind
     if silenced:
         return _fold(f"Not listed: {plural}", [box("List these again", f"list {record.kind}")])
     more = [f"- and {record.total - SHOWN} seen earlier"] if record.total > SHOWN else []
-    shown = (sanitise(line, "summary") for line in record.lines[:SHOWN])  # out of memory, which grants nothing
+    shown = (_listed(line, link) for line in record.lines[:SHOWN])  # out of memory, which grants nothing
     lines = [*shown, *more, "", box("Stop listing these", f"unlist {record.kind}")]
     return _fold(f"Watched: {plural}", lines)
 
@@ -245,6 +246,15 @@ def _health(memory: Memory) -> str:
     if not unread:
         return "All sources could be read."
     return "Could not be read: " + "; ".join(f"{foreign(one[1])} ({foreign(one[2])})" for one in unread) + "."
+
+
+def _listed(line: str, link: Link) -> str:
+    """A line of a list, made harmless but for its links to this repository, on whatever server that is."""
+    here = link(1).casefold().rpartition("/issues/")[0]
+    return "".join(
+        part if here and f"]({here}/" in part.casefold() and place % 2 else sanitise(part, "summary")
+        for place, part in enumerate(_LISTED.split(line))
+    )
 
 
 def _with_links(text: str, words: Words, link: Link) -> str:

@@ -124,6 +124,13 @@ def test_a_list_that_memory_invents_offers_no_box_and_calls_nobody(kind: str) ->
     assert mentions(page) == ()
 
 
+def test_lines_of_lists_keep_their_links_to_this_repository_alone() -> None:
+    here = "[#2](https://ghe.example/o/r/issues/2) [`a.py:3`](https://ghe.example/o/r/blob/c0ffee/a%20b.py#L3)"
+    lists = (MonitorRecord("k", "todo", 0, (f"- {here} `x`", "- [#2](https://evil.example/o/r/issues/2) @team"), 2),)
+    page = dashboard(MEMORY, OpenState(watched=lists), "x", link="https://ghe.example/o/r/issues/{}".format)
+    assert f"\n- {here} `x`\n" in page and "https://evil.example" not in page and "@team" not in page
+
+
 def test_a_source_that_cannot_be_looked_at_is_the_line_of_health() -> None:
     assert dashboard(MEMORY, STATE, "x").endswith("All sources could be read.\n")
     note = CycleNote(3, NOON, ("ci unavailable: no token",), (), Urgency.LOW, "6h")
