@@ -493,3 +493,9 @@ def test_what_ralph_orchestrator_says_in_its_own_way_means_the_same() -> None:
 def test_a_fixer_may_be_a_command_beside_the_names() -> None:
     fixers = load("hands: {fixers: [codespell, typos, {name: imports, run: isort src}]}").hands.fixers
     assert fixers == ("typos", FixerCommand(name="imports", run="isort src"))
+
+
+@pytest.mark.parametrize("text", ["observers: {dependencies: null}\n", "observers:\n  dependencies:\n"])
+def test_null_switches_off_asking_about_dependencies(text):
+    assert load(text).observers.dependencies is None
+    assert load("observers: {docs: null}\n").observers.docs == load("").observers.docs

@@ -391,9 +391,13 @@ def _text(raw: bytes, source: str) -> str:
         raise problem(source, raw[: error.start].count(b"\n") + 1, "is not UTF-8", "save it as UTF-8") from None
 
 
+NULL_IS_OFF = (("observers", "dependencies"),)
+"""Keys whose null switches off what is on by default. Any other null means the default."""
+
+
 def _drop_ignored(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
-    """`value` without the keys that only warn, and without those that were left empty."""
-    empty = set(known_keys(path, Config))
+    """`value` without the keys that only warn, and without those that were left empty (but for `NULL_IS_OFF`)."""
+    empty = set(known_keys(path, Config)) - {known[-1] for known in NULL_IS_OFF if known[:-1] == path}
     return {
         key: _drop_ignored(child, (*path, key)) if isinstance(child, dict) else child
         for key, child in value.items()
