@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ralph_mission.adapters.agents.claude_driver import why_not
-from ralph_mission.adapters.sandbox.shims import why_denied
+from ralph_mission.adapters.sandbox.shims import DANGEROUS, why_denied
 from ralph_mission.extras import install_command
 from ralph_mission.loop.model.state import Hat
 from ralph_mission.safety.text import truncate
@@ -195,7 +195,7 @@ class _Client:
         if tool == "Bash":
             command = given.get("command", call["title"])
             line = " ".join(map(str, command)) if isinstance(command, list) else str(command)
-            return _why_denied(line, self._hat.commands_denied)
+            return _why_denied(line, (*DANGEROUS, *self._hat.commands_denied))
         if not call["paths"] and tool == "Edit":
             return f"Edit: {call['title']}: it does not say which file"
         return next((f"{tool}: {why}" for path in call["paths"] if (why := self._judge(tool, path))), "")

@@ -51,11 +51,12 @@ def test_what_a_hat_may_not_do_is_refused_by_us_and_on_record(script, tree):
         {"ask": ["edit", "a", {}, str(tree / "src/a.py")]}, {"ask": ["edit", "b", {}, str(tree / "docs/a")]},
         {"ask": ["execute", "push", {"command": "make && git push origin"}, ""]}, {"ask": ["fetch", "web", {}, ""]},
         {"ask": ["read", "passwd", {}, "/etc/passwd"]}, {"ask": ["edit", "blind", {}, ""]},
+        {"ask": ["execute", "force", {"command": ["sudo", "ls"]}, ""]},
         {"write": [str(tree / "docs/b.md"), "no"]}, {"say": "LOOP_COMPLETE"}, hat=REVIEWER,
     )  # fmt: skip  # one session
-    assert given.failure == "" and len(given.refused) == 6, given
+    assert given.failure == "" and len(given.refused) == 7, given
     told = " ".join(given.refused)
-    for part in ("src/a.py", "git push", "fetch", "/etc/passwd", "blind", "Write is not a tool"):
+    for part in ("src/a.py", "git push", "fetch", "/etc/passwd", "blind", "Write is not a tool", "sudo"):
         assert part in told
     assert not (tree / "docs/b.md").exists()
 
