@@ -22,6 +22,7 @@ LIVES: dict[str, tuple[str, ...]] = {
     "a fix is opened": (FIX,),
     "an approved pull is merged": (FIX, FINISHED),
     "an approved pull goes through the merge queue": (FIX, FINISHED, FINISHED),
+    "a yes is taken back in the merge queue": (FIX, FINISHED, "answer spelling low"),
     "a box that was ticked on the dashboard is obeyed": (FIX, FINISHED),
     "a pull to be changed is escalated": (FIX, "answer spelling low"),
     "a closed pull ends its mission": (FIX, FINISHED),
