@@ -249,12 +249,15 @@ def test_a_title_changes_nothing_but_the_text(title: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_next_step_opens_nothing_and_leads_nowhere(text: str) -> None:
-    page = dashboard(MEMORY, replace(STATE, missions=(mission(title="t", next_step=text),)), "x")
-    found = tokens(page)
-    strange = [token for token in found if token.type in ("link_open", "image", "html_inline", "html_block")]
-    assert not [token for token in strange if "ralph:box" not in token.content]
-    plain = dashboard(MEMORY, replace(STATE, missions=(mission(title="t", next_step="n"),)), "x")
-    assert page.count("\n") == plain.count("\n")
+    def shown(next_step: str) -> str:
+        stuck = mission(title="t", status=Status.ESCALATED, next_step=next_step)
+        return dashboard(MEMORY, replace(STATE, missions=(stuck,)), "x")
+
+    page, plain = shown(text), shown("n")
+    strange = [one for one in tokens(page) if one.type in ("link_open", "image", "html_inline", "html_block")]
+    assert not [token for token in strange if "ralph:box" not in token.content and token.content not in plain]
+    assert page.count("\n") == plain.count("\n") and not mentions(page)
+    assert plain.count(": n\n") == 1
 
 
 @pytest.mark.parametrize("before", ["", "\\", "\\\\", "\\\\\\", "`a\\`", "\\`", "`a` \\"])
