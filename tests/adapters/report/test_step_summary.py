@@ -415,7 +415,7 @@ def test_the_report_of_a_repository_on_github_is_the_readme_of_its_memory_branch
         readme = git(harbour.fake.bare, "show", "ralph-memory:README.md")
         assert told.code == 0, told.err
         assert without_boxes(told.out) == f"{readme}\n"
-        assert f"{harbour.fake.url}/harbour/slackwater/pull/" in told.out
+        assert f"({harbour.fake.url}/harbour/slackwater/issues/1)" in told.out
         changed = git(harbour.fake.bare, "log", "-1", "--name-only", "--format=", "ralph-memory").splitlines()
         assert {"README.md", "memory/ralph-log.md"} <= set(changed), "not in one commit with memory"
 
