@@ -1,1 +1,1 @@
-"""The forges: where issues, pulls and branches live."""
+"""Forges: they hold issues, pull requests and branches."""

@@ -1,8 +1,8 @@
-"""From intended edits to a commit, and what git knows of two commits: where they part, what one changes.
+"""Turns intended edits into a commit, and compares two commits: their merge base and changes.
 
-A commit is a function of the effect and its author alone: doing it twice gives the same id, and a branch whose commit
-says anything else is somebody else's work. Answers about object ids are remembered. Missing history (a shallow clone)
-makes differences larger, never smaller.
+A commit depends only on the effect and its author: repeating it gives the same id, and a branch with a different commit
+is somebody else's work. Answers about object ids are cached. Missing history (a shallow clone) makes differences
+larger, never smaller.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_ancestor(git: Git, old: str, new: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def fork(git: Git, base: str, head: str) -> str:
-    """Where `head` left `base`; the empty tree when they share no history."""
+    """The merge base of `head` and `base`; the empty tree if they share no history."""
     return git.try_text("merge-base", base, head) or EMPTY_TREE
 
 
@@ -54,7 +54,7 @@ def changes(git: Git, base: str, head: str) -> Changes:
 def with_changes(
     git: Git, pull: Pull, base: str, head: str, touches: bool, details: bool, us: Identity = Identity()
 ) -> Pull:
-    """The pull with the ids of its changes; with `touches` the lines, with `details` its commits too."""
+    """The pull request with the ids of its changes; `touches` adds the lines, `details` its commits."""
     found = changes(git, base, head)
     return replace(
         pull,
@@ -72,7 +72,7 @@ def diff(git: Git, base: str, head: str) -> str:
 
 
 def shown(git: Git, base: str, head: str) -> Mapping[str, tuple[tuple[int, int], ...]]:
-    """The files of that diff, and which of their lines on the side of `head` it shows; none of a file that is gone."""
+    """The files of that diff, and the lines it shows on the side of `head`; none for a deleted file."""
     flags = ("-r", "-p", "--raw", "-z", "--text", "--no-renames", "--no-ext-diff", "--no-textconv")
     names, _, patch = git.run("diff-tree", *flags, fork(git, base, head), head).partition(b"\0\0")
     paths, position = _paths(names) if names else [], -1
@@ -92,9 +92,9 @@ def commits(git: Git, base: str, head: str) -> tuple[str, ...]:
 
 
 def own(git: Git, base: str, head: str, who: Identity = Identity()) -> frozenset[str]:
-    """Those of `commits` that have a name of ours as author, and nobody else's as committer, unless it was forged.
+    """Those of `commits` with one of our names as author and no other's as committer, unless forged.
 
-    What was made on the server has its name as committer.
+    Commits made on the server have its name as committer.
     """
     us = {f"{one.name} <{one.email}>" for one in (who, Identity())}
     told = git.text("log", "--no-show-signature", "--format=%H %an <%ae>%x00%cn <%ce>", head, f"^{base}")
@@ -108,7 +108,7 @@ def _names_us(names: str, us: Collection[str]) -> bool:
 
 
 def _paths(names: bytes) -> list[str]:
-    """The path of each patch to come. A change of type is shown as a removal and an addition."""
+    """The path of each following patch. A change of type is a removal and an addition."""
     fields = names.rstrip(b"\0").split(b"\0")
     pairs = zip(fields[::2], fields[1::2], strict=False)
     return [path.decode("utf-8", "surrogateescape") for meta, path in pairs for _ in range(1 + meta.endswith(b" T"))]
@@ -148,7 +148,7 @@ Contents = dict[str, tuple[str, bytes] | None]
 
 
 def commit(git: Git, effect: PushBranch, default: str, who: Identity = Identity()) -> str:
-    """The commit the branch is to point at; made, but nothing points at it yet. Raises ForgeRefused."""
+    """Create the branch's new commit, without moving any ref. Raises ForgeRefused."""
     _require_name(git, effect.branch, default)
     for known in filter(None, (effect.base_sha, effect.onto)):
         if git.resolve(known) != known:
@@ -164,7 +164,7 @@ def commit(git: Git, effect: PushBranch, default: str, who: Identity = Identity(
 
 
 def merged_tree(git: Git, ours: str, theirs: str) -> str:
-    """The tree of a merge without conflicts, made without a checkout. Raises ForgeRefused."""
+    """The tree of a conflict-free merge, made without a checkout. Raises ForgeRefused."""
     try:
         return git.text("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs).split("\0")[0]
     except GitError as error:
@@ -174,7 +174,7 @@ def merged_tree(git: Git, ours: str, theirs: str) -> str:
 
 
 def _find_base(git: Git, effect: PushBranch) -> tuple[tuple[str, ...], str]:
-    """Parents, and the tree that the edits are made in. The base is merged in, never rebased upon."""
+    """The parents, and the tree to edit. The base is merged in, never rebased onto."""
     if not effect.onto:
         return (effect.base_sha,), git.text("rev-parse", f"{effect.base_sha}^{{tree}}")
     if is_ancestor(git, effect.base_sha, effect.onto):
@@ -190,7 +190,7 @@ def _require_name(git: Git, name: str, default: str) -> None:
 
 
 def _contents(git: Git, tree: str, files: Sequence[FileDelta]) -> Contents:
-    """What each path becomes; None when it goes. Raises ValueError when an edit does not fit."""
+    """Each path's new content; None if deleted. Raises ValueError if an edit does not fit."""
     oids = {entry.path: entry.oid for entry in git.listing(tree, *(file.path for file in files))}
     blobs = git.blobs(oids.values())
     return {file.path: _content(file, blobs.get(oids.get(file.path, ""), b"")) for file in files}

@@ -1,6 +1,7 @@
-"""What every forge does with an effect: look for it, then do it once. A forge adds its verbs, two for each kind.
+"""How every forge handles an effect: find it, else do it once. A forge adds two functions for each kind.
 
-`ForgeRefused` is a definite no: nothing was done, and why; the bot gets it as a failed receipt, a person as UserError.
+`ForgeRefused` is a definite refusal with its reason: nothing was done. The bot gets a failed receipt, a person a
+UserError.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ralph_mission.mission.model.mission import FailureReason
 
 
 class ForgeRefused(Exception):
-    """`what` is a rule's id or a line for people; `hint` says what would help, "" where nothing does."""
+    """`what`: a rule's id or a line for people; `hint`: what would help, or ""."""
 
     def __init__(self, what: str, hint: str = "", reason: FailureReason | None = None) -> None:
         super().__init__(f"{what}: {hint}" if hint else what)
@@ -20,33 +21,33 @@ class ForgeRefused(Exception):
 
 
 def mark(body: str) -> str:
-    """The key of the last marker in a text, "" without one: those before it may be quoted from anybody."""
+    """The key of the last marker in a text, or "": earlier ones may be quotes."""
     keys: list[str] = MARKER.findall(body)
     return keys[-1] if keys else ""
 
 
 def is_work(body: str) -> bool:
-    """Whether a text of ours belongs to a mission or a watch: an alarm of an older version is none."""
+    """Whether our text belongs to a mission or a watch; an older version's alarm does not."""
     found = MARKER.search(body)
     return found is not None and " alarm=" not in found[0]
 
 
 class EffectVerbs:
-    """`find_KIND` and `do_KIND` for every kind of effect that a forge knows, by its name in `KINDS`."""
+    """`find_KIND` and `do_KIND` for every kind of effect of a forge, by its name in `KINDS`."""
 
     def find(self, effect: Effect) -> Receipt | None:
-        """What of `effect` is there already: an adopted receipt. Raises ForgeRefused, Missing, UserError."""
+        """An adopted receipt if `effect` already exists. Raises ForgeRefused, Missing, UserError."""
         found: Receipt | None = getattr(self, f"find_{KINDS[type(effect)]}")(effect)
         return found
 
     def do(self, effect: Effect) -> Receipt:
-        """Do what is not there yet. Raises ForgeRefused, UserError, and what else the forge says."""
+        """Do what does not exist yet. Raises ForgeRefused, UserError, and the forge's other errors."""
         receipt: Receipt = getattr(self, f"do_{KINDS[type(effect)]}")(effect)
         return receipt
 
 
 def require_ready(effect: Effect) -> None:
-    """Raises ValueError for an effect that still waits for a number or lacks its marker: our bug."""
+    """Raises ValueError for an effect without its number or marker: our bug."""
     if isinstance(getattr(effect, "issue", None), Ref):
         raise ValueError(f"effect {effect.key} still waits for a number")
     if isinstance(effect, AT_MOST_ONCE) and mark(effect.body) != effect.key:
@@ -54,7 +55,7 @@ def require_ready(effect: Effect) -> None:
 
 
 def find(effect: Effect, verbs: EffectVerbs) -> Receipt | None:
-    """What of `effect` is there; None where what it is about is gone or refused, too.
+    """The receipt of an existing `effect`, or None; also None if its subject is gone or refused.
 
     Raises ValueError as `require_ready` does, UserError.
     """
@@ -68,12 +69,12 @@ def find(effect: Effect, verbs: EffectVerbs) -> Receipt | None:
 
 
 def failed_receipt(effect: Effect, why: object, reason: FailureReason | None = None) -> Receipt:
-    """The receipt of what was certainly not done; a refusal tells its reason itself."""
+    """The receipt of an effect that certainly did not happen; a refusal carries its reason."""
     return Receipt(
         effect.key, "failed", detail=str(why), reason=why.reason if isinstance(why, ForgeRefused) else reason
     )
 
 
 def explain_damage(error: GitError) -> UserError:
-    """A repository that git itself cannot work with."""
+    """The error for a repository that git cannot use."""
     return UserError(str(error), error.next_step("look at the repository with: git fsck"))

@@ -1,1 +1,1 @@
-"""What people and machines read: the voice while it runs, the summary after, the dashboard in between."""
+"""Output for people and machines: progress during a cycle, the summary after it, the dashboard in between."""

@@ -1,4 +1,4 @@
-"""What `ralph backtest` found out, in a terminal and as JSON."""
+"""The result of `ralph backtest`, in a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDERS = {"ranking": "Ralph's ranking", "chronological": "oldest first", "static
 
 
 def to_document(report: BacktestReport) -> dict[str, Any]:
-    """The report as plain JSON values; moments in UTC with `Z`."""
+    """The report as plain JSON values; times in UTC with `Z`."""
     document: dict[str, Any] = _adapter().dump_python(report, mode="json")
     return document
 
@@ -27,7 +27,7 @@ def _adapter() -> TypeAdapter[BacktestReport]:
 
 
 def headline(report: BacktestReport) -> str:
-    """One sentence for all of it."""
+    """The result in one sentence."""
     fixed = sum(record.fixed for record in report.kinds)
     judged = sum(judged_items(record) for record in report.kinds)
     told = f"Of the {judged} things that can be judged, people fixed {fixed} later without being told."
@@ -39,24 +39,24 @@ def headline(report: BacktestReport) -> str:
 
 
 def judged_items(record: KindRecord) -> int:
-    """How many items the precision of a kind rests on."""
+    """The number of items behind a kind's precision."""
     return record.fixed + record.stayed + record.withdrawn
 
 
 def percent(share: float | None) -> str:
-    """A share for people; a dash where nothing was judged."""
+    """A share for people; a dash if nothing was judged."""
     return "-" if share is None else f"{share:.0%}"
 
 
 def snippet(report: BacktestReport) -> str:
-    """The settings that are proposed; "" where today's are right."""
+    """The proposed settings; "" if the present ones are right."""
     if not report.watch_only:
         return ""
     return f"thinker:\n  watch_only: [{', '.join(report.watch_only)}]\n"
 
 
 def proposal(report: BacktestReport) -> str:
-    """Why the settings are proposed, or none."""
+    """The reason for proposing settings, or none."""
     if report.watch_only:
         return f"People fixed less than {WORTH:.0%} of these kinds. To count them and open nothing, in ralph.yml:"
     return f"No kind with {FEWEST} judged things in {FILES} files is below {WORTH:.0%}: nothing to change in ralph.yml."

@@ -1,4 +1,4 @@
-"""What `ralph backtest` found out as one page of HTML."""
+"""The result of `ralph backtest` as an HTML page."""
 
 from __future__ import annotations
 

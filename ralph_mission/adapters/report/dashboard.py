@@ -1,8 +1,8 @@
-"""The dashboard: what people look at and tick. A pure function of memory; markdown out, made for a phone.
+"""The dashboard, which people read and tick: Markdown for phones, as a pure function of memory.
 
-What waits for a person comes first. It holds no clock, counter or score: it changes when something happened, and the
-same memory always makes the same page. On GitHub it is an issue, on the local forge a file, and the memory branch's
-README is a copy without boxes. Boxes and what they are bound to: `mission/lifecycle/ticks.py`.
+Items that wait for a person come first. It has no clock, counter or score: it only changes with events, and the same
+memory always makes the same page. On GitHub it is an issue, on the local forge a file, and the memory branch's README
+is a copy without boxes. For boxes and their bindings see `mission/lifecycle/ticks.py`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex
 
 TITLE = 120  # characters
-NEXT, SHOWN = 5, 20  # things that were seen and not begun, and of any other list
-MOST = 50_000  # characters of what can be left out as well; GitHub takes 65,536 in all
+NEXT, SHOWN = 5, 20  # findings not started, and items of any other list
+MOST = 50_000  # characters of the optional part; GitHub's limit is 65,536 in all
 WEEK = timedelta(days=7)
 _ESCAPED_OR_LINKING = compile_regex(r"\\.|(\\$|[\[\]|])")
 _LIVE = compile_regex(r"[\\`*_{}\[\]()<>#~|!$^]")
-_START = compile_regex(r"\A(\d*)([-+=.)])")  # what would begin a list, or a heading above it
+_START = compile_regex(r"\A(\d*)([-+=.)])")  # what would start a list, or make a heading of the line above
 _CODE = compile_regex(r"(`[^`\s][^`]*`)(?!`)")
 _PAGE = compile_regex(r"[ :]{0,2}\(?(https?://[^\s()<>\[\],;“”]+)\)?")
 _PLAIN_PAGE = compile_regex(r"https?://[\w.:-]+(?:/[\w./#?=&%:+-]*)?")
@@ -42,22 +42,22 @@ _UNREAD = compile_regex(r"([\w-]+) unavailable: (.*)")
 
 
 def foreign(text: str, limit: int = TITLE) -> str:
-    """One line of anybody's words, in which nothing is mark-up."""
+    """One line of untrusted text, without live markup."""
     return _START.sub(r"\1\\\2", _LIVE.sub(r"\\\g<0>", inline_words(text, limit))) or "\\-"
 
 
 def titled(text: str) -> str:
-    """A title, in which nothing is mark-up but code between back-ticks."""
+    """A title, whose only markup is code between backticks."""
     parts = _CODE.split(inline_words(text, TITLE))
     line = "".join(part if place % 2 else _LIVE.sub(r"\\\g<0>", part) for place, part in enumerate(parts))
     return _START.sub(r"\1\\\2", line) or "\\-"
 
 
 def ours(text: str) -> str:
-    """One line of our own words: their code spans stay, links and tags of whatever is quoted in them do not.
+    """One line of our own text: code spans stay, links and tags in quotes do not.
 
-    It is one line before it is judged: indented, it would pass for code. What is escaped already stays so: one more
-    backslash would bring it to life.
+    It is joined to one line first: indented, it would pass for code. Escaped characters stay as they are: another
+    backslash would activate them.
     """
     line = " ".join(sanitise(" ".join(text.split()), "summary").split())
     return _ESCAPED_OR_LINKING.sub(lambda found: f"\\{found[0]}" if found[1] else found[0], line)
@@ -72,7 +72,7 @@ def _nowhere(_number: int) -> str:
 
 
 def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _nowhere) -> str:
-    """The whole page. `link`: an issue's or pull request's number to its address, "" where there is none."""
+    """The whole page. `link`: an issue's or pull request's number to its URL, or ""."""
     missions = [mission for mission in state.missions if mission.thread]
     waiting = [mission for mission in missions if _waits(mission)]
     under_way = [mission for mission in missions if mission.status.active and mission not in waiting]
@@ -95,7 +95,7 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _n
 
 
 def _fit(parts: Sequence[list[str]], before: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Those of them that there is room for behind what comes before."""
+    """Those of them that fit behind the preceding text."""
     room, left = MOST - sum(len(line) for part in before for line in part), 0
     for part in parts:
         room -= (needs := sum(len(line) + 1 for line in part))
@@ -108,7 +108,7 @@ def _fit(parts: Sequence[list[str]], before: Iterable[list[str]]) -> Iterator[li
 
 
 def _cut(lines: Sequence[str], most: int = SHOWN) -> list[str]:
-    """The first of them, and how many more there are."""
+    """The first of them, and the number of further ones."""
     more = [f"- and {len(lines) - most} more"] if len(lines) > most else []
     return [*lines[:most], *more]
 
@@ -117,7 +117,7 @@ def _cut(lines: Sequence[str], most: int = SHOWN) -> list[str]:
 
 
 def _waits(mission: Mission) -> bool:
-    """Whether a person has something to say to it."""
+    """Whether it waits for a person."""
     if mission.status is Status.DISCOVERED:
         return bool(mission.question.proposal_hash and mission.issue)
     if mission.status is Status.IN_REVIEW:
@@ -141,7 +141,7 @@ def _ask(mission: Mission, link: Link) -> str:
 
 
 def _why(mission: Mission, link: Link) -> str:
-    """What a person needs to know before they tick."""
+    """The information a person needs before ticking."""
     if failure := review_failure(mission, lambda text: _with_links(text, partial(foreign, limit=300), link)):
         return f": {failure}"
     if mission.status is Status.ESCALATED:
@@ -154,7 +154,7 @@ def _why(mission: Mission, link: Link) -> str:
 
 
 def _boxes(mission: Mission) -> Iterator[str]:
-    """What may be ticked, each bound to what was shown: a text, a commit, this very time that it was stuck."""
+    """The boxes, each bound to what was shown: a text, a commit, the time it got stuck."""
     number, since = mission.thread, f"{int(mission.changed_at.timestamp()):x}"
     if mission.status is Status.DISCOVERED and mission.next_step != CLOSES_BY_ITSELF:
         yield box("Go ahead", f"approve {mission.issue} {mission.question.proposal_hash}")
@@ -186,17 +186,17 @@ _STANDS = {
     "failed": "failed; it needs a person",
     "done": "done, in its pull request",
 }
-"""Where an issue stands that was given to an agent."""
+"""The state of an issue assigned to an agent."""
 
 
 def _next(backlog: Sequence[Finding]) -> list[str]:
-    """What was seen and not begun, best first."""
+    """Findings that are not started, best first."""
     shown = _cut([f"- {foreign(redact(finding.title))}" for finding in backlog], NEXT)
     return ["## Up next", "", *shown] if shown else []
 
 
 def _done_lines(memory: Memory, state: OpenState) -> list[str]:
-    """What came to an end within a week before the last cycle."""
+    """Missions that ended within a week before the last cycle."""
     now = memory.header.last_cycle_at
     since = (now - WEEK).date().isoformat() if now else ""
     lines = [_note(note) for note in memory.completed if note.date >= since]
@@ -213,12 +213,12 @@ def _note(note: CompletedNote) -> str:
 
 
 def _watched(record: MonitorRecord, silenced: bool, link: Link) -> list[str]:
-    """A list that needs no answer, folded."""
+    """A collapsed list that needs no answer."""
     plural = lookup(record.kind).plural if lookup(record.kind).noun != "finding" else record.kind
     if silenced:
         return _fold(f"Not listed: {plural}", [box("List these again", f"list {record.kind}")])
     more = [f"- and {record.total - SHOWN} seen earlier"] if record.total > SHOWN else []
-    shown = (_listed(line, link) for line in record.lines[:SHOWN])  # out of memory, which grants nothing
+    shown = (_listed(line, link) for line in record.lines[:SHOWN])  # from memory, which grants no permission
     lines = [*shown, *more, "", box("Stop listing these", f"unlist {record.kind}")]
     return _fold(f"Watched: {plural}", lines)
 
@@ -240,7 +240,7 @@ def _controls(obeyed: int) -> list[str]:
 
 
 def _health(memory: Memory) -> str:
-    """One line: whether everything that is looked at answered."""
+    """One line: whether all observers succeeded."""
     observed = memory.observations[0].observed if memory.observations else ()
     unread = [found for line in observed if (found := _UNREAD.match(line))]
     if not unread:
@@ -249,7 +249,7 @@ def _health(memory: Memory) -> str:
 
 
 def _listed(line: str, link: Link) -> str:
-    """A line of a list, made harmless but for its links to this repository, on whatever server that is."""
+    """A list item, made harmless except for its links to this repository, on any server."""
     here = link(1).casefold().rpartition("/issues/")[0]
     return "".join(
         part if here and f"]({here}/" in part.casefold() and place % 2 else sanitise(part, "summary")
@@ -258,7 +258,7 @@ def _listed(line: str, link: Link) -> str:
 
 
 def _with_links(text: str, words: Words, link: Link) -> str:
-    """A line in `words`, with its pages of this repository as links and all others left out."""
+    """A line in `words`, with pages of this repository as links and no others."""
     here = link(1).casefold().rpartition("/issues/")[0]
     line = ""
     for place, part in enumerate(_PAGE.split(redact(text))):
@@ -274,6 +274,6 @@ def _named(mission: Mission, link: Link) -> str:
 
 
 def _numbers(numbers: Iterable[int], link: Link) -> str:
-    """`#12`, as a link where there is an address: in a file it does not become one by itself."""
+    """`#12`, as a link if it has a URL: in a file it does not become one by itself."""
     known = ((number, link(number)) for number in numbers if number)
     return ", ".join(f"[#{number}]({address})" if address else f"#{number}" for number, address in known)

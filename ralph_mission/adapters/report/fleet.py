@@ -1,7 +1,7 @@
-"""A whole fleet on one page, as markdown for an issue: what waits for whom, what fails, what was done, all of it.
+"""A fleet on one page, as Markdown for an issue: who is waited for, failures, results, and all repositories.
 
-Titles stand in code spans that they cannot leave: nothing here needs more than the standard library, so that the gate
-of a workflow can write it.
+Titles are in code spans that they cannot leave. This only needs the standard library, so that a workflow's gate can
+write it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ralph_mission.mission.fleet.overview import FleetAsk, FleetDeed, FleetOverv
 from ralph_mission.safety.text import inline
 
 LONGEST = 60_000  # characters: GitHub takes 65,536
-SHOWN = 20  # lines of each person, of what fails, and of what was done
+SHOWN = 20  # lines per person, of failures, and of results
 TITLE = 100  # characters
 ASKS = {"review": "review", "answer": "answer", "decide": "decide about"}
 ANYBODY = "Whoever may decide"
@@ -26,7 +26,7 @@ HEAD = (
 
 
 def fleet_page(overview: FleetOverview) -> str:
-    """The page; a part that would not fit is cut, and says so."""
+    """The page; a part that does not fit is cut, with a note."""
     parts = [
         [headline(overview)],
         _section("Waiting for people", _fit(_waiting(overview), LONGEST // 2), "Nothing."),
@@ -39,7 +39,7 @@ def fleet_page(overview: FleetOverview) -> str:
 
 
 def _fit(lines: Iterable[str], room: int, more: str = "- and {} more lines") -> list[str]:
-    """As many lines as fit into so many characters, and how many do not."""
+    """The lines that fit into so many characters, and the number that do not."""
     every = list(lines)
     for place, line in enumerate(every):
         room -= len(line) + 1
@@ -49,7 +49,7 @@ def _fit(lines: Iterable[str], room: int, more: str = "- and {} more lines") -> 
 
 
 def to_document(overview: FleetOverview) -> dict[str, Any]:
-    """The overview as plain JSON values; moments in UTC with `Z`."""
+    """The overview as plain JSON values; times in UTC with `Z`."""
     from pydantic import TypeAdapter
 
     document: dict[str, Any] = TypeAdapter(FleetOverview).dump_python(overview, mode="json")
@@ -73,12 +73,12 @@ def repositories(number: int) -> str:
 
 
 def count_asks(overview: FleetOverview) -> int:
-    """Things that wait for somebody: one that waits for two people counts once."""
+    """Items that wait for people: one that waits for two people counts once."""
     return sum(row.waiting for row in overview.rows)
 
 
 def next_look(row: FleetRow) -> str:
-    """When a repository is looked at next, or how late that is."""
+    """The next check of a repository, or how late it is."""
     if row.standing is FleetStanding.FAILING or row.standing is FleetStanding.PAUSED:
         return ""
     if row.standing is FleetStanding.NEW:
@@ -91,7 +91,7 @@ def next_look(row: FleetRow) -> str:
 
 
 def how(one: FleetAsk) -> str:
-    """What to type where an issue or a pull request has no address."""
+    """The command for an issue or pull request without a URL."""
     return f"ralph {'pr' if one.pull else 'issue'} show {one.number} --repo {shlex.quote(one.repository)}"
 
 

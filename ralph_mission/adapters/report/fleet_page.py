@@ -1,4 +1,4 @@
-"""A whole fleet as one page of HTML: the same as the issue of the control repository, with a table of all."""
+"""A fleet as an HTML page: the same as the control repository's issue, with a table of all repositories."""
 
 from __future__ import annotations
 

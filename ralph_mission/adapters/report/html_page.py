@@ -1,7 +1,7 @@
-"""The parts that all our pages of HTML are made of: one file each, which loads nothing and needs no script.
+"""The elements of our HTML pages, each a single file without external resources or scripts.
 
-Text is escaped where it is put in: `element` takes strings as text, made harmless, and only what `element` made as
-mark-up. Colours follow the reader's light or dark scheme; each pair of them is readable by WCAG 2 AA.
+`element` escapes strings as text, made harmless, and only accepts its own results as markup. Colours follow the
+reader's light or dark scheme; each pair meets WCAG 2 AA.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ralph_mission.safety.text import sanitise
 from ralph_mission.values import dataclass
 
 LONGEST = 640  # characters of one piece of text
-WIDTH, HEIGHT = 720, 110  # of a picture, in its own units: it is scaled to the page
+WIDTH, HEIGHT = 720, 110  # of a picture, in its own units: it scales to the page
 STYLE = Markup("""
 :root{color-scheme:light dark;--good:#1a7f37;--warn:#8f5500;--amber:#c98a00;--bad:#c4232c;--accent:#0860ca;
 --other:#6e7781;--line:#d9dee4;--ink:#1f2328;--quiet:#57606a;--card:#fff;--ground:#f6f7f9}
@@ -65,7 +65,7 @@ Child = str | Markup | None
 
 
 def element(tag: str, *children: Child, **attributes: str | float | None) -> Markup:
-    """One element. A child that is a plain string is text; None leaves a child or an attribute out.
+    """One element. A string child is text; None omits a child or an attribute.
 
     `class_` and `aria_label` stand for `class` and `aria-label`.
     """
@@ -77,40 +77,40 @@ def element(tag: str, *children: Child, **attributes: str | float | None) -> Mar
 
 
 def join(*children: Child) -> Markup:
-    """Mark-up and text, one behind the other."""
+    """Markup and text, concatenated."""
     return Markup("").join(one if isinstance(one, Markup) else harmless(one) for one in children if one is not None)
 
 
 def harmless(text: str) -> str:
-    """Anybody's text without what is not seen or steers a terminal, and not too long. It is not escaped yet."""
+    """Untrusted text without invisible and terminal control characters, shortened. Not escaped yet."""
     return shorten(sanitise(text, "log"), LONGEST)
 
 
 def link(text: Child, address: str) -> Markup:
-    """A link, or the text alone where the address is none of the web."""
+    """A link, or only the text if the URL is not a web URL."""
     return element("a", text, href=address) if address.startswith(("https://", "http://")) else join(text)
 
 
 def titled(title: str) -> Markup:
-    """A title, in which what stands between back-ticks is code."""
+    """A title, with code between backticks."""
     parts = title.split("`")
-    odd = len(parts) % 2 == 0  # one of them opens and never closes
+    odd = len(parts) % 2 == 0  # one that opens and never closes
     return join(title) if odd else join(*(element("code", p) if n % 2 else p for n, p in enumerate(parts)))
 
 
 def moment(when: datetime) -> Markup:
-    """A moment as people read it, with what machines read: in UTC."""
+    """A time for people and machines, in UTC."""
     utc = when.astimezone(UTC)
     return element("time", f"{utc:%Y-%m-%d %H:%M}", datetime=f"{utc:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def day(when: datetime) -> Markup:
-    """The day of a moment, in UTC."""
+    """The day of a time, in UTC."""
     return element("time", f"{when.astimezone(UTC):%Y-%m-%d}")
 
 
 def document(title: str, *parts: Child, style: str = "") -> str:
-    """The whole file; `style`: rules of this page alone."""
+    """The whole file; `style`: this page's own rules."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     whole = Markup(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -118,16 +118,16 @@ def document(title: str, *parts: Child, style: str = "") -> str:
         '<meta http-equiv="Content-Security-Policy" content="{}">'
         "<title>{}</title><style>{}</style></head>\n<body>{}</body></html>\n"
     ).format(policy, harmless(title), STYLE + Markup(style), element("main", *parts, class_="page"))
-    return str(whole)  # a plain text, which other code may escape
+    return str(whole)  # plain text, which other code may escape
 
 
 def section(title: str, *parts: Child, id: str | None = None) -> Markup:
-    """A part of the page below its heading, on a line of its own."""
+    """A part of the page below its heading, on its own line."""
     return element("section", element("h2", title), *parts, id=id) + "\n"
 
 
 def figures(every: Iterable[tuple[str, str]]) -> Markup:
-    """The few numbers that a reader wants first: what is counted, and how many."""
+    """The key figures: what is counted, and how many."""
     cells = (element("div", element("dt", what), element("dd", number)) for what, number in every)
     return element("dl", *cells, class_="figures")
 
@@ -135,8 +135,8 @@ def figures(every: Iterable[tuple[str, str]]) -> Markup:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[Child]], numbers: Iterable[int] = (), texts: int = -1, name: str = ""
 ) -> Markup:
-    """Rows below a head. `numbers` are the columns of numbers, `texts` the one that may be long, `name` what a screen
-    reader calls it: on a phone it is scrolled, by keys too."""
+    """A table. `numbers`: the numeric columns; `texts`: the column that may be long; `name`: for screen readers. On a
+    phone it scrolls, also by keyboard."""
     kinds = {**dict.fromkeys(numbers, "n"), texts: "t"}
     top = (
         element("th", cell, scope="col", class_=kinds.get(place)) if cell else element("td")
@@ -154,7 +154,7 @@ def table(
 
 @dataclass(frozen=True, slots=True)
 class ChartColumn:
-    """One column of a chart: what its tip says, its parts from the ground up, as (class, number), and its dots."""
+    """A chart's column: its tooltip, its parts from the bottom up as (class, number), and its dots."""
 
     told: str
     parts: tuple[tuple[str, float], ...]
@@ -162,8 +162,8 @@ class ChartColumn:
 
 
 def column_chart(columns: Sequence[ChartColumn], ends: tuple[str, str], label: str, most: str = "") -> Markup:
-    """Columns side by side in the order of time. `ends`: the first and the last moment; `label` says all of it in
-    words; `most`: how high the highest column is."""
+    """Columns side by side in order of time. `ends`: the first and the last time; `label`: a description in words;
+    `most`: the height of the highest column."""
     highest = max([1e-9, *(sum(number for _, number in column.parts) for column in columns)])
     step = WIDTH / max(len(columns), 1)
     dots = 24 if any(column.dots for column in columns) else 2
@@ -180,7 +180,7 @@ def column_chart(columns: Sequence[ChartColumn], ends: tuple[str, str], label: s
 
 
 def axis(labels: Iterable[str]) -> Markup:
-    """What stands below a picture, from its left end to its right one. A picture says it in words, too."""
+    """The labels below a picture, from left to right. The picture also has a text description."""
     return element("div", *(element("small", one) for one in labels), class_="axis", aria_hidden="true")
 
 
@@ -201,13 +201,13 @@ def _column(column: ChartColumn, x: float, width: float, scale: float) -> Markup
 
 
 def meter(*parts: tuple[str, float]) -> Markup:
-    """A bar whose parts are shares of 1, as (class, share): it only repeats a number that stands beside it."""
+    """A bar whose parts are shares of 1, as (class, share): it only repeats the number beside it."""
     ends = list(accumulate(share for _, share in parts))
     return strip([(kind, end - share, end) for (kind, share), end in zip(parts, ends, strict=True)])
 
 
 def strip(parts: Iterable[tuple[str, float, float]]) -> Markup:
-    """A line of coloured pieces from a share of 1 to another, as (class, start, end), each wide enough to be seen."""
+    """A line of coloured pieces between shares of 1, as (class, start, end), each wide enough to see."""
     shown = (
         element("rect", class_=kind, x=f"{100 * start:.2f}", width=f"{max(100 * (end - start), 0.7):.2f}", height=10)
         for kind, start, end in parts
@@ -218,7 +218,7 @@ def strip(parts: Iterable[tuple[str, float, float]]) -> Markup:
 
 
 def legend(keys: Iterable[tuple[str, str]], before: str = "", after: str = "") -> Markup:
-    """What the colours of a picture stand for, as (class, what)."""
+    """The meaning of a picture's colours, as (class, what)."""
     boxes = (
         join(
             element(

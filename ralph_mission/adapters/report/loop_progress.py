@@ -1,7 +1,7 @@
-"""What a run of a loop shows: live on stderr for people, a JSON document for programs, whose keys are a contract.
+"""The output of a loop's run: live on stderr for people, a JSON document for programs, whose keys are a contract.
 
-A terminal gets a live line below the history; everything else (a log, a pipe) gets plain lines. A reader that has gone
-away never stops a loop. What is shown is redacted as the last step.
+A terminal gets a live line below the history; anything else (a log, a pipe) gets plain lines. A closed pipe never stops
+a loop. Redaction is the last step.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def account_document(
     isolation: str = "",
     secrets: Sequence[str] = (),
 ) -> dict[str, object]:
-    """The run as `ralph run --json` prints it; `stories`: how many pass, of how many. None of `secrets` is in it.
+    """The run as `ralph run --json` prints it; `stories`: passing and total number. It contains none of `secrets`.
 
-    `complaints` are about files that the run found otherwise than the one before had left them;
-    `isolation` says how far sessions were kept apart.
+    `complaints`: about files that changed since the previous run;
+    `isolation`: how far sessions were isolated.
     """
     ending, usage = account.ending, account.state.usage
     told: dict[str, object] = {
@@ -79,7 +79,7 @@ def account_document(
 
 
 def redact_values(value: object, secrets: Sequence[str]) -> object:
-    """The same without secrets in its texts; names of fields are ours."""
+    """The same without secrets in its texts; field names are ours."""
     if isinstance(value, str):
         return redact(value, secrets)
     if isinstance(value, dict):
@@ -99,17 +99,17 @@ def _usage(usage: SessionUsage) -> dict[str, object]:
 
 
 Kind = Literal["began", "session", "output", "ended"]
-SHOWN = 5  # paths and refused commands of one session that are named
+SHOWN = 5  # paths and refused commands named per session
 WIDEST = 200  # characters of a command
-LAST = 3  # lines of what the agent says and does, below the live one
+LAST = 3  # lines of the agent's output, below the live one
 
 
 @contextmanager
 def show_progress(
     stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime], watch: RunWatch = UNWATCHED
 ) -> Iterator[PlainRunProgress]:
-    """A voice on `stream` for the length of a run, live on a terminal, plain elsewhere; `secrets` are never said.
-    `watch` hears all of it too."""
+    """Progress on `stream` during a run, live on a terminal, plain elsewhere, without `secrets`.
+    `watch` receives all of it too."""
     if not stream.isatty():
         yield PlainRunProgress(stream, secrets, watch)
         return
@@ -122,7 +122,7 @@ def show_progress(
 
 @dataclass(slots=True)
 class PlainRunProgress:
-    """`ports.RunProgress` as lines, for logs and pipes. `secrets` are known values that no line may hold."""
+    """`ports.RunProgress` as lines, for logs and pipes. `secrets`: known values to redact from every line."""
 
     stream: TextIO
     secrets: Sequence[str]
@@ -130,7 +130,7 @@ class PlainRunProgress:
     _stories: tuple[int, int] | None = field(default=None, init=False)
 
     def note(self, text: str) -> None:
-        """A line of its own."""
+        """A separate line."""
         self._say(safe(text))
         self.watch.tell(RunEvent("note", safe(text)))
 
@@ -147,11 +147,11 @@ class PlainRunProgress:
         self._say(self._begin_session(spec, state, hat, snapshot))
 
     def agent(self, session: Session, event: RunEvent) -> None:
-        """Only whoever watches is told: a log is no place for every step."""
+        """Only passed to `watch`: a log does not need every step."""
         self.watch.tell(replace(event, session=session.iteration, hat=session.hat.name), session.prompt)
 
     def output(self, spec: RunSpec, state: RunState, output: HatOutput) -> None:
-        """What came of it, indented, and what was undone."""
+        """Its result, indented, and reverted files."""
         for line in came(output):
             self._say(f"  {line}")
         if self._stories:
@@ -173,7 +173,7 @@ class PlainRunProgress:
         ending, state = account.ending, account.state
         took = ", ".join(filter(None, (cost_text(state.usage, state.elapsed), *usage_parts(state.usage))))
         self._say(f"{ending.reason}: {safe(ending.detail)}; in all {took}")
-        if ending.next_step and not spec.no_agent_settings:  # what issues and missions ask for, they go on with
+        if ending.next_step and not spec.no_agent_settings:  # issues and missions continue by themselves
             self._say(f"  {safe(ending.next_step)}")
         said = ": ".join(filter(None, (ending.reason, safe(ending.detail))))
         self._tell("ended", said, state, code=ending.code)
@@ -201,7 +201,7 @@ class PlainRunProgress:
 
 @dataclass(slots=True)
 class LiveRunProgress(PlainRunProgress):
-    """The same above a spinner, whose line says what is going on and for how long."""
+    """The same above a spinner, whose line shows the current step and its duration."""
 
     console: Console = field(kw_only=True)
     status: Status = field(kw_only=True)
@@ -217,25 +217,25 @@ class LiveRunProgress(PlainRunProgress):
         self.status.update(self)
 
     def agent(self, session: Session, event: RunEvent) -> None:
-        """Its last lines stand below the live one."""
+        """Its last lines are shown below the live one."""
         PlainRunProgress.agent(self, session, event)
         if event.text:
             line = redact(safe(event.text.strip().rpartition("\n")[2]), self.secrets)
             self._last = [*self._last[1 - LAST :], shorten(f"{'$ ' if event.kind == 'tool' else ''}{line}")]
 
     def output(self, spec: RunSpec, state: RunState, output: HatOutput) -> None:
-        """The line joins the history, with what came of it below."""
+        """The line joins the history, with the result below."""
         self._say(self._doing)
         self._doing, self._last = "between two sessions", []
         PlainRunProgress.output(self, spec, state, output)
 
     def ended(self, spec: RunSpec, account: RunResult) -> None:
-        """With the bell: whoever started it may have looked away."""
+        """Rings the bell, as the person may have looked away."""
         PlainRunProgress.ended(self, spec, account)
         self.console.bell()
 
     def __rich__(self) -> Text:
-        """The live line, as often as the terminal is drawn."""
+        """The live line, on every redraw."""
         from rich.text import Text
 
         running = clock((self.now() - self._since).total_seconds()) if self._since else ""
@@ -249,7 +249,7 @@ class LiveRunProgress(PlainRunProgress):
 
 
 def standing(spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> str:
-    """Where the run stands as a session begins: number, hat, item, stories, cost, time."""
+    """The run's state as a session begins: number, hat, item, stories, cost, time."""
     listed = snapshot.prd.stories if snapshot.prd else ()
     titles = {task.id: task.title for task in snapshot.tasks} | {story.id: story.title for story in listed}
     item = f"{state.item} {titles.get(state.item, '')}".strip()
@@ -259,7 +259,7 @@ def standing(spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) ->
 
 
 def came(output: HatOutput) -> Iterator[str]:
-    """What came of a session, one line each: its verdict, what changed, what it took, what was undone."""
+    """A session's result, one line each: its verdict, changes, cost, reverted files."""
     parts = (_verdict(output), _event(output), _changed_paths(output), _checks(output), took(output.usage))
     yield ", ".join(filter(None, parts))
     for change in output.reverted:
@@ -273,20 +273,20 @@ def came(output: HatOutput) -> Iterator[str]:
 
 
 def cost_text(usage: SessionUsage, seconds: float) -> str:
-    """`$0.12, 1m05s`; `at least` before it when some sessions did not tell, no dollars when nobody can."""
+    """`$0.12, 1m05s`; with `at least` if some sessions reported no cost, without dollars if none can."""
     least = "at least " if usage.untold else ""
     dollars = f"{least}${usage.cost_usd:.2f}, " if usage.cost_usd or (usage.cost_usd == 0 and not least) else ""
     return f"{dollars}{clock(seconds)}"
 
 
 def took(usage: SessionUsage) -> str:
-    """`$0.12, 3,400 tokens, 3 turns, 9s`: of one session, tokens in and out together; "" of what nobody told."""
+    """`$0.12, 3,400 tokens, 3 turns, 9s`: for one session, tokens in and out together; "" for unreported values."""
     dollars = "" if usage.cost_usd is None else f"{'at least ' if usage.untold else ''}${usage.cost_usd:.2f}"
     return ", ".join(filter(None, (dollars, *usage_parts(usage), clock(usage.seconds) if usage.seconds >= 1 else "")))
 
 
 def usage_parts(usage: SessionUsage) -> Iterator[str]:
-    """Tokens and turns, as far as agents told them."""
+    """Tokens and turns, as far as agents reported them."""
     for number, noun in ((usage.input_tokens + usage.output_tokens, "token"), (usage.turns, "turn")):
         if number:
             yield f"{number:,} {noun}{'s'[: number != 1]}"

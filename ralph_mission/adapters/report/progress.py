@@ -1,8 +1,7 @@
-"""What a person sees while a cycle runs (always on stderr), and how text is fitted into the rows of a terminal.
+"""A cycle's progress (always on stderr), and fitting text into a terminal's rows.
 
-A terminal gets a live line that vanishes at the end, but for what a person has to know (`note: …`); everything else (a
-log, a pipe), and whoever asks for more words, gets one plain line per event. A reader that has gone away
-never stops a cycle. What is shown is redacted as the last step.
+A terminal gets a live line that vanishes at the end, except for important notes (`note: …`); anything else (a log, a
+pipe), and verbose mode, gets one plain line per event. A closed pipe never stops a cycle. Redaction is the last step.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """How often the forge was asked in a cycle, and how often it answered that nothing had changed (304)."""
+    """A cycle's requests to the forge, and those answered as unchanged (304)."""
 
     total: int
     unchanged: int = 0
@@ -51,12 +50,12 @@ def shorten(text: str, width: int = WIDTH) -> str:
 
 
 def rows(text: str, width: int = WIDTH) -> int:
-    """How many rows of a terminal `text` takes."""
+    """The number of terminal rows `text` takes."""
     return sum(max(1, -(-len(line) // width)) for line in text.split("\n"))
 
 
 def cap_lines(lines: Sequence[str], room: int, where: str) -> list[str]:
-    """As many of `lines` as fit in `room` rows; the rest is counted, and `where` to see it named."""
+    """Those of `lines` that fit in `room` rows; the rest is counted, and `where` names its place."""
     if sum(map(rows, lines)) <= room:
         return list(lines)
     kept: list[str] = []
@@ -73,12 +72,12 @@ def indent_lines(lines: Iterable[str]) -> list[str]:
 
 
 def fold_lines(lines: Iterable[str]) -> list[str]:
-    """Each line below its heading, in three rows if it needs them."""
+    """Each line below its heading, in up to three rows."""
     return ["\n".join(_few_rows(safe(line))) for line in lines]
 
 
 def waiting_blocks(waiting: Iterable[WaitingLine]) -> list[str]:
-    """Each mission with what can be done about it, as one block: a command is never broken in two."""
+    """Each mission with its possible actions, as one block: a command is never split."""
     blocks = []
     for line in waiting:
         thread = f"{'Pull request' if line.pull else 'Issue'} #{line.number}"
@@ -90,7 +89,7 @@ def waiting_blocks(waiting: Iterable[WaitingLine]) -> list[str]:
 
 
 def wrap_text(text: str) -> list[str]:
-    """All of a safe text, in as many rows as it takes."""
+    """All of a safe text, in as many rows as needed."""
     return _harmless(
         textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
     )
@@ -110,7 +109,7 @@ def _few_rows(text: str) -> list[str]:
 
 
 def _harmless(rows: Iterable[str]) -> list[str]:
-    """What stood within a line may begin a row, where a runner of GitHub would obey it."""
+    """Text within a line may start a row, where a GitHub runner would obey it."""
     return [sanitise(row, "log") for row in rows]
 
 
@@ -120,7 +119,7 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def spell(span: timedelta) -> str:
-    """A span of time as people say it: `3 d 4 h`, `6 h`, `15 min`, `40 s`."""
+    """A time span for people: `3 d 4 h`, `6 h`, `15 min`, `40 s`."""
     seconds = int(span.total_seconds())
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
     if days:
@@ -131,7 +130,7 @@ def spell(span: timedelta) -> str:
 
 
 def drift(seconds: int) -> str:
-    """How late a cycle started: `this one started 9 min after it was due`."""
+    """A cycle's delay: `this one started 9 min after it was due`."""
     return (
         f"this one started {spell(timedelta(seconds=seconds))} after it was due" if seconds else "this one was not late"
     )
@@ -143,13 +142,13 @@ def stamp(when: datetime) -> str:
 
 
 SAFE = ("check", "observe", "think", "work", "act")
-"""Phases before which nothing is half done. What was read for `act` is as it was read, so that nobody waits there."""
-LOOK = 0.2  # seconds between two looks at what is asked
+"""Phases that are safe points. `act` is not one: it uses the state as read, so it does not wait there."""
+LOOK = 0.2  # seconds between two polls for requests
 
 
 def rest(watch: RunWatch, seconds: float = 0.0, *, stays: bool = True) -> None:
-    """A safe point of what is no loop: wait so long, and while it `stays` for as long as a person pauses it. Raises
-    KeyboardInterrupt when it is to stop."""
+    """A safe point outside loops: wait so long, and, while it `stays`, as long as a person pauses it. Raises
+    KeyboardInterrupt to stop."""
     until, held = time.monotonic() + seconds, False
     while True:
         order = watch.asked()
@@ -165,7 +164,7 @@ def rest(watch: RunWatch, seconds: float = 0.0, *, stays: bool = True) -> None:
 
 
 def begin_phase(watch: RunWatch, name: str, note: str) -> None:
-    """Tell whoever watches; before a phase that is a safe point, heed what they ask."""
+    """Report a phase to the watcher; before a safe point, handle its requests."""
     watch.tell(RunEvent("phase", f"{name}: {safe(note)}" if note else name))
     if name in SAFE:
         rest(watch, stays=name != "act")
@@ -175,8 +174,8 @@ def begin_phase(watch: RunWatch, name: str, note: str) -> None:
 def speaking(
     stream: TextIO, secrets: Sequence[str], watch: RunWatch = UNWATCHED, verbose: bool = False
 ) -> Iterator[CycleProgress]:
-    """A voice on `stream` for the length of a cycle, live on a terminal, plain elsewhere; `secrets` are never said.
-    `watch` hears all of it too."""
+    """Progress on `stream` during a cycle, live on a terminal, plain elsewhere, without `secrets`.
+    `watch` receives all of it too."""
     if verbose or not stream.isatty():
         yield PlainProgress(stream, secrets, watch)
         return
@@ -218,12 +217,12 @@ PHASES = {
     "act": "Acting",
     "reflect": "Writing down what it learned",
 }
-"""What a cycle is doing, as a person reads it."""
+"""A cycle's phases, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveProgress:
-    """One line with a spinner that names what is being done, and is gone at the end."""
+    """One line with a spinner that names the current step, and vanishes at the end."""
 
     console: Console
     status: Status
@@ -238,7 +237,7 @@ class LiveProgress:
         begin_phase(self.watch, name, note)
 
     def note(self, text: str) -> None:
-        """What happens within a phase, beside the spinner; what a person has to know stays above it."""
+        """An event within a phase, beside the spinner; important notes stay above it."""
         self.watch.tell(RunEvent("note", safe(text)))
         if text.startswith("note: "):
             from rich.text import Text

@@ -1,4 +1,4 @@
-"""What `ralph report` tells of one repository, as one page of HTML."""
+"""The result of `ralph report` for a repository, as an HTML page."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _ways(ways: Sequence[tuple[str, str]]) -> Markup:
 
 
 def _command(command: str) -> Markup:
-    """A command that is broken between its words alone, however narrow the page."""
+    """A command that only breaks between words, on any width."""
     words = (element("span", word) for word in command.split(" "))
     return element("code", *(part for word in words for part in (word, " ")))
 
@@ -191,7 +191,7 @@ def _missions(report: RepositoryReport) -> Markup:
 
 
 def _precision(span: timedelta) -> str:
-    """How moments are written so that two ends of the picture differ."""
+    """The time format that makes the two ends of the picture differ."""
     return "%Y-%m-%d" if span > timedelta(days=3) else "%b %d %H:%M" if span > timedelta(hours=1) else "%H:%M:%S"
 
 
@@ -227,7 +227,7 @@ def _step(mark: MissionMark) -> Markup:
 def _pieces(
     marks: Sequence[MissionMark], first: datetime, span: timedelta, now: datetime
 ) -> Iterator[tuple[str, float, float]]:
-    """Each state from the cycle that saw it to the one that saw the next; an end is a point."""
+    """Each state from the cycle that saw it to the one that saw the next; the end is a point."""
     for place, mark in enumerate(marks):
         start = (mark.at - first) / span
         until = marks[place + 1].at if place + 1 < len(marks) else now
@@ -321,7 +321,7 @@ def _health(observers: Sequence[ObserverHealth]) -> Markup:
 
 
 def _lateness(one: CycleFacts) -> str:
-    """How late a cycle was that a clock or a wake should have started; whoever types it decides when."""
+    """The delay of a cycle due by a clock or a wake; typed ones have none."""
     if one.late is None or one.trigger in ("cli", "manual", "person"):
         return ""
     return f", {spell(timedelta(seconds=one.late))} late" if one.late else ", on time"

@@ -1,7 +1,7 @@
-"""What `ralph report` tells of one repository: how things stand, what became of them, and what was learned.
+"""The content of `ralph report` for a repository: missions' states and results, and what was learned.
 
-It is put together from memory, its journal and what the forge says now. A change of a mission is told at the cycle that
-saw it: no earlier moment is known for certain.
+It is built from memory, its journal and the forge's present state. A mission's change is dated by the cycle that saw
+it: no earlier time is certain.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-MOST_CYCLES = 200  # the newest of the journal
-MOST_ENDED = 20  # missions that came to an end, newest first
+MOST_CYCLES = 200  # the journal's newest
+MOST_ENDED = 20  # ended missions, newest first
 Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class MissionMark:
-    """That a cycle saw a mission in another state than before."""
+    """A mission's new state, as seen by a cycle."""
 
     at: datetime
     cycle: int
@@ -38,7 +38,7 @@ class MissionMark:
 
 @dataclass(frozen=True, slots=True)
 class MissionStory:
-    """One mission from its beginning to its end, or to now; `issue` and `pull_request` are numbers or null."""
+    """A mission from its beginning to its end, or to now; `issue` and `pull_request` are numbers or null."""
 
     id: int
     title: str
@@ -48,13 +48,13 @@ class MissionStory:
     url: str
     marks: tuple[MissionMark, ...]
     next_step: str = ""
-    outcome: str = ""  # how it ended
+    outcome: str = ""  # its result
     lines: tuple[str, ...] = ()  # its story as its issue shows it
 
 
 @dataclass(frozen=True, slots=True)
 class CycleFacts:
-    """One cycle of the past. `late`: seconds after it was due; null if unknown. `done`: what people notice."""
+    """One cycle of the past. `late`: seconds after it was due; null if unknown. `done`: effects visible to people."""
 
     cycle: int
     started_at: datetime
@@ -70,7 +70,7 @@ class CycleFacts:
 
 @dataclass(frozen=True, slots=True)
 class KindVerdicts:
-    """How often people accepted and rejected a kind of finding."""
+    """The numbers of accepted and rejected findings of a kind."""
 
     kind: str
     accepted: int
@@ -79,7 +79,7 @@ class KindVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class ObserverHealth:
-    """How an observer fared in the last cycle."""
+    """An observer's result in the last cycle."""
 
     name: str
     status: str
@@ -88,7 +88,7 @@ class ObserverHealth:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryReport:
-    """All of it. Missions and cycles stand newest first; money is in USD."""
+    """The whole report. Missions and cycles are newest first; money is in USD."""
 
     repository: str
     made_at: datetime
@@ -98,10 +98,10 @@ class RepositoryReport:
     last_cycle_at: datetime | None
     next_due_at: datetime | None
     waiting: tuple[WaitingLine, ...]
-    unknown: tuple[str, ...]  # effects of which only a person can tell whether they happened
+    unknown: tuple[str, ...]  # effects that only a person can verify
     slots_used: int
     slots: int
-    missions: tuple[MissionStory, ...]  # under way or set aside
+    missions: tuple[MissionStory, ...]  # in progress or reserved
     ended: tuple[MissionStory, ...]
     backlog: tuple[str, ...]  # titles, best first
     verdicts: tuple[KindVerdicts, ...]
@@ -110,11 +110,11 @@ class RepositoryReport:
     observers: tuple[ObserverHealth, ...]
     usd_today: float
     usd_per_day: float
-    remark: str = ""  # why what the forge says now is not in it
+    remark: str = ""  # why the forge's present state is missing
 
 
 def to_document(report: RepositoryReport) -> dict[str, Any]:
-    """The report as plain JSON values; moments in UTC with `Z`."""
+    """The report as plain JSON values; times in UTC with `Z`."""
     document: dict[str, Any] = _adapter().dump_python(report, mode="json")
     return document
 
@@ -136,8 +136,8 @@ def collect_report(
     answers: Mapping[int, str] | None = None,
     find_url: Callable[[int], str] = lambda _number: "",
 ) -> RepositoryReport:
-    """The report. `journal`: documents, oldest first. `answers`: by a mission's id, what happened on the forge since
-    the last cycle. `find_url`: the address of an issue or a pull request by its number, "" where it has none."""
+    """The report. `journal`: documents, oldest first. `answers`: by mission id, events on the forge since
+    the last cycle. `find_url`: the URL of an issue or a pull request by its number, or ""."""
     memory, state, header = recalled.memory, recalled.state, recalled.memory.header
     told = tuple(journal)[-MOST_CYCLES:]
     stories = _stories(told, find_url)
@@ -186,7 +186,7 @@ def _story(title: str, status: Status, issue: int, pull: int, id: int, find_url:
 
 
 def _stories(told: Iterable[Document], find_url: Callable[[int], str]) -> dict[int, MissionStory]:
-    """Each mission as the journal knows it."""
+    """Each mission's story, from the journal."""
     stories: dict[int, MissionStory] = {}
     for document in told:
         report = document["report"]

@@ -1,4 +1,4 @@
-"""Where things stand, from memory alone: one document for machines, some twenty lines for people."""
+"""The status, from memory only: a document for machines, about twenty lines for people."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def facts(
     rhythm: Rhythm = Rhythm(),
     answers: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
-    """Everything `ralph status --json` says; the same keys whether or not there is memory yet.
+    """The document of `ralph status --json`; the same keys with or without memory.
 
-    `waiting`: what a person can type or click now, in words. `answers`: by a mission's id, what happened to it on the
-    forge since the last cycle.
+    `waiting`: a person's possible actions now, in words. `answers`: by mission id, events on the forge since the last
+    cycle.
     """
     header = recalled.memory.header if recalled else Header()
     missions = recalled.state.missions if recalled else ()
@@ -64,7 +64,7 @@ def lines(
     waiting: Sequence[WaitingLine] = (),
     paint: Callable[[str, str], str] = lambda text, _role: text,
 ) -> list[str]:
-    """`facts` for people; `typed` writes out the commands in a text, `paint` gives it the colour of its role."""
+    """`facts` for people; `typed` spells the commands in a text, `paint` colours it by role."""
     if not known["started"]:
         return [
             "ralph has not run here yet",
@@ -101,11 +101,11 @@ STATES = {
     "ESCALATED": "needs you",
     "PARKED": "set aside",
 }
-"""Where a mission stands, in words; any other state is one."""
+"""A mission's state in words; other states are words themselves."""
 
 
 def _missions(known: dict[str, Any], asked: Collection[tuple[int, bool]]) -> Iterator[str]:
-    """Those that are not listed as waiting for somebody already."""
+    """Missions that are not already listed as waiting."""
     for one in known["missions"]:
         pull, issue = one["pull_request"] or 0, one["issue"] or 0
         if (pull, True) in asked or (issue, False) in asked:
@@ -120,7 +120,7 @@ def _missions(known: dict[str, Any], asked: Collection[tuple[int, bool]]) -> Ite
 
 
 def _issues(known: dict[str, Any]) -> Iterator[str]:
-    """Issues that an agent has or had in hands; what is done shows as its pull."""
+    """Issues that an agent works or worked on; finished ones appear as their pull requests."""
     for issue in known["issues"]:
         if issue["state"] != "done":
             where = f"Issue #{issue['issue']}, {issue['state']}, try {issue['tries']}"
@@ -150,7 +150,7 @@ def _mission(mission: Mission, now: datetime, answer: str) -> dict[str, Any]:
 
 
 def _spend(header: Header, now: datetime) -> dict[str, Any]:
-    today = header.today == day_of(header, now)  # yesterday's money is not today's
+    today = header.today == day_of(header, now)  # yesterday's cost does not count today
     return {
         "usd_today": header.spend_usd if today else 0.0,
         "dispatches_today": header.dispatches if today else 0,

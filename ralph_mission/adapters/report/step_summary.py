@@ -1,11 +1,11 @@
-"""What GitHub Actions is told of a command: the page of the job (a cycle's, an agent's work or review) and its outputs.
+"""A command's output for GitHub Actions: the job's page (for a cycle, an agent's work or review) and its outputs.
 
-Pages stay well below the runner's limit of 1 MiB: every section has so many lines, every line so many characters. What
-came from elsewhere is made harmless; links lead only below the addresses that the caller names. An agent's page is made
-of the document that `ralph work --json` and `ralph review --json` print, so that the two cannot differ.
+Pages stay well below the runner's limit of 1 MiB: the lines of a section and the characters of a line are limited.
+Foreign text is made harmless; links only lead below the URLs that the caller names. An agent's page is made from the
+document that `ralph work --json` and `ralph review --json` print, so that the two cannot differ.
 
-The runner names two files in the environment; where it names none, nothing is written. What stands in them is read by
-the runner as commands, so every value is fenced by a word that nobody can guess.
+The runner names two files in the environment; otherwise nothing is written. The runner reads them as commands, so every
+value is fenced by an unguessable word.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NUMBER = compile_regex(r"/(?:issues|pull)/(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where links lead: the repository's page and the document that explains the rules; "" makes no links."""
+    """Link targets: the repository's page and the document that explains the rules; "" for no links."""
 
     repository: str = ""
     rules: str = ""
@@ -53,7 +53,7 @@ class Places:
 def step_summary(
     report: CycleReport, cycle_summary: CycleSummary, places: Places = Places(), asked: RequestCounts | None = None
 ) -> str:
-    """The page of one cycle; `asked` where somebody counted."""
+    """A cycle's page; `asked` if requests were counted."""
     done = "Would be done" if report.staged else "Done"
     titles = {thread.key: thread.title for thread in cycle_summary.threads}
     parts = (
@@ -74,7 +74,7 @@ def step_summary(
 
 
 def _waiting_line(line: WaitingLine, places: Places) -> str:
-    """One mission by its title, and what can be done about it."""
+    """A mission's title and its possible actions."""
     thread = thread_link(f"/{'pull' if line.pull else 'issues'}/{line.number}", places)
     ways = "; ".join(f"{word}: {_links(command, places)}" for word, command in line.ways)
     note = f" {harmless(line.note)}." if line.note else ""
@@ -82,11 +82,11 @@ def _waiting_line(line: WaitingLine, places: Places) -> str:
 
 
 def problem_summary(error: Mapping[str, str]) -> str:
-    """The page of a command that failed: `error` has who, what and next, as `--json` prints them."""
+    """A failed command's page: `error` has who, what and next, as `--json` prints them."""
     who = WHO.get(error["who"], WHO["you"])
     try:
         what, next_step = harmless(error["what"]), harmless(error["next"])
-    except ImportError:  # the gate has no parser that says what is live in Markdown: in code nothing is
+    except ImportError:  # the gate has no Markdown parser to find live markup: code has none
         lines = (" ".join(sanitise(error[key], "log").split())[:WORDS] for key in ("what", "next"))
         what, next_step = ("`" + line.replace("`", "'") + "`" for line in lines)
     return f"## Ralph could not finish\n\n{what}\n\n{who}. Next: {next_step}\n"
@@ -110,20 +110,20 @@ def _threads(mission: MissionLine, places: Places) -> str:
 
 
 def thread_link(path: str, places: Places) -> str:
-    """A thread by its number, such as `/issues/7`; a link where we know where it leads."""
+    """A thread by its number, such as `/issues/7`; a link if its target is known."""
     number = f"#{path.rpartition('/')[2]}"
     return f"[{number}]({places.repository}{path})" if places.repository else number
 
 
 def section(heading: str, lines: Iterable[str]) -> list[str]:
-    """A list below a heading; nothing without lines."""
+    """A list below a heading; empty without lines."""
     every = [f"- {line}" for line in lines]
     more = [f"- … and {len(every) - LINES} more"] if len(every) > LINES else []
     return [f"### {heading}", "", *every[:LINES], *more] if every else []
 
 
 def _post(post: PostLine) -> str:
-    """A post with all its parts, so that the exact text can be read before it is sent."""
+    """A post with all its parts, to show the exact text before it is sent."""
     lengths = ", ".join(map(str, post.lengths))
     words = " / ".join(inline_words(part, PART) for part in post.parts)
     return f"{harmless(post.network)} {post.status} ({lengths} of {post.limit}): {words}"
@@ -136,7 +136,7 @@ def _effect(effect: EffectLine, titles: Mapping[str, str], places: Places) -> st
 
 
 def _held_line(line: str, places: Places) -> str:
-    """What is held; the rules that it ends with lead to where they are explained."""
+    """A held item; its rules at the end link to their explanation."""
     found = _RULES.search(line)
     rules = found["ids"].split(", ") if found else []
     if not found or not places.rules or not set(rules) <= LIFTED_BY.keys():
@@ -165,7 +165,7 @@ def _spend(report: CycleReport, asked: RequestCounts | None) -> str:
 
 
 def _links(text: str, places: Places) -> str:
-    """A line with the addresses of the repository's own threads as links, and nothing else live."""
+    """A line with only the URLs of the repository's own threads as links."""
     words = [_link(word, places) or word for word in text.split()] if places.repository else []
     links = [word for word in words if word.startswith("[#")]
     if not links:
@@ -181,7 +181,7 @@ def _link(word: str, places: Places) -> str:
 
 
 def harmless(text: str) -> str:
-    """Anybody's text as words and no more: nothing of it is markup, a link or a command."""
+    """Untrusted text without markup, links or commands."""
     return inline_words(text, WORDS)
 
 
@@ -284,7 +284,7 @@ Page = Callable[[Document, Places], str]
 def tell_runner(
     report: CycleReport, cycle_summary: CycleSummary, environ: Mapping[str, str], asked: RequestCounts | None = None
 ) -> None:
-    """What came of a cycle. Raises OSError when the runner's files cannot be written."""
+    """Report a cycle's result. Raises OSError if the runner's files cannot be written."""
     if not environ.get(SUMMARY) and not environ.get(OUTPUT):
         return
     page = step_summary(report, cycle_summary, places(environ), asked)
@@ -293,7 +293,7 @@ def tell_runner(
 
 
 def tell_agent(told: Document, environ: Mapping[str, str], page: Page) -> None:
-    """What came of an agent's work or review: `told` as `--json` prints it. Raises OSError."""
+    """Report the result of an agent's work or review: `told` as `--json` prints it. Raises OSError."""
     if not environ.get(SUMMARY) and not environ.get(OUTPUT):
         return
     text = page(told, places(environ))
@@ -302,15 +302,15 @@ def tell_agent(told: Document, environ: Mapping[str, str], page: Page) -> None:
 
 
 def tell_problem(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
-    """What went wrong, who must act and what next: `error` as `--json` prints it."""
-    with suppress(OSError):  # the error is told on stderr too, and must not be hidden by another one
+    """Report a problem, who must act and what next: `error` as `--json` prints it."""
+    with suppress(OSError):  # the error also goes to stderr, and another one must not hide it
         _append(environ.get(SUMMARY), problem_summary(error))
 
 
 def outputs(report: CycleReport) -> dict[str, str]:
-    """The outputs of the action, by name. An action that was allowed counts as taken, except in a staged cycle.
+    """The outputs of the action, by name. An allowed action counts as taken, except in a staged cycle.
 
-    A cycle that did not run for real has no urgency.
+    A staged cycle has no urgency.
     """
     allowed = sum(line.verdict is Verdict.ALLOW for line in report.decisions)
     return {
@@ -323,7 +323,7 @@ def outputs(report: CycleReport) -> dict[str, str]:
 
 
 def places(environ: Mapping[str, str]) -> Places:
-    """Where links lead, from what the runner says of the repository and of the action's own."""
+    """Link targets, from the runner's variables for the repository and the action's repository."""
     server, own = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
     action, ref = environ.get("RALPH_ACTION_REPOSITORY", ""), environ.get("RALPH_ACTION_REF", "")
     return Places(
@@ -344,7 +344,7 @@ def _append(path: str | None, text: str) -> None:
 
 
 def _copy_page(page: str, environ: Mapping[str, str]) -> str:
-    """A copy for later steps, which the runner removes with its job: the summary's own file they never see."""
+    """A copy for later steps, which the runner removes with its job: they never see the summary's own file."""
     if not environ.get(TEMP):
         return ""
     handle, path = tempfile.mkstemp(prefix="ralph-summary-", suffix=".md", dir=environ[TEMP])

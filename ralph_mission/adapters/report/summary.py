@@ -1,7 +1,7 @@
-"""The report of a cycle: as JSON with its published schema (the keys are a contract), and at a glance for a terminal.
+"""A cycle's report: as JSON with a published schema (the keys are a contract), and as a short text for a terminal.
 
-The text has at most 40 rows of 80 columns, whatever happened, and is complete without colour. Whoever asks for more
-words gets all of them, with what was seen, why, and by which rules; of a staged cycle every text and change follows.
+The text always fits into 40 rows of 80 columns, and is complete without colour. Verbose mode shows everything: all
+findings, reasons and rules; for a staged cycle, every text and change follows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _adapter() -> TypeAdapter[CycleReport]:
 
 
 def to_document(report: CycleReport) -> dict[str, Any]:
-    """The report as plain JSON values; moments in UTC with `Z`."""
+    """The report as plain JSON values; times in UTC with `Z`."""
     document: dict[str, Any] = _adapter().dump_python(report, mode="json")
     return document
 
@@ -80,7 +80,7 @@ SHOWN = {
     "comment": "commented on",
     "publish": "posted",
 }
-"""Effects that people notice; a branch or a label belongs to one of these."""
+"""Effects visible to people; a branch or a label belongs to one of these."""
 _RULES = compile_regex(r" \([a-z-]+(?:, [a-z-]+)*\)\Z")
 _NUMBER = compile_regex(r"/(?:issues|pull|pulls)/0*(\d+)(?:\.md)?\Z", re.ASCII)
 _HIDDEN = compile_regex(r"<!--.*?-->|<details>.*?</details>", re.DOTALL)
@@ -93,15 +93,15 @@ Paint = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Standpoint:
-    """Where the person stands, which decides how things have to be written for her."""
+    """The person's folder and terminal, which decide how things are written."""
 
-    typed: Rewrite = str  # a text with the commands in it as they have to be typed
-    place: Rewrite = str  # the place of an issue or pull as it can be opened
+    typed: Rewrite = str  # a text with its commands as they have to be typed
+    place: Rewrite = str  # an issue's or pull request's place, to open it
 
 
 @dataclass(frozen=True, slots=True)
 class SummarySection:
-    """A heading and its lines; `room` is the most rows the lines may take, `where` tells the others."""
+    """A heading and its lines; `room`: the maximum rows of the lines; `where`: the place of the others."""
 
     heading: str
     role: str
@@ -118,7 +118,7 @@ def summary(
     asked: RequestCounts | None = None,
     verbose: bool = False,
 ) -> str:
-    """The text; `verbose` leaves nothing out."""
+    """The text; `verbose` is complete."""
     parts = [paint(shorten(_first(report)), "title")]
     for section in _sections(report, cycle_summary, at, verbose):
         if section.lines:
@@ -151,7 +151,7 @@ def _sections(
     report: CycleReport, cycle_summary: CycleSummary, at: Standpoint, verbose: bool
 ) -> Sequence[SummarySection]:
     # Rooms, headings and the blank lines before them add up to 37 rows; the first line and the last two make 40.
-    # What is said in public takes its rows from the others.
+    # Posts take their rows from the others.
     whole = "ralph cycle --staged -v" if report.staged else f"ralph journal show {report.cycle}"
     public = tuple(_post_lines(cycle_summary.posts, at, whole=report.staged))
     said = 0 if not public else 7 if report.staged else 5
@@ -182,7 +182,7 @@ def _whole_account(report: CycleReport, cycle_summary: CycleSummary) -> Iterator
 
 
 def _texts(threads: Sequence[ThreadLine], paint: Paint) -> Iterator[str]:
-    """What would be opened, whole: its title, its text as people will read it, its change."""
+    """What would be opened, complete: its title, its text for people, its change."""
     for thread in threads:
         yield ""
         yield paint(f"─── {safe(thread.title)}", "title")
@@ -196,7 +196,7 @@ def _texts(threads: Sequence[ThreadLine], paint: Paint) -> Iterator[str]:
 
 
 def _post_lines(posts: Sequence[PostLine], at: Standpoint, whole: bool) -> Iterator[str]:
-    """What networks were told: before it is sent all of it, with its length; afterwards how it begins."""
+    """Posts to networks: before sending, all of the text with its length; afterwards its beginning."""
     for parts, same in groupby(posts, key=lambda post: post.parts):
         fates = [_fate(post, at, whole) for post in same]
         text = " / ".join(safe(part) for part in (parts if whole else parts[:1]))
@@ -213,7 +213,7 @@ def _fate(post: PostLine, at: Standpoint, staged: bool) -> str:
 
 
 def _unavailable_lines(report: CycleReport) -> list[str]:
-    """What could not be looked at and why, or that all is quiet."""
+    """Failed observers with reasons, or that all is quiet."""
     if report.observers and all(line.status == "skipped" for line in report.observers):
         return fold_lines([f"nothing was looked at: {report.observers[0].detail}"])
     blind = (one for one in report.observers if one.status == "unavailable")
@@ -221,7 +221,7 @@ def _unavailable_lines(report: CycleReport) -> list[str]:
 
 
 def looked_at(report: CycleReport) -> str:
-    """What was looked at, where nothing is asked of anybody: that it is quiet is a result, too. "" elsewhere."""
+    """What was observed, if nothing waits for people, as quiet is a result, too; else ""."""
     if report.outcome != "done" or report.missions or any(effect.kind in SHOWN for effect in report.effects):
         return ""
     there = (one for one in report.observers if one.status == "ok" and not one.detail.startswith("no "))
@@ -230,7 +230,7 @@ def looked_at(report: CycleReport) -> str:
 
 
 def _done_lines(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:
-    """What was done, by title, with the place to look below it."""
+    """Effects by title, each with its place below."""
     titles = {thread.key: thread.title for thread in cycle_summary.threads}
     numbers = {number: one.title for one in report.missions for number in (one.issue, one.pull_request) if number}
     blocks = []
@@ -247,12 +247,12 @@ def _done_lines(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint
 
 
 def is_done(effect: EffectLine) -> bool:
-    """Whether it happened (or would) and people notice it; what failed or is in doubt is told with its reason."""
+    """Whether it happened (or would) and is visible to people; failed or doubtful ones are reported with a reason."""
     return effect.kind in SHOWN and effect.status not in ("failed", "unknown")
 
 
 def name_effect(effect: EffectLine) -> str:
-    """What was done in words, or what would be: `opened issue`, `open issue`."""
+    """The effect in words, done or planned: `opened issue`, `open issue`."""
     if effect.status == "staged":
         return effect.kind.replace("_", " ").replace("pull", "pull request")
     return SHOWN.get(effect.kind, effect.kind.replace("_", " "))

@@ -1,4 +1,4 @@
-"""GitHub, or a GitHub Enterprise server: issues and pulls by its REST API, branches by git over HTTPS."""
+"""GitHub, or a GitHub Enterprise server: issues and pull requests by its REST API, branches by git over HTTPS."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def connect(
     pace: float = PACE,
     timeout: float = 30,
 ) -> GitHubForge:
-    """The forge of a clone. Sends nothing yet. `staged`: changes neither GitHub nor a ref or file here.
+    """The forge of a clone. Sends no request yet. `staged`: changes neither GitHub nor a ref or file here.
 
-    `required_checks_only`: a merge waits for the checks that GitHub requires, and for no other.
+    `required_checks_only`: a merge only waits for the checks that GitHub requires.
     """
     kept = ReadCache(None if staged else git.common_dir / "ralph" / "github.json", scope_of(place))
     api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)

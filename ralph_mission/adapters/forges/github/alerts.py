@@ -1,7 +1,7 @@
-"""Security alerts of GitHub: Dependabot, code scanning, secret scanning, each where the token may read them.
+"""GitHub's security alerts: Dependabot, code scanning, secret scanning, each if the token may read them.
 
-What may not be read, or is switched off, is asked for again a day later: it is the owner's choice, and no fault.
-Secrets are asked for without their values.
+Kinds that are unreadable or switched off are requested again a day later: that is the owner's choice, not a fault.
+Secrets are requested without their values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SEVERITIES = ("low", "medium", "high", "critical")
 
 
 class NamedWire(WireModel):
-    """A package, or the first version without a fault."""
+    """A package, or the first fixed version."""
 
     ecosystem: str = ""
     name: str = ""
@@ -36,7 +36,7 @@ class NamedWire(WireModel):
 
 
 class DependencyWire(WireModel):
-    """What depends on it."""
+    """The dependency."""
 
     package: NamedWire = NamedWire()
     manifest_path: str = ""
@@ -52,14 +52,14 @@ class AdvisoryWire(WireModel):
 
 
 class VulnerabilityWire(WireModel):
-    """The versions it is about."""
+    """The affected versions."""
 
     vulnerable_version_range: str = ""
     first_patched_version: NamedWire | None = None
 
 
 class AlertRuleWire(WireModel):
-    """What a scanner of code looks for."""
+    """A code scanner's rule."""
 
     id: str | None = None
     description: str = ""
@@ -68,7 +68,7 @@ class AlertRuleWire(WireModel):
 
 
 class AlertWire(WireModel):
-    """An alert of any kind, as it is listed; there is no field for the value of a secret."""
+    """An alert of any kind, as listed; without a field for a secret's value."""
 
     number: int
     html_url: str = ""
@@ -81,7 +81,7 @@ class AlertWire(WireModel):
 
 
 def security_alerts(api: Api, kind: AlertKind, now: datetime) -> tuple[SecurityAlert, ...] | None:
-    """The open ones, newest first; None where they cannot be read. Raises UserError when GitHub does not answer."""
+    """Open alerts, newest first; None if unreadable. Raises UserError if GitHub does not answer."""
     refused = f"no {kind} alerts"
     with suppress(TypeError, ValueError):
         if timedelta(0) <= now - datetime.fromisoformat(api.kept.get(refused)) < REFUSED:

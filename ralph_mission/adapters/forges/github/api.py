@@ -1,9 +1,9 @@
-"""Requests to GitHub, one at a time: how they are sent, counted, retried (reads) or not (mutations).
+"""Sends and counts requests to GitHub, one at a time; retries reads, never mutations.
 
-PyGithub's requester is the HTTP client. What is sent, and what an answer means, is decided here: a read is tried again
-after a failure and waits for a rate limit; a mutation is sent once, and it ends as done, `Refused` (it certainly did
-not happen) or `Doubt`. What was read is kept in one file, answers with their ETags and details of quiet threads;
-one that is missing, broken, or another account's is an empty one.
+PyGithub's requester is the HTTP client; this module builds requests and interprets answers. A read is retried after a
+failure and waits for a rate limit; a mutation is sent once, and ends as done, `Refused` (it certainly did not happen)
+or `Doubt`. One file caches answers with their ETags and details of quiet threads; a missing or broken file, or another
+account's, counts as empty.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer to a GET: its ETag, its JSON without ballast, and the path of the page after it ("" for none)."""
+    """An answer to a GET: its ETag, its trimmed JSON, and the path of the next page ("" for none)."""
 
     etag: str
     body: Any
@@ -46,7 +46,7 @@ class Page:
 
 
 class ReadCache:
-    """A bounded memory of JSON values by name, written at once by `save`; without a path it is never written."""
+    """A bounded cache of JSON values by name, which `save` writes at once; without a path it is never written."""
 
     def __init__(self, path: Path | None, scope: str) -> None:
         self.path, self.scope = path, scope
@@ -54,41 +54,41 @@ class ReadCache:
         self.changed = False
 
     def get(self, name: str) -> Any:
-        """The value kept under a name, None when there is none; what is asked for stays longest."""
+        """The value under a name, or None; recently used values stay longest."""
         if name not in self.values:
             return None
         self.values[name] = self.values.pop(name)
         return self.values[name]
 
     def put(self, name: str, value: Any) -> None:
-        """Keep a JSON value."""
+        """Store a JSON value."""
         self.values.pop(name, None)
         self.values[name] = value
         self.changed = True
 
     def drop(self, name: str) -> None:
-        """Keep nothing under a name."""
+        """Delete the value under a name."""
         self.changed |= self.values.pop(name, None) is not None
 
     def page(self, path: str) -> Page | None:
-        """The answer to a GET of this path that was kept."""
+        """The cached answer to a GET of this path."""
         value = self.get(f"GET {path}")
         with suppress(TypeError, KeyError):
             return Page(value["etag"], value["body"], value["next"])
         return None
 
     def put_page(self, path: str, page: Page) -> None:
-        """Keep the answer to a GET, if a server can tell later whether it still holds."""
+        """Cache the answer to a GET, if a server can revalidate it later."""
         if page.etag:
             self.put(f"GET {path}", {"etag": page.etag, "body": page.body, "next": page.next})
 
     def save(self) -> None:
-        """Write what fits, the newest first. A disk that refuses costs some requests and nothing else."""
+        """Write what fits, the newest first. A failed write only costs some requests."""
         if self.path is None or not self.changed:
             return
         with suppress(OSError, ValueError):
             text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._load_answers()})
-            self.path.unlink(missing_ok=True)  # or its mode would be kept, whoever made it
+            self.path.unlink(missing_ok=True)  # or it would keep its mode, whoever created it
             files.write(self.path, text.encode(), 0o600, lasting=False)
             self.changed = False
 
@@ -103,24 +103,27 @@ class ReadCache:
 
 
 def scope_of(place: RepositoryPlace) -> str:
-    """Whose answers these are. Tokens of apps and Actions live an hour and see the same, so they share one scope."""
+    """The account that answers belong to. Tokens of apps and Actions live an hour and see the same, so they share a
+    scope."""
     told = "" if place.of_app else current_token(place.credential)
     account = hashlib.sha256(told.encode()).hexdigest()[:16] if told else "installation"
     return f"{place.api} {place.repository} {account}"
 
 
 def slim(value: Any) -> Any:
-    """JSON of GitHub's without links to itself and other ballast: about a tenth of the size."""
+    """GitHub's JSON without self-links and other unused fields: about a tenth of the size."""
     if isinstance(value, list):
         return [slim(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     kept = {key: slim(item) for key, item in value.items() if key not in BALLAST and not _is_link(key)}
     for name in ("repo", "repository", "head_repository"):
-        if isinstance(repo := value.get(name), Mapping) and "full_name" in repo:  # GraphQL calls other things so
+        if (
+            isinstance(repo := value.get(name), Mapping) and "full_name" in repo
+        ):  # GraphQL uses this name for other things
             kept[name] = {key: repo.get(key) for key in ("id", "full_name")}
     if "node_id" in value and {"issue_url", "default_branch", "repository_url"} & value.keys():
-        # GraphQL knows comments, the repository and issues by it
+        # GraphQL identifies comments, the repository and issues by it
         kept["node_id"] = value["node_id"]
     return kept
 
@@ -138,16 +141,16 @@ def _load(path: Path, scope: str) -> dict[str, Any]:
     return {}
 
 
-BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is tried again
-PATIENCE = 120.0  # seconds that one cycle waits for rate limits, in all
-LONGEST = 1000  # pages of a list: nothing that we ask for is that long
-PACE = 1.0  # seconds between two mutations, as GitHub asks
+BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is retried
+PATIENCE = 120.0  # total seconds that a cycle waits for rate limits
+LONGEST = 1000  # pages of a list: none of ours is that long
+PACE = 1.0  # seconds between two mutations, as GitHub requests
 NUMBERED = compile_regex(r"/repositories/(\d+)(/.*)?")
 
 
 @dataclass(slots=True)
 class Counts:
-    """Requests so far: of any kind, those of them answered by 304, and mutations."""
+    """Requests so far: all, those answered by 304, and mutations."""
 
     total: int = 0
     not_modified: int = 0
@@ -157,7 +160,7 @@ class Counts:
 class Api:
     """One repository's REST API. Paths begin below the repository ("/issues"), or with "//" below the API ("//user").
 
-    `note` hears what a person should know while it goes on. A `staged` one sends no mutation.
+    `note` receives progress notes for people. A `staged` one sends no mutation.
     """
 
     def __init__(
@@ -183,18 +186,18 @@ class Api:
 
     @property
     def now(self) -> datetime:
-        """The present by GitHub's clock, as far as it was told."""
+        """The present by GitHub's clock, if known."""
         at, then = self._seen
         return at + timedelta(seconds=time.monotonic() - then)
 
     # --- reading
 
     def get(self, path: str, fresh: bool = False) -> Any:
-        """The JSON at a path, `fresh` without asking whether what is kept still holds. Raises Absent, UserError."""
+        """The JSON at a path; `fresh` skips the cache. Raises Absent, UserError."""
         return self._page(self._below(path), fresh).body
 
     def pages(self, path: str, fresh: bool = False, key: str = "") -> Iterator[list[Any]]:
-        """The pages of a list, as far as they are asked for; it may stand under a key. Raises Absent, UserError."""
+        """The pages of a list, loaded lazily; it may be under a key. Raises Absent, UserError."""
         below, seen = self._below(path), set[str]()
         while below:
             if below in seen or len(seen) == LONGEST:
@@ -210,7 +213,7 @@ class Api:
             below = page.next
 
     def download(self, path: str, most: int) -> bytes:
-        """What GitHub keeps elsewhere, a log or an archive: at most `most` bytes, and without the token.
+        """Download a log or an archive that GitHub stores elsewhere: at most `most` bytes, without the token.
 
         Raises Absent, UserError.
         """
@@ -229,7 +232,7 @@ class Api:
         return [item for page in self.pages(path, fresh) for item in page]
 
     def ask(self, query: str) -> Any:
-        """The `data` of a GraphQL query, which must only read. Raises UserError."""
+        """The `data` of a read-only GraphQL query. Raises UserError."""
         answer = self._persist("POST", self._wire.graphql, {"query": query})
         body = answer.body
         if not answer.ok or not isinstance(body, dict) or not isinstance(body.get("data"), dict):
@@ -252,7 +255,7 @@ class Api:
         return page
 
     def _persist(self, method: str, place: str, body: Any = None, etag: str = "") -> ApiAnswer:
-        """A read's answer, after as much patience as is due. Raises UserError."""
+        """A read's answer, after due retries. Raises UserError."""
         delays = iter(BACK_OFF)
         while True:
             try:
@@ -291,7 +294,7 @@ class Api:
         return self._local(found[1]) if found else ""
 
     def _same_repository(self, answer: ApiAnswer) -> str:
-        """Where a read was redirected to, if that is this repository under its number (as after a renaming)."""
+        """A read's redirect target, if that is this repository by its number (as after a rename)."""
         place = self._local(answer.headers.get("x-location", ""))
         found = NUMBERED.match(place)
         if not found:
@@ -305,21 +308,21 @@ class Api:
         return self._home
 
     def _local(self, url: str) -> str:
-        """An address of the API as a path below it, "" for one elsewhere: the token goes nowhere else."""
+        """An API URL as a path below it, "" for other URLs: the token goes nowhere else."""
         base = self.place.api
         return url.removeprefix(base) if url.startswith(f"{base}/") else ""
 
     # --- doing
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a mutation once, whatever comes of it; the JSON of the answer. Raises ForgeRefused or Doubt."""
+        """Send a mutation once and return the JSON of the answer. Raises ForgeRefused or Doubt."""
         answer = self._send(method, self._below(path), body)
         if answer.ok and answer.readable:
             return answer.body
         raise self._no(method, path, answer)
 
     def change(self, mutation: str, variables: Mapping[str, Any]) -> Any:
-        """The `data` of a GraphQL mutation, sent once, whatever comes of it. Raises ForgeRefused (Stale) or Doubt."""
+        """The `data` of a GraphQL mutation, sent once. Raises ForgeRefused (Stale) or Doubt."""
         answer = self._send("POST", self._wire.graphql, {"query": mutation, "variables": dict(variables)})
         body = answer.body
         if not answer.ok or not isinstance(body, Mapping):
@@ -329,7 +332,7 @@ class Api:
         return body.get("data")
 
     def _send(self, method: str, place: str, body: Any) -> ApiAnswer:
-        """The answer to a mutation. Raises ForgeRefused when it was certainly not sent, Doubt when it perhaps was."""
+        """The answer to a mutation. Raises ForgeRefused if it was certainly not sent, Doubt if it may have been."""
         if self.staged:
             raise RuntimeError(f"a staged cycle must not send {method} {place}")
         self._require_leave()
@@ -355,7 +358,7 @@ class Api:
         return limits.refusal_of(method, path, answer)
 
     def _require_leave(self) -> None:
-        """Keep the pace, and send nothing into a rate limit that was announced."""
+        """Keep the pace, and send nothing during an announced rate limit."""
         if self.now < self._no_mutation_before:
             raise self._limit_refusal()
         pause = self._last_mutation + self.pace - time.monotonic()
@@ -390,7 +393,7 @@ class Api:
 
 
 def _full(place: str, page: Page) -> bool:
-    """Whether a list's last page is full: a next one since shows in its link alone, which no ETag and no 304 tells."""
+    """Whether a list's last page is full: a new next page only shows in its link, which neither ETag nor 304 covers."""
     asked = re.search(r"[?&]per_page=(\d+)", place)
     return not page.next and isinstance(page.body, list) and asked is not None and len(page.body) >= int(asked[1])
 

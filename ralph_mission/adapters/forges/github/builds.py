@@ -1,7 +1,7 @@
-"""Runs of GitHub Actions on the default branch, what failed in them, and the reports of tests that they kept.
+"""GitHub Actions runs on the default branch, their failures, and their test reports.
 
-A run is known by the branch it ran for, and a fork's branch may have our name: only runs of this very repository count.
-Logs and archives are kept elsewhere and are downloaded without the token, up to a size.
+Runs are identified by branch, and a fork's branch may have the same name: only runs of this repository count. Logs and
+archives are stored elsewhere and are downloaded without the token, up to a size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OWN = ".github/workflows/ralph-loop.yml"
 PAGE = 100  # runs in one answer, of about 1.5 KB each
 LOG = 16_000_000  # bytes of a job's log
 ARCHIVE, REPORT, REPORTS = 10_000_000, 4_000_000, 20
-"""Bytes of an archive and of one report, and reports that are read of a run."""
+"""Bytes of an archive and of a report, and the number of reports read per run."""
 REPORT_NAME = compile_regex(r"junit|xunit|surefire|test|report|result|rspec|pytest|jest", re.IGNORECASE)
 OVER = (
     "GitHub shows no runs of workflows: actions are disabled or the token may not see them",
@@ -35,7 +35,7 @@ OVER = (
 
 
 class RunWire(WireModel):
-    """A run as it is listed."""
+    """A run, as listed."""
 
     id: int
     workflow_id: int
@@ -63,7 +63,7 @@ class StepWire(WireModel):
 
 
 class JobWire(WireModel):
-    """A job of one attempt of a run."""
+    """A job of a run's attempt."""
 
     id: int
     name: str
@@ -73,7 +73,7 @@ class JobWire(WireModel):
 
 
 class StatusWire(WireModel):
-    """The newest status that a service set under a name."""
+    """A service's newest status under a name."""
 
     context: str
     state: str
@@ -81,7 +81,7 @@ class StatusWire(WireModel):
 
 
 class ArtifactWire(WireModel):
-    """What a run kept."""
+    """A run's artifact."""
 
     id: int
     name: str
@@ -109,7 +109,7 @@ def workflow_runs(api: Api, branch: str, workflow: int, event: str, failed: bool
 
 
 def own_runs(page: list[Any], branch: str) -> Iterator[WorkflowRun]:
-    """The runs of a page that are a branch's of this repository. Raises UserError."""
+    """The runs of a page that belong to a branch of this repository. Raises UserError."""
     return (_run(wire) for wire in read(tuple[RunWire, ...], page) if _is_ours(wire, branch))
 
 
@@ -135,7 +135,7 @@ def _run(wire: RunWire) -> WorkflowRun:
 
 
 def runs_at(api: Api, sha: str) -> tuple[WorkflowRun, ...]:
-    """The newest run of each workflow at a commit, but for our own. Raises Absent, UserError."""
+    """The newest run of each workflow at a commit, except our own. Raises Absent, UserError."""
     listed = next(api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs"), [])
     wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: wire.id)
     newest = {(wire.workflow_id, wire.event): wire for wire in wires if not is_own_path(wire.path)}
@@ -143,9 +143,9 @@ def runs_at(api: Api, sha: str) -> tuple[WorkflowRun, ...]:
 
 
 def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJob, ...]:
-    """The jobs that failed in the runs of a commit, with the lines of their logs that say why. Raises UserError.
+    """The failed jobs of a commit's runs, with the log lines that say why. Raises UserError.
 
-    What was read of them is kept.
+    They are cached.
     """
     failed = [run for run in runs if run.failed]
     if not failed:
@@ -160,7 +160,7 @@ def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJo
 
 
 def statuses_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], bool]:
-    """What other services than GitHub Actions failed at a commit, and whether all of theirs ended well."""
+    """The failed statuses of services other than GitHub Actions at a commit, and whether all of theirs passed."""
     try:
         found = read(tuple[StatusWire, ...], api.get(f"/commits/{sha}/status?per_page=100").get("statuses", ()))
     except (Absent, Forbidden):  # the token may not see them
@@ -170,12 +170,12 @@ def statuses_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], bool]:
 
 
 def is_own_path(path: str) -> bool:
-    """Whether a workflow is the cycle's own: a review starts that on the very commit that is to be merged."""
+    """Whether a workflow is the cycle's own: a review starts it on the commit to be merged."""
     return path.partition("@")[0] == OWN
 
 
 def failed_jobs(api: Api, run: WorkflowRun, log: bool) -> tuple[FailedJob, ...]:
-    """As in the port; none where GitHub keeps them no longer. Raises UserError."""
+    """As in the port; none if GitHub deleted them. Raises UserError."""
     try:
         pages = api.pages(f"/actions/runs/{run.id}/attempts/{run.attempt}/jobs?per_page=100", key="jobs")
         wires = [wire for page in pages for wire in read(tuple[JobWire, ...], page)]
@@ -191,7 +191,7 @@ def _job(wire: JobWire, log: str) -> FailedJob:
 
 
 def _log(api: Api, wire: JobWire) -> str:
-    """What it printed; "" where that is gone, too long or out of reach: the rest is worth telling without it."""
+    """A job's log; "" if deleted, too long or unreachable: the rest is useful without it."""
     try:
         return api.download(f"/actions/jobs/{wire.id}/logs", LOG).decode("utf-8", "replace")
     except (Absent, UserError):
@@ -199,7 +199,7 @@ def _log(api: Api, wire: JobWire) -> str:
 
 
 def test_reports(api: Api, run: WorkflowRun) -> tuple[bytes, ...]:
-    """As in the port; none where it kept nothing that looks like one. Raises UserError."""
+    """As in the port; none if no artifact looks like one. Raises UserError."""
     try:
         pages = api.pages(f"/actions/runs/{run.id}/artifacts?per_page=100", key="artifacts")
         wires = read(tuple[ArtifactWire, ...], next(pages, []))
@@ -216,7 +216,7 @@ def test_reports(api: Api, run: WorkflowRun) -> tuple[bytes, ...]:
 
 
 def _xml_files(archive: bytes) -> Iterator[bytes]:
-    """The XML files in an archive, each up to a size; none of what is no archive."""
+    """The XML files in an archive, each up to a size; none if it is not an archive."""
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             names = [one for one in opened.infolist() if one.filename.endswith(".xml") and one.file_size <= REPORT]

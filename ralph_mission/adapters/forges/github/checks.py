@@ -1,4 +1,4 @@
-"""How the checks of a commit stand: its check runs, its statuses, and workflow runs that have no check run yet."""
+"""The checks of a commit: its check runs, its statuses, and workflow runs without a check run so far."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RESULTS = {
     "startup_failure": "could not be started",
 }
 SHOWN = 5
-"""Checks that one message names."""
+"""Checks that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class CheckState:
 
 
 def require_green(threads: Threads, wire: PullWire) -> None:
-    """Raise ForgeRefused, naming each check of the head that has not ended well. What may still pass is waited for.
+    """Raise ForgeRefused that names each check of the head that has not passed. Pending ones are waited for.
 
-    No check at all is no objection. What the token may not see is believed as far as GitHub sums it up: `clean`. Where
-    the cycle's own run is what has not ended, GitHub cannot call it that.
+    Having no checks is fine. For checks that the token may not see, GitHub's summary `clean` counts; it cannot be
+    `clean` while the cycle's own run is pending.
     """
     runs = _workflow_runs(threads, wire.head.sha)
     found, everything = read_checks(threads, wire.head.sha, runs)
@@ -68,9 +68,9 @@ def require_green(threads: Threads, wire: PullWire) -> None:
 def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple[tuple[CheckState, ...], bool]:
     """The newest result of each check run and status of a commit, and whether the token may see all of them.
 
-    `runs` are the workflow runs of the commit. A check that ran again counts as it ended last, be it in a new run of
-    its workflow; checks of two workflows, and a status, may have one name. A check that is skipped the second time, as
-    a label came that it is not about, has not run again. Of two jobs of one name in one run GitHub lists only the last.
+    `runs`: the workflow runs of the commit. A repeated check counts with its last result, also in a new run of its
+    workflow; checks of two workflows, and a status, may share a name. A check that is skipped the second time, because
+    of an unrelated label, has not run again. Of two jobs with the same name in a run, GitHub lists only the last.
     """
     flows = {run.get("check_suite_id"): (run.get("workflow_id"), run.get("event")) for run in runs}
     own = {run.get("check_suite_id") for run in runs if _is_own(run)}
@@ -89,12 +89,12 @@ def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple
 
 
 def _workflow_runs(threads: Threads, sha: str) -> list[dict[str, Any]]:
-    """The workflow runs of a commit; none where the token may not see them."""
+    """The workflow runs of a commit; none if the token may not see them."""
     return _listed(threads, f"/actions/runs?head_sha={sha}", "workflow_runs") or []
 
 
 def _is_own(run: dict[str, Any]) -> bool:
-    """Whether it is of the cycle's own workflow: a review starts that on the very commit that is to be merged."""
+    """Whether it belongs to the cycle's own workflow: a review starts it on the commit to be merged."""
     return is_own_path(str(run.get("path")))
 
 
@@ -108,9 +108,9 @@ def _newest(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _told_by_run(runs: list[dict[str, Any]], results: tuple[str, ...] = ()) -> Iterator[CheckState]:
-    """The newest runs with one of these results, of which no check run need tell; with none given, all not passed.
+    """The newest runs with one of these results, which may lack a check run; without results, all that did not pass.
 
-    A run also tells of a job that GitHub does not list, as another one of it has the same name.
+    A run also covers a job that GitHub does not list because another job has its name.
     """
     for run in _newest(runs):
         result = _result(run)
@@ -128,9 +128,9 @@ def _links(checks: list[CheckState]) -> str:
 
 
 def missing_checks(threads: Threads, wire: PullWire, required_by_rulesets: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """The result of each required check that has not passed, and how that is told.
+    """The result of each required check that has not passed, and its wording.
 
-    `required_by_rulesets` gives the setting behind each check that a ruleset asks for.
+    `required_by_rulesets`: the setting behind each check that a ruleset requires.
     """
     required = dict.fromkeys(_classic_checks(threads, wire.base.ref), "") | required_by_rulesets
     if not required:
@@ -144,14 +144,14 @@ def missing_checks(threads: Threads, wire: PullWire, required_by_rulesets: dict[
 
 
 def _classic_checks(threads: Threads, branch: str) -> list[str]:
-    """The checks that classic protection requires."""
+    """The checks that classic branch protection requires."""
     body = ask(threads, f"/branches/{quote(branch, safe='')}")
     checks = dig(body, "protection", "required_status_checks", "contexts")
     return [name for name in checks if isinstance(name, str)] if isinstance(checks, list) else []
 
 
 def ask(threads: Threads, path: str) -> Any:
-    """What helps to explain, and is done without where the token may not see it."""
+    """Optional details for an explanation, if the token may see them."""
     try:
         return threads.api.get(path, fresh=True)
     except (Absent, UserError):
@@ -159,7 +159,7 @@ def ask(threads: Threads, path: str) -> Any:
 
 
 def _listed(threads: Threads, path: str, key: str) -> list[dict[str, Any]] | None:
-    """Every page of a list; None where the token may not see it. Raises ForgeRefused where it did not come."""
+    """Every page of a list; None if the token may not see it. Raises ForgeRefused if it cannot be read."""
     mark = "&" if "?" in path else "?"
     try:
         return [one for page in threads.api.pages(f"{path}{mark}per_page=100", True, key) for one in dicts(page)]
@@ -171,7 +171,7 @@ def _listed(threads: Threads, path: str, key: str) -> list[dict[str, Any]] | Non
 
 
 def dig(value: Any, *keys: str) -> Any:
-    """What is at the end of these keys of nested objects, None where one is missing."""
+    """The value at these keys of nested objects, or None."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value

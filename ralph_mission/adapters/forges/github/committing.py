@@ -1,7 +1,7 @@
-"""Commits that GitHub makes by its API: authored by the token's account, signed by GitHub, and so "Verified".
+"""Commits made by GitHub's API: authored by the token's account, signed by GitHub, and so "Verified".
 
-Only for changes of plain files on top of one commit: it knows no modes, links or merges. Those are pushed, as is
-whatever GitHub will not make. The commit that it makes has another id than ours and says the same: so it is found.
+Only for changes to plain files on top of one commit: the API has no modes, links or merges. Those are pushed, as is
+anything GitHub refuses to make. Its commit has a different id than ours and the same content, by which it is found.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(in
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRemote(Remote):
-    """A server's copy of the repository, whose commits are made by GitHub where it can make them."""
+    """A remote repository whose commits GitHub makes if it can."""
 
     api: Api = field(kw_only=True, repr=False, compare=False)
 
     def push(self, branch: str, new: str, old: str) -> str:
-        """As `Remote.push`; what the branch then stands at says the same as `new`."""
+        """As `Remote.push`; the branch's commit then has the same content as `new`."""
         parents = self.git.text("rev-list", "--parents", "--max-count=1", new).split()[1:]
         if not parents:
             return self._begin(branch, new, old)
@@ -45,7 +45,7 @@ class VerifiedRemote(Remote):
         try:
             return self._commit(branch, new, parents[0], changes, message)
         except (UserError, Denied):
-            if not old:  # nothing is left of it, unless the commit came after all
+            if not old:  # it is deleted, unless the commit was made after all
                 with suppress(UserError, Denied):
                     self.delete(branch, parents[0])
             raise
@@ -74,7 +74,7 @@ class VerifiedRemote(Remote):
         return made
 
     def _push_after(self, refused: ForgeRefused, branch: str, new: str, old: str) -> str:
-        """By git what the API did not take: it says better why not, unless only the API could have signed it."""
+        """Push by git what the API refused, as git gives a better reason, unless a signature is required."""
         try:
             return Remote.push(self, branch, new, old)
         except Denied as denied:
@@ -83,7 +83,7 @@ class VerifiedRemote(Remote):
             raise
 
     def _found(self, branch: str, new: str) -> str:
-        """Where the branch stands, if that says the same as `new`. Raises UserError."""
+        """The branch's commit, if it has the same content as `new`. Raises UserError."""
         here = self.head(branch)
         if not here:
             return ""
@@ -91,7 +91,7 @@ class VerifiedRemote(Remote):
         return here if here == new or self.git.says_the_same(here, new) else ""
 
     def _begin(self, branch: str, new: str, old: str) -> str:
-        """The first commit of a history of its own, by git; by the API where only what GitHub signs is taken."""
+        """The first commit of a separate history, by git; by the API if signatures are required."""
         try:
             return Remote.push(self, branch, new, old)
         except Denied as denied:
@@ -116,7 +116,7 @@ class VerifiedRemote(Remote):
 
 
 def _plain_changes(git: Git, old: str, new: str) -> dict[str, Any] | None:
-    """What the API is told of a commit; None where it could not make the very same."""
+    """The API's input for a commit; None if it could not make an identical one."""
     raw = git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", old, new)
     fields = raw.split(b"\0")[:-1]
     oids, removed = dict[str, str](), list[str]()

@@ -1,7 +1,7 @@
-"""The dashboard as an issue: found by its marker and our own author id, edited in place, never written in vain.
+"""The dashboard as an issue: found by its marker and our author id, edited in place, only if it changed.
 
-Its last lines say how far memory had come, so that a loss would be noticed. A cycle in which nothing was done and
-nothing new is to be seen leaves the issue, and every list that is compared with it, as they are.
+Its last lines hold the memory position, so that a loss is noticed. A cycle without effects and news leaves the issue,
+and every list that is compared with it, unchanged.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ralph_mission.mission.model.ledger import Anchor, key_of
 from ralph_mission.values import compile_regex, dataclass
 
 TITLE = "Ralph"
-TITLES = (TITLE, "Ralph looks after this repository")  # the second is that of earlier versions
-OPENING = "Ralph looks after "  # how the page begins
+TITLES = (TITLE, "Ralph looks after this repository")  # the second is from earlier versions
+OPENING = "Ralph looks after "  # the beginning of the page
 CHECKED = "dashboard checked"
 KEY = key_of("anchor")
 PIN = "mutation($input: PinIssueInput!) { pinIssue(input: $input) { issue { number } } }"
@@ -34,16 +34,17 @@ LINE = compile_regex(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid
 
 @dataclass(frozen=True, slots=True)
 class DashboardIssue:
-    """Of one repository, by the account that `us` tells. One of somebody else's with our marker is none."""
+    """A repository's dashboard, by the account that `us` returns. Other accounts' issues with our marker do not
+    count."""
 
     threads: Threads
     us: Callable[[], Actor]
 
     def is_it(self, wire: IssueWire) -> bool:
-        """Whether this is the dashboard: an issue of ours with its marker and its title or beginning, whatever a person
-        made of the other. One of ours with its title that no marker is left of is, too.
+        """Whether this is the dashboard: our issue with its marker and its title or beginning, even if a person changed
+        the other. Our issue with its title and no marker counts, too.
 
-        Others may post in the same account's name, and quote the marker: those keep what they say.
+        Others may post from the same account and quote the marker: those texts are kept.
         """
         body = wire.body or ""
         titled, found = wire.title in TITLES, mark(body)
@@ -51,13 +52,13 @@ class DashboardIssue:
         return named and wire.pull_request is None and reading.actor(wire.user).id == self.us().id
 
     def read(self) -> Anchor | None:
-        """The position it tells. Raises UserError when there is one that cannot be read."""
+        """The memory position it holds. Raises UserError if it is unreadable."""
         wire = self._found()
         return None if wire is None else _position(wire)
 
     def ticks(self) -> tuple[Tick, ...]:
-        """What is ticked there, with who did it. Asks for its history only where something stands ticked, or where
-        nobody looked yet whether our last edit crossed a tick."""
+        """The ticked boxes and who ticked them. Reads the history only if a box is ticked, or if it is unknown whether
+        our last edit crossed a tick."""
         wire = next(iter(self._list_issues()), None) or self._find_anchor_issue()
         if wire is None or (self._is_checked(wire) and not ticks.find_ticked(_page(wire))):
             return ()
@@ -66,8 +67,8 @@ class DashboardIssue:
         return told
 
     def show(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
-        """Have it say `page` ("": what it says), made when there is none. What cannot be written is said, and tried
-        next time. Boxes that people ticked stay ticked, also those that cross our own edit."""
+        """Show `page` ("": the present one), creating the issue if needed. A failure is reported and retried next time.
+        Boxes that people ticked stay ticked, even if that crosses our edit."""
         api, wire, page = self.threads.api, self._found(), page.rstrip("\n")
         try:
             if wire is None:
@@ -97,7 +98,7 @@ class DashboardIssue:
             return self.threads.api.note(
                 f"whether somebody ticked the dashboard meanwhile is not known: {problem.what}"
             )
-        if crossed:  # ours stand ticked then, so who did it is asked again
+        if crossed:  # ours are ticked then, so the history is read again
             self._send(wire.number, ticks.tick(page or _page(wire), stands | crossed), anchor)
         else:
             self._remember_checked(written)
@@ -110,11 +111,11 @@ class DashboardIssue:
         return bool(self.threads.api.kept.get(CHECKED) == [wire.number, wire.updated_at.isoformat()])
 
     def _remember_checked(self, wire: IssueWire) -> None:
-        """Every tick until its last change is known of."""
+        """Record that every tick until its last change is known."""
         self.threads.api.kept.put(CHECKED, [wire.number, wire.updated_at.isoformat()])
 
     def _pin(self, wire: IssueWire) -> None:
-        """Pin it above the list of issues. Three may be pinned, by people of some rights: a refusal does not matter."""
+        """Pin it above the list of issues. Three may be pinned, with some permissions: a refusal does not matter."""
         with suppress(ForgeRefused, Doubt):
             self.threads.api.change(PIN, {"input": {"issueId": wire.node_id}})
 
@@ -124,20 +125,20 @@ class DashboardIssue:
         return ticks.attribute(page or _page(wire), versions, self.us().id)
 
     def _found(self) -> IssueWire | None:
-        """The oldest one, however many a race or a late list may have made."""
+        """The oldest one, if a race or a late list caused several."""
         found = next(iter(self._list_issues()), None) or self._find_anchor_issue() or self._of_ours()
         if found is not None:
             self._remember(found.number)
         return found
 
     def _list_issues(self) -> list[IssueWire]:
-        """The open ones, oldest first, but those without a marker last. All but the first were made by a race or when
-        nobody could tell that the first was one."""
+        """Open ones, oldest first, those without a marker last. All but the first come from a race, or from a time when
+        the first was not recognisable."""
         found = [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
         return sorted(found, key=lambda wire: not mark(wire.body or ""))
 
     def _find_anchor_issue(self) -> IssueWire | None:
-        """The one this clone remembers: closed, perhaps, or too new for the list."""
+        """The one this clone remembers: possibly closed, or too new for the list."""
         number = self.threads.api.kept.get("anchor")
         if not isinstance(number, int):
             return None
@@ -167,13 +168,13 @@ def _position(wire: IssueWire) -> Anchor | None:
 
 
 def _says(wire: IssueWire, page: str, anchor: Anchor) -> bool:
-    """Whether it says this page already, with whatever is ticked, of this very memory."""
+    """Whether it already shows this page for this memory, whatever is ticked."""
     same = page and ticks.tick(_page(wire), ()) == page and wire.title == TITLE
     return bool(same and LINE.findall(wire.body or "") and (told := _position(wire)) and told.lineage == anchor.lineage)
 
 
 def _page(wire: IssueWire) -> str:
-    """What it says to people."""
+    """The part for people."""
     return _part(wire.body or "")
 
 

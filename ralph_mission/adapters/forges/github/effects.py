@@ -1,7 +1,7 @@
-"""Each kind of effect on GitHub: how it is found again, and how it is done.
+"""Each kind of effect on GitHub: how to find it again, and how to do it.
 
-Finding looks into lists, all pages, by our own author id. A definite no is `ForgeRefused`; an answer that does not tell
-whether it happened is `Doubt`.
+Effects are found in lists, all pages, by our author id. A definite refusal is `ForgeRefused`; an answer that leaves
+open whether it happened is `Doubt`.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ ACTIONS = "github-actions[bot]"
 ALLOWED = "pull requests may be opened"
 PULL = "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }"
 COMMENTED = "COMMENTED"
-"""The state of a review that decides nothing."""
+"""The state of a review without a decision."""
 
 
 @dataclass(frozen=True)
 class GitHubEffects(EffectVerbs):
-    """The verbs of the bot on one repository."""
+    """The bot's effects on a repository."""
 
     threads: Threads
     heads: Heads
@@ -66,7 +66,7 @@ class GitHubEffects(EffectVerbs):
 
     @property
     def api(self) -> Api:
-        """Where it is sent."""
+        """The API it uses."""
         return self.threads.api
 
     @property
@@ -192,7 +192,7 @@ class GitHubEffects(EffectVerbs):
         may_approve = partial(self.people.may_write, fresh=True)
         try:
             sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only)
-        except ForgeRefused as refused:  # the yes went while it waited in a queue
+        except ForgeRefused as refused:  # the approval was withdrawn while it was in a queue
             if refused.what.startswith("approval-") and self._queued(effect.pull):
                 merging.leave_queue(self.threads, effect.pull)
             raise
@@ -205,7 +205,7 @@ class GitHubEffects(EffectVerbs):
         return Receipt(effect.key, "adopted", effect.pull, f"{self.api.place.page}/pull/{effect.pull}")
 
     def _queued(self, pull: int) -> bool:
-        """Whether a pull waits in the merge queue because we put it there."""
+        """Whether a pull request is in the merge queue because we added it."""
         return merging.queued_by(self.threads, pull) == self.people.us().id
 
     def do_leave_queue(self, effect: LeaveQueue) -> Receipt:
@@ -228,10 +228,10 @@ class GitHubEffects(EffectVerbs):
         return _done_receipt(effect, _read_reply(PullWire, closed) if closed else wire)
 
     def _drop_branch(self, wire: PullWire, head_sha: str) -> None:
-        """Delete our branch of a pull that is over, while it stands at `head_sha`, of which nothing is lost then.
+        """Delete our branch of a finished pull request if it is at `head_sha`, so that nothing is lost.
 
-        One that is gone already, has somebody's commit or may not be deleted stays as it is, and is no harm. So does
-        one that another open pull builds on or comes from: GitHub would close that.
+        A deleted branch, or one with another person's commit or that may not be deleted, is left alone. So does one
+        that another open pull request has as base or head: GitHub would close that.
         """
         if not head_sha or self.api.staged or not wire.ours or not wire.head.ref.startswith(BRANCHES):
             return
@@ -253,10 +253,10 @@ class GitHubEffects(EffectVerbs):
     # --- helpers
 
     def _require_pulls_allowed(self) -> None:
-        """Refuse a branch for which no pull may be opened: a setting, off by default, binds the token of Actions alone.
+        """Refuse a branch if no pull request may be opened: a setting, off by default, restricts the token of Actions.
 
-        No token of a job may read it. So a pull is ordered that cannot be made, of the default branch onto itself,
-        and what GitHub says to that is listened to; once it is known to be allowed, never again.
+        A job's token cannot read it. So an impossible pull request, of the default branch onto itself, is requested for
+        GitHub's answer; once it is known to be allowed, never again.
         """
         if self.people.us().login != ACTIONS or self.api.kept.get(ALLOWED) or self.api.staged:
             return
@@ -278,7 +278,7 @@ class GitHubEffects(EffectVerbs):
         return _done_receipt(effect, _read_reply(kind, self.api.send(method, path, order)))
 
     def _find_ours(self, effect: OpenIssue | Comment | PostReview, wires: Iterable[Wire]) -> Receipt | None:
-        """The first of `wires` that is ours and carries the effect's marker."""
+        """The first of `wires` that is ours and has the effect's marker."""
         for wire in wires:
             if self._is_ours(wire) and mark(wire.body or "") == effect.key:
                 return _adopted_receipt(effect, wire)
@@ -299,7 +299,7 @@ class GitHubEffects(EffectVerbs):
         return Receipt(effect.key, status, sha=sha, url=f"{self.api.place.page}/tree/{effect.branch}")
 
     def _text(self, effect: EditComment | EditReview) -> Wire:
-        """What is to be edited, as it stands now."""
+        """The present text to be edited."""
         what, _, path, kind = _place(effect)
         wire = reading.read(kind, self.threads.one(path, what, fresh=True))
         if isinstance(effect, EditComment) and isinstance(wire, CommentWire) and wire.thread != effect.issue:
@@ -307,7 +307,7 @@ class GitHubEffects(EffectVerbs):
         return wire
 
     def _assignable(self, effect: Label, wire: IssueWire) -> list[str]:
-        """Those to be assigned who are not yet, and can be; nobody else is anybody's mistake here."""
+        """People still to be assigned who can be; leaving others out is not an error."""
         have = {user.login.casefold() for user in wire.assignees or ()}
         return [login for login in effect.assign if login.casefold() not in have and self._can_be_assigned(login)]
 
@@ -325,7 +325,7 @@ def _number(effect: Comment | Label) -> int:
 
 
 def _place(effect: EditComment | EditReview) -> tuple[str, str, str, type[Wire]]:
-    """What is edited, in words; and how it is: the method, the path, and what GitHub answers with."""
+    """What is edited, in words, and how: the method, the path, and the type of GitHub's answer."""
     if isinstance(effect, EditReview):
         path = f"/pulls/{effect.pull}/reviews/{effect.review}"
         return f"review {effect.review} of #{effect.pull}", "PUT", path, ReviewWire
@@ -336,7 +336,7 @@ def _place(effect: EditComment | EditReview) -> tuple[str, str, str, type[Wire]]
 
 
 def _read_reply(kind: type[reading.T], body: object) -> reading.T:
-    """What a mutation answered with. It was done, whatever it answered; so what cannot be read is Doubt."""
+    """The answer to a mutation, which was done in any case: so an unreadable answer is Doubt."""
     try:
         return reading.read(kind, body)
     except UserError as problem:
@@ -348,7 +348,7 @@ def _adopted_receipt(effect: Effect, wire: Wire) -> Receipt:
 
 
 def _done_receipt(effect: Effect, wire: Wire) -> Receipt:
-    """A receipt. The number of a comment or review is its own, of the opening text 0."""
+    """A receipt. A comment or review has its own number, the opening text 0."""
     if isinstance(wire, CommentWire | ReviewWire):
         return Receipt(effect.key, "done", wire.id, wire.html_url)
     return Receipt(effect.key, "done", 0 if isinstance(effect, EditComment) else wire.number, wire.html_url)

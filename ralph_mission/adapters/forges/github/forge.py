@@ -1,6 +1,6 @@
-"""The Forge port on GitHub: issues and pulls by its REST API, branches and commits by git over HTTPS.
+"""The Forge port on GitHub: issues and pull requests by its REST API, branches and commits by git over HTTPS.
 
-One issue is the dashboard: what people look at and tick. Its last lines remember how far memory had come.
+One issue is the dashboard, which people read and tick. Its last lines hold the memory position.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.mission import FailureReason
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
-LOOKS = (0.0, 2.0, 5.0)  # seconds before each look for what an unanswered mutation may have made
+LOOKS = (0.0, 2.0, 5.0)  # seconds before each check for the result of an unanswered mutation
 HOW = {
     "show_pull": "see {page}/pull/{number}/files",
     "approve_pull": "approve {page}/pull/{number} (Files changed, Review changes, Approve)",
@@ -50,7 +50,7 @@ def utc_now() -> datetime:
 
 
 class GitHubForge:
-    """One repository on GitHub, for one cycle: what was listed is remembered until something is done."""
+    """A repository on GitHub, for one cycle: lists are cached until an effect is done."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class GitHubForge:
         return self.people.us()
 
     def may_approve(self, actor: Actor) -> bool:
-        """Whether the account with this very id may write. Never a bot, never ourselves. Raises UserError."""
+        """Whether the account with this id may write. Never a bot, never ourselves. Raises UserError."""
         return self.people.may_write(actor)
 
     # --- branches
 
     def default_branch(self) -> Branch:
-        """The branch that pulls are merged into; its commit is here afterwards. Raises UserError."""
+        """The branch that pull requests are merged into; its commit is fetched. Raises UserError."""
         return self.threads.once("default branch", self._default)
 
     def _default(self) -> Branch:
@@ -92,7 +92,7 @@ class GitHubForge:
         return Branch(name, sha)
 
     def branch(self, name: str) -> str:
-        """The commit a branch points at now; "" when it does not exist. Raises UserError."""
+        """The commit a branch points at now; "" if it does not exist. Raises UserError."""
         return self.remote.head(name)
 
     # --- issues and pulls
@@ -111,12 +111,12 @@ class GitHubForge:
         return self.threads.once(name, lambda: self._work(self.threads.issues(state=state, direction="asc", **filters)))
 
     def _work(self, wires: Iterable[IssueWire]) -> list[IssueWire]:
-        """The issues among threads that are something to work on."""
+        """The issues among threads, without the dashboard."""
         found = {wire.number: wire for wire in wires if wire.pull_request is None}
         return [wire for wire in found.values() if not self.dashboard.is_it(wire)]
 
     def issue(self, number: int) -> Issue:
-        """One issue with its remarks and label events. Raises Missing, UserError."""
+        """An issue with its comments and label events. Raises Missing, UserError."""
         wire = self.threads.thread(number)
         if wire.pull_request is not None:
             raise Missing(f"there is no issue #{number}: it is a pull request", "look at it as a pull request")
@@ -124,15 +124,16 @@ class GitHubForge:
         return hear_in_issue(reading.issue(wire, told.remarks, told.events), self.ticks())
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
-        """The last change of an issue's or pull's title and those of its text. Raises UserError."""
+        """The last change of an issue's or pull request's title and the changes of its text. Raises UserError."""
         return people.of_thread(self.api, number, pull=self.threads.thread(number).pull_request is not None)
 
     def own_reviews(self, number: int) -> frozenset[int]:
-        """The reviews of a pull whose every word is their author's. Raises UserError."""
+        """The reviews of a pull request that only their authors wrote and edited. Raises UserError."""
         return people.own_reviews(self.api, number)
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
-        """Pulls, lowest number first: the open ones, and at least those closed in the last 7 days. Raises UserError."""
+        """Pull requests, lowest number first: open ones, and at least those closed in the last 7 days. Raises
+        UserError."""
         wires = [
             wire
             for _, wire in sorted(self.threads.pulls().items())
@@ -148,7 +149,7 @@ class GitHubForge:
         return wire.closed_at is None or self.now() - wire.closed_at <= RECENT
 
     def pull(self, number: int) -> Pull:
-        """One pull with reviews, remarks, commits and events. Raises Missing, UserError."""
+        """A pull request with reviews, comments, commits and events. Raises Missing, UserError."""
         listed: PullWire | None = self.threads.memory.get("pulls", {}).get(number)
         wire = listed if listed is not None and listed.state == "open" else self.threads.pull(number)
         default = self.default_branch()
@@ -166,7 +167,7 @@ class GitHubForge:
         return hear_in_pull(pull, self.ticks())
 
     def _runs(self, wire: PullWire) -> dict[str, Any]:
-        """What failed and what is held at the head of a pull of ours that waits; nothing where that cannot be seen."""
+        """The failed and held checks at the head of our waiting pull request; none if not visible."""
         own = wire.ours and reading.actor(wire.user).id == self.people.us().id
         if wire.state != "open" or not own or SET_ASIDE & reading.names(wire.labels):
             return {}
@@ -181,7 +182,7 @@ class GitHubForge:
             return {}
 
     def is_ready(self, number: int) -> bool:
-        """Whether GitHub would merge it now, with every check of its head ended well. Raises Missing, UserError."""
+        """Whether GitHub would merge it now, with every check of its head passed. Raises Missing, UserError."""
         wire = self.threads.pull(number)
         if wire.state != "open" or wire.mergeable_state not in ("clean", "has_hooks"):
             return False
@@ -192,7 +193,7 @@ class GitHubForge:
         return True
 
     def _closer(self, wire: PullWire) -> Actor | None:
-        """Who closed a pull; only the pull seen as an issue tells."""
+        """The account that closed a pull request; only its issue has it."""
         if wire.state == "open":
             return None
         if wire.merged_at:
@@ -202,11 +203,12 @@ class GitHubForge:
         return reading.actor(closer) if closer else None
 
     def look_anew(self) -> None:
-        """As in the port: the next question is asked of GitHub."""
+        """As in the port: the next read goes to GitHub."""
         self.threads.forget()
 
     def pulse(self, since: datetime) -> Pulse:
-        """Stars now; since then pulls merged (of the last 7 days), issues opened and closed. Raises UserError."""
+        """Stars now; since then, pull requests merged (of the last 7 days), issues opened and closed. Raises
+        UserError."""
         stars = self.threads.repository().get("stargazers_count")
         closed = self._closed_since(since)
         every = {wire.number: wire for wire in (*self._work(self.threads.open().values()), *closed)}
@@ -231,29 +233,29 @@ class GitHubForge:
         return builds.workflow_runs(self.api, self.default_branch().name, workflow, event, failed, most)
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
-        """What failed in that attempt of a run. Raises UserError."""
+        """The failed jobs of a run's attempt. Raises UserError."""
         return builds.failed_jobs(self.api, run, log)
 
     def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
-        """What a run kept of its tests. Raises UserError."""
+        """A run's test reports. Raises UserError."""
         return builds.test_reports(self.api, run)
 
     def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
-        """The open ones of a kind; None where the token may not read them. Raises UserError."""
+        """Open alerts of a kind; None if the token may not read them. Raises UserError."""
         return alerts.security_alerts(self.api, kind, self.now())
 
     # --- our own things
 
     def anchor(self) -> Anchor | None:
-        """The memory position that the dashboard tells. Raises UserError."""
+        """The dashboard's memory position. Raises UserError."""
         return self.dashboard.read()
 
     def ticks(self) -> tuple[Tick, ...]:
-        """What people ticked on the dashboard, by its history. Raises UserError."""
+        """The boxes that people ticked on the dashboard, by its history. Raises UserError."""
         return self.threads.once("ticks", self.dashboard.ticks)
 
     def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
-        """Have the dashboard say this, where it does not; it ends a cycle, so what was read is kept for the next."""
+        """Update the dashboard if it differs; as this ends a cycle, the cache is saved for the next."""
         try:
             self.dashboard.show(page, anchor, quiet)
         finally:
@@ -261,12 +263,12 @@ class GitHubForge:
             self.close()
 
     def close(self) -> None:
-        """Keep what was read for the next cycle. Harmless at any time, and never an error."""
+        """Save the cache for the next cycle. Harmless at any time, and never an error."""
         if not self.api.staged:
             self.api.kept.save()
 
     def has_our_work(self) -> bool:
-        """Whether an issue or pull with our marker by our own account exists, besides the dashboard."""
+        """Whether an issue or pull request with our marker by our account exists, besides the dashboard."""
         return any(is_work(one.body or "") and mark(one.body or "") != KEY for one in self.threads.by(self.identity()))
 
     @property
@@ -275,28 +277,28 @@ class GitHubForge:
         return False
 
     def how(self, action: str, number: int) -> str:
-        """Where a person clicks. Raises KeyError for an action there is no place for."""
+        """Where a person clicks. Raises KeyError for an unknown action."""
         return HOW[action].format(page=self.api.place.page, number=number)
 
     @property
     def requests(self) -> Counts:
-        """Requests of this cycle to the API, git's own not among them."""
+        """This cycle's API requests, without git's."""
         return self.api.counts
 
     def run_is_over(self, holder: str) -> bool:
-        """Whether the workflow run that a claim names is certainly over; False for anything that is not certain."""
+        """Whether the workflow run that a claim names is certainly over; False if uncertain."""
         return is_run_over(self.api, holder)
 
     # --- doing
 
     def find(self, effect: Effect) -> Receipt | None:
-        """What of `effect` is already there. A pull of ours that is found without its labels is given them."""
+        """The receipt of an existing `effect`, or None. Our pull request gets missing labels."""
         return effects.find(effect, self.verbs)
 
     def perform(self, effect: Effect) -> Receipt:
-        """Do it once, or adopt what is there. Refused is `failed`; doubt is looked into, then failed or `unknown`.
+        """Do it once, or adopt an existing one. A refusal is `failed`; doubt is checked, then failed or `unknown`.
 
-        Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
+        Raises ValueError for an effect without its number or marker: our bug.
         """
         effects.require_ready(effect)
         self.threads.forget()
@@ -306,10 +308,10 @@ class GitHubForge:
         finally:
             self.threads.forget()
             for number in (getattr(effect, "issue", 0), getattr(effect, "pull", 0)):
-                self.api.kept.drop(f"details {number}")  # a refusal may come of what was not known any better
+                self.api.kept.drop(f"details {number}")  # outdated knowledge may cause a refusal
 
     def _pay(self) -> None:
-        """Labels that an earlier cycle could not give: tried once by each forge, when something is done anyway."""
+        """Set labels that an earlier cycle could not: once per forge, along with another effect."""
         if not self._paid:
             self._paid = True
             self.verbs.labelling.pay()
@@ -332,7 +334,7 @@ class GitHubForge:
             return self._looked_for(effect, str(doubt))
 
     def _looked_for(self, effect: Effect, why: str) -> Receipt:
-        """Nobody could tell whether it happened: look, patiently, since lists are late."""
+        """Check whether it happened, repeatedly, as lists are late."""
         for seconds in LOOKS:
             self.api.sleep(seconds)
             self.threads.forget()
@@ -348,8 +350,8 @@ class GitHubForge:
 
 
 def is_run_over(api: Api, holder: str) -> bool:
-    """Whether a workflow run of this API's repository is certainly over; False for anything that is not certain."""
-    # Under whatever name: the repository may have been renamed since, and no other has a run of that number.
+    """Whether a workflow run of this API's repository is certainly over; False if uncertain."""
+    # Under any name: the repository may have been renamed, and run numbers are unique.
     page = rf"{re.escape(api.place.server)}/[\w.-]+/[\w.-]+"
     found = re.match(rf"{page}/actions/runs/([0-9]{{1,20}})/attempts/([0-9]{{1,6}})(?:\s|$)", holder, re.IGNORECASE)
     if not found:
@@ -365,7 +367,7 @@ def is_run_over(api: Api, holder: str) -> bool:
 
 
 def _require_sendable(effect: Effect) -> None:
-    """Texts that GitHub would refuse, or keep otherwise than they were judged, are a bug of ours; nothing is sent."""
+    """Texts that GitHub would refuse or store differently than they were judged are our bug; nothing is sent."""
     for text in (getattr(effect, name, "") for name in ("title", "body", "message")):
         if len(text) > LONGEST:
             raise ForgeRefused(f"the text has {len(text)} characters, more than {LONGEST}", "this is a bug of ralph")

@@ -1,7 +1,7 @@
-"""A repository's past on GitHub, for `ralph backtest`: lists of a span of time, each page kept in a file with its ETag.
+"""A repository's past on GitHub, for `ralph backtest`: lists of a time span, each page cached in a file with its ETag.
 
-A second look at the same span asks only whether each page still holds, which GitHub does not count. Of what was kept
-nothing but the fields that are read stays, and of long texts their beginning and end.
+Reading the same span again only revalidates each page, which GitHub does not count. The cache holds only the fields
+that are read, and the beginning and end of long texts.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ralph_mission.mission.backtest.past import ForgeHistory, ThreadEvent
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.forge import Pull, Review, ThreadComment
 
-PAGES = 200  # of a hundred, of one list: what is longer is not read
-FILES = 2_000  # pages that are kept
-DETAILS = 800  # requests about single threads and runs in one backtest; a job's token has 1,000 an hour
-BEFORE = timedelta(days=30)  # what was said so long before the span tells whether a thread was quiet when it began
-WINDOW = 28  # days of runs that are asked for at once
-MOST_RUNS = 1_000  # that GitHub tells of in answer to one question
-LONGEST, END = 4_000, 500  # characters of a text, and how many of them are its end
+PAGES = 200  # of a hundred, per list: longer ones are not read
+FILES = 2_000  # cached pages
+DETAILS = 800  # requests for single threads and runs per backtest; a job's token has 1,000 an hour
+BEFORE = timedelta(days=30)  # comments so long before the span show whether a thread was quiet at its start
+WINDOW = 28  # days of runs per request
+MOST_RUNS = 1_000  # that GitHub returns for one query
+LONGEST, END = 4_000, 500  # characters of a text, and those of its end
 WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 FIELDS = frozenset(
     "id number title body state user login type assignees created_at updated_at closed_at html_url comments draft"
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 def compact(value: Any) -> Any:
-    """What is read of an answer, and no more; the same again of what is compact already."""
+    """The fields of an answer that are read; idempotent."""
     if isinstance(value, list):
         return [compact(item) for item in value]
     if isinstance(value, Mapping):
@@ -55,28 +55,28 @@ def compact(value: Any) -> Any:
 
 
 class HistoryPages(ReadCache):
-    """Pages in files of their own: a year of them would crowd out what cycles keep."""
+    """Pages in separate files: a year of them would crowd out the cache of cycles."""
 
     def __init__(self, place: RepositoryPlace, files: FileCache) -> None:
         super().__init__(None, scope_of(place))
         self.files = files
 
     def page(self, path: str) -> Page | None:
-        """The answer that was kept."""
+        """The cached answer."""
         value = self.files.get(cache_key(self.scope, path))
         with suppress(TypeError, KeyError):
             return Page(value["etag"], value["body"], value["next"])
         return None
 
     def put_page(self, path: str, page: Page) -> None:
-        """Keep an answer that a server can vouch for later."""
+        """Cache an answer that a server can revalidate later."""
         if page.etag:
             kept = {"etag": page.etag, "body": compact(page.body), "next": page.next}
             self.files.put(cache_key(self.scope, path), kept)
 
 
 class GitHubHistory:
-    """Reads lists at once, and details (as `HistoryDetails`) when they are asked for, each once and not without end."""
+    """Reads lists at once, and details (as `HistoryDetails`) on demand, each once and up to a limit."""
 
     def __init__(self, place: RepositoryPlace, files: FileCache, since: datetime, note: Callable[[str], None]) -> None:
         self.api = Api(place, HistoryPages(place, replace(files, most=FILES)), note=note)
@@ -85,7 +85,7 @@ class GitHubHistory:
         self._known: dict[str, Any] = {}
 
     def read_threads(self) -> ForgeHistory:
-        """Every issue and pull that was open since then, with what was said. Raises UserError."""
+        """Every issue and pull request that was open since then, with its comments. Raises UserError."""
         since = self.begin.strftime("%Y-%m-%dT%H:%M:%SZ")
         changed = self._list("issues", state="all", since=since, sort="created", direction="asc")
         quiet = self._list("issues", state="open", sort="updated", direction="asc")
@@ -110,7 +110,7 @@ class GitHubHistory:
         told = self.api.get("")
         branch = str(told.get("default_branch", "")) if isinstance(told, dict) else ""
         first = self.begin.date()
-        first -= timedelta(days=first.toordinal() % WINDOW)  # the same questions from week to week
+        first -= timedelta(days=first.toordinal() % WINDOW)  # the same requests from week to week
         runs: dict[int, WorkflowRun] = {}
         while first <= self.api.now.date():
             last = first + timedelta(days=WINDOW - 1)
@@ -175,7 +175,7 @@ class GitHubHistory:
         return self._once(path, lambda: read(kind, compact(self.api.all(f"{path}?per_page=100"))))
 
     def _once(self, name: str, ask: Callable[[], T]) -> T | None:
-        """What cannot be had is asked for once: after a problem with GitHub itself, nothing is asked any more."""
+        """Request unavailable details once; after a problem with GitHub itself, stop requesting."""
         if name not in self._known:
             self._known[name] = None
             self.left -= 1
@@ -195,7 +195,7 @@ class GitHubHistory:
     # --- what it came to
 
     def remarks(self, history: ForgeHistory) -> Iterator[str]:
-        """What was read, and at what cost."""
+        """A summary of what was read and the requests it took."""
         yield (
             f"From GitHub: {len(history.issues)} issues, {len(history.pulls)} pull requests and {len(history.runs)} "
             f"workflow runs since {self.begin:%Y-%m-%d}, by {self.api.counts.total} requests, of which "
@@ -206,12 +206,12 @@ class GitHubHistory:
 
 
 def _of_people(remarks: Iterable[ThreadComment]) -> tuple[ThreadComment, ...]:
-    """Without what Ralph said."""
+    """Without Ralph's own comments."""
     return tuple(one for one in remarks if not mark(one.body))
 
 
 def _pull(wire: IssueWire, remarks: tuple[ThreadComment, ...]) -> Pull:
-    """A pull as the list of issues tells it, which has all that is known of then; where its head was is not."""
+    """A pull request from the list of issues, which has all that is known of that time, except its head."""
     merged = reading.moment((wire.pull_request or {}).get("merged_at"))
     return Pull(
         number=wire.number,

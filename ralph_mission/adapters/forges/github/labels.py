@@ -1,6 +1,6 @@
-"""The labels of one repository: made with our colours, given, taken off, and owed to a pull where they were refused.
+"""A repository's labels: created with our colours, set, removed, and owed to a pull request if they were refused.
 
-Upper and lower case of a label are the same to GitHub.
+GitHub ignores the case of labels.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ralph_mission.adapters.forges.github.threads import Threads, label_path
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.values import dataclass
 
-OWED = "owed labels"  # where they are kept: the names by the number of the pull, as a string
-MOST = 10  # pulls that one cycle tries again: there are never more than a few
-PREFIX = "ralph:"  # what begins every label that is ever owed; all others are for people to give
+OWED = "owed labels"  # where they are kept: the names by the pull request's number, as a string
+MOST = 10  # pull requests that a cycle retries: there are never more than a few
+PREFIX = "ralph:"  # the prefix of every label that can be owed; people set all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Labelling:
             self.threads.api.send("POST", f"/issues/{number}/labels", {"labels": wanted})
 
     def take(self, number: int, name: str) -> None:
-        """Take a label off that is perhaps gone already. Raises ForgeRefused, Doubt."""
+        """Remove a label that may already be gone. Raises ForgeRefused, Doubt."""
         try:
             self.threads.api.send("DELETE", label_path(number, name))
         except ForgeRefused:
@@ -44,7 +44,7 @@ class Labelling:
                 raise
 
     def make(self, names: Iterable[str]) -> None:
-        """Labels with our colours, where nobody has made them. Certain to have sent nothing else when it fails."""
+        """Create missing labels with our colours. A failure has certainly sent nothing else."""
         raw = self.threads.once("labels", lambda: self.threads.api.all("/labels?per_page=100"))
         known = reading.names(reading.read(tuple[reading.Named, ...], raw))
         for name in (name for name in names if canonical(name) not in known):
@@ -62,19 +62,19 @@ class Labelling:
     # --- the labels of a pull come in a second request, and say nothing that the pull does not
 
     def repair(self, wire: PullWire, names: Iterable[str]) -> None:
-        """Give a pull of ours the labels that it lacks; what is refused is told, owed, and tried again by `pay`."""
+        """Set the labels that our pull request lacks; refused ones are reported, owed, and retried by `pay`."""
         missing = [name for name in names if name not in reading.names(wire.labels)]
         if self.threads.api.staged:
             return
         try:
             self.give(wire.number, missing if wire.state == "open" else ())
             self._owe(wire.number, ())
-        except (ForgeRefused, Doubt, UserError) as no:  # the pull itself is there, whatever becomes of its labels
+        except (ForgeRefused, Doubt, UserError) as no:  # the pull request itself exists, with or without its labels
             self.threads.api.note(f"pull request #{wire.number} could not be labelled: {no}")
             self._owe(wire.number, missing)
 
     def pay(self) -> None:
-        """Try once more to give what is owed. Never an error: no action has to wait for a label."""
+        """Retry owed labels. Never an error: no action waits for a label."""
         for number, names in list(self._debts())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
@@ -85,7 +85,7 @@ class Labelling:
                 self.threads.api.note(f"pull request #{number} could not be labelled: {problem.what}")
 
     def _debts(self) -> Iterator[tuple[int, list[str]]]:
-        """What is owed, as far as it could be of our writing: what is kept in a clone is no authority."""
+        """Owed labels that could be ours: files in a clone are not trusted."""
         kept = self.threads.api.kept.get(OWED)
         for number, names in kept.items() if isinstance(kept, Mapping) else ():
             if re.fullmatch(r"[0-9]{1,9}", number) and isinstance(names, list):

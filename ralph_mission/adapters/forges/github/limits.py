@@ -1,7 +1,7 @@
-"""How requests to GitHub are sent, and what a refusal means: a setting to change, a limit, a missing thing, or doubt.
+"""Sends requests to GitHub, and explains refusals: a setting to change, a limit, a missing thing, or doubt.
 
-PyGithub's requester sends them over our client, without anything it would do on its own: it follows a 301 even for a
-POST, which sends it a second time, so it is handed answers in which it finds nothing to follow.
+PyGithub's requester sends them over our client, without its own redirects: it follows a 301 even for a POST, which
+sends it a second time, so its answers contain nothing to follow.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ralph_mission.values import compile_regex, dataclass
 if TYPE_CHECKING:
     import requests
 
-SECONDARY = 60.0  # seconds to wait where GitHub does not say how long; its own advice
-FURTHEST = 86400.0  # seconds: no limit of GitHub's lasts longer than a day
+SECONDARY = 60.0  # seconds to wait if GitHub gives no time; its own advice
+FURTHEST = 86400.0  # seconds: no GitHub limit lasts longer than a day
 LONGEST = 200  # characters of GitHub's words that are passed on
 
 
 class Doubt(Exception):
-    """A mutation was sent and nobody can tell from the answer whether it happened."""
+    """A mutation was sent, and the answer leaves open whether it happened."""
 
 
 class Absent(Exception):
-    """There is nothing at this path any more, or never was; `status` is GitHub's."""
+    """Nothing exists at this path, any more or ever; `status` is GitHub's."""
 
     def __init__(self, path: str, status: int) -> None:
         super().__init__(f"{path}: {status}")
@@ -40,20 +40,20 @@ class Absent(Exception):
 
 
 class Forbidden(UserError):
-    """The token is good, but not for this."""
+    """The token is valid, but not for this."""
 
 
 class Violation(ForgeRefused):
-    """The rules of a branch do not allow a merge; `what` is GitHub's own words."""
+    """The rules of a branch forbid a merge; `what`: GitHub's words."""
 
 
 class Stale(ForgeRefused):
-    """What was to be changed is not any more what it was when it was read."""
+    """The object changed since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
-    """A reply: header names in lower case; `body` is its JSON, and not `readable` when it was none."""
+    """A reply: header names in lower case; `body` is its JSON; not `readable` if it was not JSON."""
 
     status: int
     headers: Mapping[str, str]
@@ -86,16 +86,16 @@ SETTINGS: tuple[tuple[str, str], ...] = (
     (r"repository access blocked", "GitHub has blocked this repository: its owner must ask GitHub Support"),
     (r"blocked from|user is blocked", "the token's account is blocked here: unblock it, or use another one"),
 )
-"""What GitHub says when it refuses for good (regular expression), and the setting behind it."""
+"""GitHub's words for a permanent refusal (regular expression), and the setting behind it."""
 
 DEFINITE = ("FORBIDDEN", "NOT_FOUND", "UNPROCESSABLE", "INSUFFICIENT_SCOPES", "BAD_USER_INPUT")
-"""The types of error by which GraphQL says that nothing was done."""
+"""GraphQL's error types that mean nothing was done."""
 VIOLATED = compile_regex(r"repository rule violations found", re.IGNORECASE)
 NO_RIGHTS = compile_regex(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
 
 
 def wait_for(answer: ApiAnswer, now: datetime) -> float | None:
-    """Seconds that a rate limit asks to wait; None when this is no rate limit."""
+    """Seconds to wait for a rate limit; None if this is not one."""
     if answer.status not in (403, 429):
         return None
     if (asked := answer.headers.get("retry-after")) is not None:
@@ -106,12 +106,12 @@ def wait_for(answer: ApiAnswer, now: datetime) -> float | None:
 
 
 def _bound_wait(said: str, since: float) -> float:
-    """The seconds from `since` until what a header says, as long as that makes sense."""
+    """The seconds from `since` until a header's time, if that makes sense."""
     return min(max(1.0, float(said) - since), FURTHEST) if re.fullmatch(r"[0-9]{1,15}", said) else SECONDARY
 
 
 def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
-    """A definite no to a mutation, with the setting or permission to change where there is one."""
+    """A definite refusal of a mutation, with the setting or permission to change, if any."""
     words = error_text(answer)
     if 300 <= answer.status < 400:
         return ForgeRefused("GitHub has moved it elsewhere, and nothing is sent on", "check GITHUB_REPOSITORY")
@@ -132,7 +132,7 @@ def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
 
 
 def refused_mutation(errors: Any, answer: ApiAnswer) -> ForgeRefused | Doubt:
-    """What the errors of a GraphQL mutation mean. Only a kind that is known is a definite no."""
+    """The meaning of a GraphQL mutation's errors. Only a known kind is a definite refusal."""
     first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], Mapping) else {}
     words, kind = " ".join(str(first.get("message") or "").split())[:LONGEST], str(first.get("type") or "")
     if kind == "STALE_DATA":
@@ -148,12 +148,12 @@ def refused_mutation(errors: Any, answer: ApiAnswer) -> ForgeRefused | Doubt:
 
 
 def _find_setting(words: str) -> str:
-    """The setting behind GitHub's words, "" when there is none that we know."""
+    """The setting behind GitHub's words, or ""."""
     return next((setting for pattern, setting in SETTINGS if re.search(pattern, words, re.IGNORECASE)), "")
 
 
 def unreadable(path: str, answer: ApiAnswer) -> UserError | Absent:
-    """Why a GET gave nothing."""
+    """The error for a failed GET."""
     words = error_text(answer)
     if answer.status in (404, 410) or 300 <= answer.status < 400:
         return Absent(path, answer.status)
@@ -201,21 +201,21 @@ def _detail(error: Any) -> str:
 
 AGENT = "ralph_mission"
 VERSION = "2022-11-28"
-IDLE = 15.0  # seconds after which a connection is not used again
+IDLE = 15.0  # seconds after which a connection is not reused
 LARGEST = 32 * 1024 * 1024  # bytes of a reply, unpacked: a page of 100 bodies of 65,536 characters of 4 bytes fits
-SLOWEST = 60.0  # seconds until a reply must have ended, from asking on; GitHub itself gives up after 10
+SLOWEST = 60.0  # seconds from a request to the end of its reply; GitHub itself gives up after 10
 
 
 class GitHubRequester:
-    """A connection to one API, signed in by a token that stands in no error, address or log."""
+    """A connection to one API, signed in by a token that never appears in an error, URL or log."""
 
     def __init__(self, place: RepositoryPlace, timeout: float) -> None:
         self.place, self.timeout = place, timeout
 
     def request(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, dict[str, str], str]:
-        """Status, headers (lower case; a redirect's place is `x-location`) and text.
+        """Status, headers (lower case; a redirect's target is `x-location`) and text.
 
-        Raises NoAnswer, and UserError when an app is given no token: nothing was sent then.
+        Raises NoAnswer, and UserError if an app gets no token: nothing was sent then.
         """
         from github import Auth
 
@@ -226,13 +226,13 @@ class GitHubRequester:
         accepted = {"Accept": "application/vnd.github+json", **headers}
         try:
             status, found, text = requester.requestJson(method, path, None, accepted, body, self._line)
-        except ValueError as error:  # a header that is no number, where it has to be one
+        except ValueError as error:  # a header that must be a number is not one
             raise NoAnswer(f"sent an answer that cannot be read ({type(error).__name__})") from None
         return status, found, text
 
     @property
     def graphql(self) -> str:
-        """The address of the GraphQL API."""
+        """The URL of the GraphQL API."""
         return str(self._requester.graphql_url)
 
     @cached_property
@@ -265,7 +265,7 @@ class GitHubRequester:
 
 
 def _make_plain(response: requests.Response, **_: Any) -> None:
-    """Leave nothing to be followed, and no encoding to be guessed."""
+    """Remove redirects, and fix the encoding."""
     response.encoding = "utf-8"
     if "location" in response.headers:
         response.headers["x-location"] = response.headers.pop("location")

@@ -1,7 +1,7 @@
-"""Merging at exactly the commit that was approved, after everything was looked at once more; and why it cannot be done.
+"""Merges exactly the approved commit after checking everything again, and explains why a merge is impossible.
 
-What protection and rulesets still ask for is asked only when GitHub says that a merge is blocked or refuses it. The two
-are told at two places, and the settings behind them stand at two places, too.
+Missing requirements of branch protection and rulesets are read only if GitHub blocks or refuses a merge. Both have
+separate endpoints and separate settings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def merge(
     ticked: Callable[[], tuple[Tick, ...]],
     required_checks_only: bool = False,
 ) -> str:
-    """Merge; the commit that came of it. Every check of the head must have ended well, unless only required ones count.
+    """Merge and return the commit. Every check of the head must have passed, unless only required ones count.
 
     Raises ForgeRefused, Doubt, UserError.
     """
@@ -70,7 +70,7 @@ def merge(
 
 
 def _wait_mergeable(threads: Threads, number: int) -> PullWire:
-    """The pull, once GitHub knows whether it can be merged; it works that out when it is first asked."""
+    """The pull request, once GitHub knows whether it is mergeable, which it computes on the first request."""
     wire = threads.pull(number, fresh=True)
     for seconds in PATIENCE:
         if wire.state != "open" or wire.mergeable_state not in ("", "unknown"):
@@ -87,7 +87,7 @@ def require_unobjectionable(
     may_approve: Callable[[Actor], bool],
     ticked: Callable[[], tuple[Tick, ...]],
 ) -> None:
-    """Raise where the pull as it now stands may not be merged. The dashboard is asked where no review says yes."""
+    """Raise if the pull request may not be merged now. Without an approving review, the dashboard decides."""
     if wire.state == "closed":
         raise ForgeRefused(f"pull request #{wire.number} is {wire.status}")
     if not wire.ours:
@@ -102,7 +102,7 @@ def require_unobjectionable(
 
 
 class MergeQueueNeeded(ForgeRefused):
-    """The base is merged into by a queue alone."""
+    """The base only accepts merges by a queue."""
 
 
 QUEUE = compile_regex(r"merge queue", re.IGNORECASE)
@@ -121,29 +121,29 @@ QUEUED = (
 
 
 def _ask_queue(threads: Threads, pull: int) -> object:
-    """What GitHub tells of a pull's place in the merge queue of its base. Raises UserError."""
+    """A pull request's place in the merge queue of its base. Raises UserError."""
     owner, _, name = threads.api.place.repository.partition("/")
     told = threads.api.ask(QUEUED % (json.dumps(owner), json.dumps(name), pull))
     return dig(told, "repository", "pullRequest")
 
 
 def queued_by(threads: Threads, pull: int) -> int | None:
-    """The id of the account that put a pull into the merge queue, None where it is in none. Raises UserError."""
+    """The id of the account that added a pull request to the merge queue, or None. Raises UserError."""
     found = dig(_ask_queue(threads, pull), "mergeQueueEntry", "enqueuer", "databaseId")
     return found if isinstance(found, int) else None
 
 
 def leave_queue(threads: Threads, pull: int) -> None:
-    """Take a pull out of the merge queue. Raises ForgeRefused, Doubt, UserError."""
+    """Remove a pull request from the merge queue. Raises ForgeRefused, Doubt, UserError."""
     threads.api.change(DEQUEUE, {"input": {"id": dig(_ask_queue(threads, pull), "id")}})
 
 
 def _enqueue(
     threads: Threads, wire: PullWire, effect: MergePull, ticked: Callable[[], tuple[Tick, ...]]
 ) -> ForgeRefused:
-    """Have the queue of the base merge exactly the approved commit, once; how far that has come.
+    """Have the base's queue merge exactly the approved commit, once; returns the progress.
 
-    A place in the queue is waited for. What was removed from it is told, and put in again after a newer approval alone.
+    A queued one is waited for. A removed one is reported, and only queued again after a newer approval.
     """
     base, told = wire.base.ref, _ask_queue(threads, wire.number)
     entry = dig(told, "mergeQueueEntry")
@@ -163,7 +163,7 @@ def _enqueue(
         made = threads.api.change(ENQUEUE, {"input": order})
     except Stale:
         return ForgeRefused("approval-head")
-    except Doubt as doubt:  # it may be there; the next cycle looks
+    except Doubt as doubt:  # it may be queued; the next cycle checks
         return ForgeRefused(str(doubt), reason=FailureReason.QUEUED)
     return _waits_in_queue(base, dig(made, "enqueuePullRequest", "mergeQueueEntry"))
 
@@ -207,9 +207,9 @@ CHECKS, REVIEWS = "required_status_checks", "pull_request"
 
 @dataclass(frozen=True, slots=True)
 class RuleType:
-    """A type of rule: its `setting` as GitHub's pages call it, and GitHub's `words` (regular expression) when it bites.
+    """A type of rule: its `setting` as GitHub's pages call it, and GitHub's `words` (regular expression) if it blocks.
 
-    A `standing` one is satisfied by no check and no review, however long one waits.
+    A `standing` one is never satisfied by a check or review.
     """
 
     setting: str
@@ -232,7 +232,7 @@ REQUIREMENTS = {
 
 
 def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
-    """What stands between a blocked pull and its merge. What only takes time is no failure."""
+    """What blocks a pull request's merge. Waiting is no failure."""
     base = wire.base.ref
     rules = _rules(threads, base)
     if missing := list(missing_checks(threads, wire, dict(_ruleset_checks(rules)))):
@@ -251,7 +251,7 @@ def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
 
 
 def violation(threads: Threads, base: str, words: str) -> ForgeRefused:
-    """GitHub's words when rules of `base` refused a merge, with the settings they come from."""
+    """GitHub's words if rules of `base` refused a merge, with the settings behind them."""
     broken = [rule for rule in _rules(threads, base) if _bites(rule, words)]
     places = "".join(f"; {place(rule)}" for rule in broken)
     what = f"{words or f'the rules of {base} do not allow it'}{places}"
@@ -272,7 +272,7 @@ def _bites(rule: RuleWire, words: str) -> bool:
 
 
 def _rules(threads: Threads, branch: str) -> tuple[RuleWire, ...]:
-    """What active rulesets, the organisation's too, ask of a branch; none where that cannot be seen."""
+    """The requirements of active rulesets, also the organisation's, for a branch; none if not visible."""
     try:
         told = threads.api.all(f"/rules/branches/{quote(branch, safe='')}?per_page=100", fresh=True)
         return reading.read(tuple[RuleWire, ...], told)
@@ -304,7 +304,7 @@ def _approvals(threads: Threads, number: int) -> int:
 
 
 def _ruleset_checks(rules: tuple[RuleWire, ...]) -> Iterator[tuple[str, str]]:
-    """The checks that rulesets require, and where that stands."""
+    """The checks that rulesets require, and where they are set."""
     for rule in (rule for rule in rules if rule.type == CHECKS):
         for check in dicts(dig(rule.parameters, "required_status_checks")):
             yield str(check.get("context")), place(rule)

@@ -1,8 +1,8 @@
-"""Who the token's account is, who may say yes here, and who changed words after they were written.
+"""The token's account, the people who may approve, and later edits of texts.
 
-Identity is a number; a login only finds it. Whoever may write may edit what others wrote: REST tells of a comment when
-it was updated, of a review's text nothing, so GraphQL is asked; another shape of its answer is a UserError. The commits
-of pulls are fetched here, and what they change is worked out from them.
+Identity is a number; a login only finds it. People with write access may edit others' texts: REST gives a comment's
+update time, and nothing for a review's text, so GraphQL is used; an unexpected shape of its answer is a UserError. Pull
+requests' commits are fetched here, and their changes computed.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ NO_REF = compile_regex(r"couldn't find remote ref (\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The pulls' commits in our clone; `note` hears of those that cannot be had."""
+    """Pull requests' commits in our clone; `note` receives those that are unavailable."""
 
     git: Git
     remote: Remote
     note: Callable[[str], None]
     us: Callable[[], Identity]
-    _here: set[str] = field(default_factory=set)  # commits that were seen in our clone: they stay
+    _here: set[str] = field(default_factory=set)  # commits already seen in our clone
 
     def bring(self, wires: Iterable[PullWire], default: Branch) -> None:
-        """Fetch what is not here yet, in one go. A head that is gone costs that pull's details, no more."""
+        """Fetch missing commits at once. A deleted head only costs that pull request's details."""
         wanted = {HEADS + default.name: default.sha}
         for wire in wires:
             wanted[f"refs/pull/{wire.number}/head"] = wire.head.sha
@@ -49,7 +49,7 @@ class Heads:
         self.fetch(self._find_missing(wanted))
 
     def fetch(self, wanted: Mapping[str, str]) -> None:
-        """Fetch refs, but for those that are not there. Raises UserError."""
+        """Fetch refs, except missing ones. Raises UserError."""
         left = dict(wanted)
         while left:
             try:
@@ -61,7 +61,7 @@ class Heads:
                 self.note(f"{absent[1]} cannot be fetched, and is left out")
 
     def pull(self, wire: PullWire, default: Branch, details: bool = False) -> Pull:
-        """The pull with touches and patch ids (`details`: and commits), if its commits are here."""
+        """The pull request with touches and patch ids (`details`: and commits), if its commits are here."""
         pull = reading.pull(wire)
         head, base = self._commit(wire.head.sha), self._base(wire, default)
         if not head or not base:
@@ -69,27 +69,27 @@ class Heads:
         return commits.with_changes(self.git, pull, base, head, self._may_touch(wire, default), details, self.us())
 
     def _base(self, wire: PullWire, default: Branch) -> str:
-        """The commit to compare the head with: before the merge, when there was one."""
+        """The commit to compare the head with: before the merge, if any."""
         merged = (wire.merge_commit_sha or "") if wire.merged_at else ""
         before = self.git.resolve(f"{merged}^1") if merged not in ("", wire.head.sha) else ""
         own = default.sha if wire.base.ref == default.name else wire.base.sha
         return before or self._commit(own) or self._commit(default.sha)
 
     def _commit(self, oid: str) -> str:
-        """A commit's id if it is here, else ""; asked of git once."""
+        """A commit's id if it is here, else ""; cached."""
         if oid not in self._here and self.git.resolve(oid) == oid:
             self._here.add(oid)
         return oid if oid in self._here else ""
 
     def _may_touch(self, wire: PullWire, default: Branch) -> bool:
-        """Whether its lines are still to come to the default branch as we know it."""
+        """Whether its lines are not on the known default branch so far."""
         if not wire.merged_at:
             return wire.state == "open"
         merged = self.git.resolve(wire.merge_commit_sha or "")
         return not merged or not commits.is_ancestor(self.git, merged, default.sha)
 
     def _find_missing(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """Those of `wanted` (ref -> commit) whose commit is not here, found out in one question."""
+        """Those of `wanted` (ref -> commit) whose commit is not here, in one git call."""
         oids = list(dict.fromkeys(wanted.values()))
         told = self.git.text("cat-file", "--batch-check", stdin="".join(f"{oid}\n" for oid in oids).encode())
         self._here.update(line.split(" ")[0] for line in told.split("\n") if " commit " in line)
@@ -103,7 +103,7 @@ WRITERS = frozenset({"admin", "maintain", "write"})
 
 @dataclass(slots=True)
 class People:
-    """Accounts, asked about once each."""
+    """Accounts, each requested once."""
 
     api: Api
     _us: Actor | None = None
@@ -116,13 +116,13 @@ class People:
         return self._us
 
     def author(self) -> Identity:
-        """Who our commits are by: the account, with the address that GitHub gives to it. Raises UserError."""
+        """The author of our commits: the account, with its GitHub e-mail address. Raises UserError."""
         host = urlsplit(self.api.place.server).hostname
         domain = "github.com" if host in LOOPBACK else host
         return Identity(self.us().login, f"{self.us().id}+{self.us().login}@users.noreply.{domain}")
 
     def may_write(self, actor: Actor, fresh: bool = False) -> bool:
-        """Whether the account with this very id may write. Never a bot, never ourselves. Raises UserError."""
+        """Whether the account with this id may write. Never a bot, never ourselves. Raises UserError."""
         if fresh or actor.id not in self._authority:
             self._authority[actor.id] = self._ask_permission(actor, fresh)
         return self._authority[actor.id]
@@ -135,15 +135,15 @@ class People:
         except Absent:
             return False
         body = reading.read(dict[str, Any], told)
-        if body.get("user") is None:  # an account that is gone
+        if body.get("user") is None:  # a deleted account
             return False
         user = reading.actor(reading.read(reading.UserWire, body["user"]))
         held = {str(body.get("permission")), str(body.get("role_name"))}
-        # A login can be given up and taken by somebody else; the number stays with its person.
+        # A login can pass to another person; the number cannot.
         return user.id == actor.id and not user.is_bot and bool(held & WRITERS)
 
     def _user(self) -> Actor | None:
-        """The person a token belongs to; None for a token of an app, which belongs to none."""
+        """The person a token belongs to; None for an app's token."""
         if self.api.place.of_app:
             return None
         try:
@@ -152,7 +152,7 @@ class People:
             return None
 
     def _viewer(self) -> Actor:
-        """The bot of an app's token, as the REST API spells it: a list by another spelling is empty, and no error."""
+        """The bot of an app's token, as the REST API spells it: another spelling gives an empty list, not an error."""
         viewer = reading.read(dict[str, Any], self.api.ask("query { viewer { login databaseId } }").get("viewer"))
         login = str(viewer.get("login") or "").removesuffix("[bot]")
         return reading.actor(reading.read(reading.UserWire, {"id": viewer.get("databaseId"), "login": f"{login}[bot]"}))
@@ -179,13 +179,13 @@ VERSIONS = (
 )
 COMMENTS = "{ nodes(ids: %s) { ... on IssueComment { id lastEditedAt } } }"
 AT_ONCE = 100
-"""Comments that one question may name. What an answer could hold is limited too, so the numbers above are low."""
+"""Comments per query. The size of an answer is limited too, so the numbers above are low."""
 
 
 def of_thread(api: Api, number: int, pull: bool = False) -> tuple[BodyEdit, ...]:
-    """The last change of an issue's or a pull's title and those of its text. Raises UserError.
+    """The last change of an issue's or pull request's title and the changes of its text. Raises UserError.
 
-    Whoever changes a text after somebody else keeps most of it, and may only have ticked a box.
+    A later editor keeps most of a text, and may only have ticked a box.
     """
     told = read(_OfIssue, api.ask(ISSUE % (*_place(api), "issue: pullRequest" if pull else "issue", number))).issue
     changes = (*told.timelineItems.nodes, *told.userContentEdits.nodes)
@@ -194,7 +194,7 @@ def of_thread(api: Api, number: int, pull: bool = False) -> tuple[BodyEdit, ...]
 
 
 def versions(api: Api, number: int) -> tuple[BodyVersion, ...]:
-    """What an issue's text was after each of its last edits: what GitHub calls a `diff` is the whole. Raises UserError.
+    """An issue's text after each of its last edits: GitHub's `diff` is the whole text. Raises UserError.
 
     The first version counts as an edit once there is another.
     """
@@ -203,7 +203,8 @@ def versions(api: Api, number: int) -> tuple[BodyVersion, ...]:
 
 
 def own_reviews(api: Api, number: int) -> frozenset[int]:
-    """The reviews of a pull, of the last 50, whose every word, on lines too, is their author's. Raises UserError."""
+    """Those of a pull request's last 50 reviews that only their authors wrote, including line comments. Raises
+    UserError."""
     told = read(_OfPull, api.ask(REVIEWS % (*_place(api), number))).reviews
     return frozenset(
         one.fullDatabaseId for one in told if _own(one) and one.comments.whole and all(map(_own, one.comments.nodes))
@@ -211,14 +212,14 @@ def own_reviews(api: Api, number: int) -> frozenset[int]:
 
 
 def never_edited(api: Api, nodes: Sequence[str]) -> frozenset[str]:
-    """Which of these comments (node ids) nobody ever edited. Raises UserError."""
+    """Those of these comments (node ids) that were never edited. Raises UserError."""
     return frozenset(
         one for start in range(0, len(nodes), AT_ONCE) for one in _unedited_nodes(api, nodes[start : start + AT_ONCE])
     )
 
 
 def _unedited_nodes(api: Api, nodes: Sequence[str]) -> Iterator[str]:
-    told = read(_Comments, api.ask(COMMENTS % json.dumps(list(nodes)))).nodes  # in the order of the question
+    told = read(_Comments, api.ask(COMMENTS % json.dumps(list(nodes)))).nodes  # in the order of the query
     return (node for node, one in zip(nodes, told, strict=False) if one and one.id and one.lastEditedAt is None)
 
 
@@ -228,7 +229,7 @@ def _place(api: Api) -> tuple[str, str]:
 
 
 def _own(words: _Words) -> bool:
-    """Whether nobody but the author changed them, as far as every change is told."""
+    """Whether only the author changed them, and every change is known."""
     edits = words.userContentEdits or _Nodes[_Edited](nodes=())
     editors: Iterable[_Editor | None] = (
         *(one.editor for one in edits.nodes),

@@ -1,7 +1,7 @@
-"""GitHub's JSON as nouns of the mission. An unexpected shape is UserError with GitHub, never a KeyError.
+"""Reads GitHub's JSON into mission models. An unexpected shape is a UserError about GitHub, never a KeyError.
 
-A null user is the ghost account, which stands for people who left. Times are to the second, so that what happened
-within one is told apart by its id, which grows. Upper and lower case of a label are the same to GitHub.
+A null user is the ghost account, for people who left. Times have a resolution of one second; the growing id orders
+events within one. GitHub ignores the case of labels.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _OURS = {name.casefold(): name for name in LABELS}
 
 
 def canonical(name: str) -> str:
-    """A label's name as we write it, whatever case somebody made it in."""
+    """A label's name in our spelling, whatever its case."""
     return _OURS.get(name.casefold(), name)
 
 
 def shape(name: str) -> dict[str, str]:
-    """What a label is made with."""
+    """A label's properties."""
     color, description = LABELS.get(name, (GREY, ""))
     return {"name": name, "color": color, "description": description}
 
 
 NEWCOMERS = ("FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR")
-"""Whose commits GitHub has seen nowhere, or not here."""
+"""Associations of people whose commits GitHub has seen nowhere, or not here."""
 GHOST = Actor(10137, "ghost")
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ Stamp = Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(UTC))]
 
 
 class WireModel(BaseModel):
-    """JSON of which only the fields that are named here matter."""
+    """JSON; only the fields named here are read."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
@@ -74,13 +74,13 @@ class UserWire(WireModel):
 
 
 class Named(WireModel):
-    """Something of which only the name matters."""
+    """An object with a name."""
 
     name: str | None = None  # GitHub's own description allows a label without one
 
 
 class ThreadWire(WireModel):
-    """What issues and pulls have in common."""
+    """The common fields of issues and pull requests."""
 
     number: int
     title: str
@@ -97,7 +97,7 @@ class ThreadWire(WireModel):
 
 
 class IssueWire(ThreadWire):
-    """An issue, or a pull seen as one, as listed or asked for alone."""
+    """An issue, or a pull request as one, as listed or read alone."""
 
     node_id: str = ""
     state_reason: str | None = None
@@ -108,13 +108,13 @@ class IssueWire(ThreadWire):
 
 
 class Home(WireModel):
-    """A repository that a branch stands in."""
+    """A branch's repository."""
 
     id: int
 
 
 class Side(WireModel):
-    """Head or base of a pull. `repo` is null once a fork was deleted."""
+    """Head or base of a pull request. `repo` is null after a fork was deleted."""
 
     ref: str
     sha: str
@@ -123,7 +123,7 @@ class Side(WireModel):
 
 
 class PullWire(ThreadWire):
-    """A pull as listed; what only the pull alone tells is None or "" otherwise."""
+    """A pull request, as listed; fields that only a single read has are None or "" otherwise."""
 
     merged_at: Stamp | None = None
     merged_by: UserWire | None = None
@@ -139,12 +139,12 @@ class PullWire(ThreadWire):
 
     @property
     def ours(self) -> bool:
-        """Whether its head is a branch of this repository and not of a fork."""
+        """Whether its head is a branch of this repository, not of a fork."""
         return self.head.repo is not None and self.head.repo == self.base.repo
 
 
 class CommentWire(WireModel):
-    """A remark. `unedited`: nobody changed it, though it is told as updated a moment after it was made."""
+    """A comment. `unedited`: never edited, though GitHub shows an update just after its creation."""
 
     id: int
     node_id: str = ""
@@ -155,11 +155,11 @@ class CommentWire(WireModel):
     html_url: str = ""
     issue_url: str = ""
     author_association: str = ""
-    unedited: bool = False  # of our own making: GraphQL knows
+    unedited: bool = False  # our own field, from GraphQL
 
     @property
     def thread(self) -> int:
-        """The number of its issue or pull, 0 where that is not told."""
+        """The number of its issue or pull request, or 0."""
         number = self.issue_url.rpartition("/")[2]
         return int(number) if number.isdigit() else 0
 
@@ -175,7 +175,7 @@ class EventWire(WireModel):
 
 
 class ReviewWire(WireModel):
-    """A review; a pending one has no time, and is nobody's business yet."""
+    """A review; a pending one has no time, and is still private."""
 
     id: int
     user: UserWire | None
@@ -187,7 +187,7 @@ class ReviewWire(WireModel):
 
 
 class LineWire(WireModel):
-    """A remark on a line of a pull, part of a review."""
+    """A comment on a line of a pull request, part of a review."""
 
     id: int
     pull_request_review_id: int | None = None
@@ -198,7 +198,7 @@ class LineWire(WireModel):
 
 
 class RuleWire(WireModel):
-    """A rule that some ruleset has for a branch."""
+    """A ruleset's rule for a branch."""
 
     type: str
     parameters: dict[str, Any] | None = None
@@ -207,7 +207,7 @@ class RuleWire(WireModel):
 
 
 def read(kind: type[T], data: Any) -> T:
-    """JSON as one of the types above, or a tuple of them. Raises UserError when it is something else."""
+    """JSON as one of the types above, or a tuple of them. Raises UserError for anything else."""
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]  # every type is hashable
     try:
         return adapter.validate_python(data)
@@ -224,14 +224,14 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def actor(user: UserWire | None) -> Actor:
-    """Who it is."""
+    """The account as an actor."""
     if user is None:
         return GHOST
     return Actor(user.id, user.login, user.type == "Bot" or user.login.casefold().endswith("[bot]"))
 
 
 def names(labels: Iterable[Named | str]) -> frozenset[str]:
-    """The labels' names, ours as we write them."""
+    """The labels' names, ours in our spelling."""
     said = [label if isinstance(label, str) else label.name for label in labels]
     return frozenset(canonical(name) for name in said if name)
 
@@ -259,7 +259,7 @@ def issue(wire: IssueWire, remarks: tuple[ThreadComment, ...] = (), events: tupl
 
 
 def pull(wire: PullWire, reviews: tuple[Review, ...] = ()) -> Pull:
-    """A pull without what git, and other requests, know of it. The branch of a fork is told with its owner."""
+    """A pull request without details from git and other requests. A fork's branch includes its owner."""
     return Pull(
         number=wire.number,
         title=wire.title,
@@ -283,7 +283,7 @@ def pull(wire: PullWire, reviews: tuple[Review, ...] = ()) -> Pull:
 
 
 def remarks(wires: Iterable[CommentWire]) -> tuple[ThreadComment, ...]:
-    """Remarks, oldest first."""
+    """Comments, oldest first."""
     ordered = sorted(wires, key=lambda wire: (wire.created_at, wire.id))
     return tuple(
         ThreadComment(w.id, actor(w.user), w.body or "", w.created_at, w.created_at if w.unedited else w.updated_at)
@@ -292,7 +292,7 @@ def remarks(wires: Iterable[CommentWire]) -> tuple[ThreadComment, ...]:
 
 
 def events(wires: Iterable[EventWire]) -> tuple[LabelEvent, ...]:
-    """Labels set and taken off, oldest first."""
+    """Labels set and removed, oldest first."""
     ordered = sorted(wires, key=lambda wire: (wire.created_at, wire.id))
     return tuple(
         LabelEvent(canonical(wire.label.name or ""), actor(wire.actor), wire.created_at, wire.event == "labeled")
@@ -302,7 +302,7 @@ def events(wires: Iterable[EventWire]) -> tuple[LabelEvent, ...]:
 
 
 def reviews(wires: Iterable[ReviewWire], lines: Sequence[LineWire] = ()) -> tuple[Review, ...]:
-    """Reviews that were handed in, oldest first; what each says on lines stands below what it says as a whole."""
+    """Submitted reviews, oldest first; each one's line comments follow its text."""
     handed = [(wire.submitted_at, wire) for wire in wires if wire.submitted_at and wire.state != "PENDING"]
     ordered = sorted(handed, key=lambda pair: (pair[0], pair[1].id))
     return tuple(
@@ -317,17 +317,17 @@ def _words(wire: ReviewWire, lines: Sequence[LineWire]) -> str:
 
 
 def _reason(wire: IssueWire) -> str:
-    # `duplicate` is a way of not doing it; the mission's model knows two ways.
+    # `duplicate` means it is not done; the mission's model has two reasons.
     return {"completed": "completed", None: "", "": ""}.get(wire.state_reason, "not_planned")
 
 
 def spoken(said: object) -> str:
-    """GitHub's word for why, as words: FAILED_CHECKS, failed_checks."""
+    """GitHub's reason, as words: FAILED_CHECKS, failed_checks."""
     return str(said or "").replace("_", " ").lower()[:100]
 
 
 def moment(text: object) -> datetime | None:
-    """A time that was kept, None when there is none or it is not readable."""
+    """A cached time, None if missing or unreadable."""
     try:
         return datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:

@@ -1,8 +1,8 @@
-"""Issues and pulls as GitHub lists them, remembered within one cycle, with details that are asked for sparingly.
+"""Issues and pull requests as GitHub lists them, cached within a cycle, with details requested sparingly.
 
-What was read of a quiet thread is kept from cycle to cycle: the list says when a thread last changed, one
-more list which comments did, and nothing is asked again while that is what it was. Details read within a
-minute of a change are not trusted, since times are to the second; nor are those older than six hours.
+Details of a quiet thread are cached from cycle to cycle: the list gives each thread's last change, another list the
+changed comments, and nothing is requested again while both are the same. Details read within a minute of a change are
+not trusted, as times have a resolution of one second; nor are those older than six hours.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
 from ralph_mission.values import dataclass
 
-RECENT = timedelta(days=7)  # of the pulls that are not open, those closed since are listed, as `ports.Forge` says
-CLOSED_PAGES = 6  # of a hundred, at most, are looked through for them
-CHANGED_PAGES = 3  # of a hundred comments; with more, everything is read anew
-SETTLED = timedelta(seconds=60)  # after its last change a thread's details can be told apart from later ones
-NEAR = timedelta(seconds=1)  # GitHub tells some comments as updated that long after they were made, unedited
-STALE = timedelta(hours=6)  # after which details are read anew whatever the list says
+RECENT = timedelta(days=7)  # closed pull requests are listed for this long, as `ports.Forge` says
+CLOSED_PAGES = 6  # of a hundred, at most, are searched for them
+CHANGED_PAGES = 3  # of a hundred comments; with more, everything is read again
+SETTLED = timedelta(seconds=60)  # after its last change, a thread's details are distinguishable from later ones
+NEAR = timedelta(seconds=1)  # GitHub shows some unedited comments as updated that long after creation
+STALE = timedelta(hours=6)  # after which details are always read again
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadDetails:
-    """What the list does not tell of an issue or pull."""
+    """Details of an issue or pull request beyond the list."""
 
     remarks: tuple[ThreadComment, ...]
     events: tuple[LabelEvent, ...]
@@ -49,18 +49,18 @@ class ThreadDetails:
 
 @dataclass
 class Threads:
-    """Lists and details of one repository, for one cycle; `forget` after anything was done."""
+    """Lists and details of a repository, for one cycle; `forget` after an effect."""
 
     api: Api
     now: Callable[[], datetime]
     memory: dict[str, Any] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Everything was perhaps changed."""
+        """Drop the cache: anything may have changed."""
         self.memory.clear()
 
     def once(self, name: str, ask: Callable[[], T]) -> T:
-        """The answer of this cycle, asked for when it is needed first."""
+        """This cycle's answer, requested on first use."""
         if name not in self.memory:
             self.memory[name] = ask()
         found: T = self.memory[name]
@@ -69,23 +69,23 @@ class Threads:
     # --- issues, and pulls seen as such
 
     def open(self) -> Mapping[int, IssueWire]:
-        """Every open issue and pull by number."""
+        """Every open issue and pull request by number."""
         return self.once("open", lambda: _by_number(self.issues(state="open", direction="asc")))
 
     def issues(self, **filters: str) -> Iterator[IssueWire]:
-        """Issues and pulls that match, page by page. Raises UserError."""
+        """Matching issues and pull requests, page by page. Raises UserError."""
         query = urlencode({"sort": "created", "per_page": "100", **filters})
         for page in self._list_pages(f"/issues?{query}"):
             yield from reading.read(tuple[IssueWire, ...], page)
 
     def by(self, author: Actor) -> Iterator[IssueWire]:
-        """What an account opened, closed things too, newest first."""
+        """Threads that an account opened, including closed ones, newest first."""
         for wire in self.issues(creator=author.login, state="all", direction="desc"):
             if reading.actor(wire.user).id == author.id:
                 yield wire
 
     def thread(self, number: int, fresh: bool = False) -> IssueWire:
-        """One issue, or pull seen as one. Raises Missing, UserError."""
+        """An issue, or a pull request as one. Raises Missing, UserError."""
         known = self.memory.get("open", {}).get(number)
         if known is not None and not fresh:
             found: IssueWire = known
@@ -95,7 +95,7 @@ class Threads:
     # --- pulls
 
     def pulls(self) -> Mapping[int, PullWire]:
-        """Every open pull, and at least those closed in the last 7 days."""
+        """Every open pull request, and at least those closed in the last 7 days."""
         return self.once("pulls", self._pulls)
 
     def _pulls(self) -> Mapping[int, PullWire]:
@@ -108,7 +108,7 @@ class Threads:
         return found
 
     def _until_quiet(self, found: dict[int, PullWire]) -> bool:
-        """The pulls by their last change, back to those that changed too long ago; whether those were all there are."""
+        """Recently changed pull requests, and whether those are all."""
         query = urlencode({"state": "all", "sort": "updated", "direction": "desc", "per_page": "100"})
         horizon = self.now() - RECENT
         for place, page in enumerate(self._list_pages(f"/pulls?{query}"), 1):
@@ -119,13 +119,13 @@ class Threads:
         return True
 
     def _known_open(self) -> set[int]:
-        """Open pulls; one that does not exist when nobody has listed the issues, to be on the safe side."""
+        """Numbers of open pull requests; a made-up one if issues are not listed, to be on the safe side."""
         if "open" not in self.memory:
             return {0}
         return {number for number, wire in self.open().items() if wire.pull_request is not None}
 
     def pulls_on(self, branch: str) -> tuple[PullWire, ...]:
-        """The pulls that ever were opened on a branch of this repository."""
+        """All pull requests ever opened from a branch of this repository."""
         owner = self.api.place.repository.partition("/")[0]
         query = urlencode({"state": "all", "head": f"{owner}:{branch}", "per_page": "100"})
         wires = (
@@ -134,22 +134,22 @@ class Threads:
         return tuple(wire for wire in wires if wire.head.ref == branch and wire.ours)
 
     def needed_by_others(self, pull: PullWire) -> bool:
-        """Whether another open pull has this one's branch as its base, or as its own. Raises UserError."""
+        """Whether another open pull request has this one's branch as base or head. Raises UserError."""
         query = urlencode({"state": "open", "base": pull.head.ref, "per_page": "1"})
         if any(self._list_pages(f"/pulls?{query}")):
             return True
         return any(one.state == "open" and one.number != pull.number for one in self.pulls_on(pull.head.ref))
 
     def pull(self, number: int, fresh: bool = False) -> PullWire:
-        """One pull as it is told alone. Raises Missing, UserError."""
+        """A pull request, read alone. Raises Missing, UserError."""
         return reading.read(PullWire, self.one(f"/pulls/{number}", f"pull request #{number}", fresh))
 
     # --- details
 
     def details(self, number: int, changed: datetime, comments: int | None, reviewed: bool = False) -> ThreadDetails:
-        """What was said of a thread that was `changed` last then (`reviewed`: a pull, with its reviews).
+        """The details of a thread last `changed` then (`reviewed`: a pull request, with its reviews).
 
-        `comments`: how many there are, None where the list did not say. Raises Missing, UserError.
+        `comments`: their number, None if the list lacks it. Raises Missing, UserError.
         """
         parts = self._parts(number, changed, comments, reviewed)
         return ThreadDetails(
@@ -177,7 +177,7 @@ class Threads:
         return read
 
     def _told_apart(self, comments: list[Any]) -> list[Any]:
-        """The comments, with those marked that were never edited though they are told as updated right afterwards."""
+        """The comments, with those marked that were never edited though GitHub shows an update right after creation."""
         wires = reading.read(tuple[CommentWire, ...], comments)
         doubtful = [
             one.node_id for one in wires if one.node_id and timedelta() < one.updated_at - one.created_at <= NEAR
@@ -195,14 +195,14 @@ class Threads:
         return not known or self._is_unedited(number, at, {one.get("id"): one.get("updated_at") for one in known})
 
     def _is_unedited(self, number: int, at: datetime, known: Mapping[Any, Any]) -> bool:
-        """Whether the comments are still what was read: an edit need not show in the thread's own time."""
+        """Whether the comments are unchanged: an edit need not change the thread's own time."""
         changes = self.once("changed comments", self._changed_comments)
         return changes is not None and all(
             known.get(one.id) == stamp and at - one.updated_at >= SETTLED for one, stamp in changes.get(number, ())
         )
 
     def _changed_comments(self) -> Mapping[int, list[tuple[CommentWire, str]]] | None:
-        """Comments that were made or edited lately, by thread, with the time as it was told; None for too many."""
+        """Recently created or edited comments by thread, with GitHub's time; None if too many."""
         since = (self.api.now - STALE).replace(minute=0, second=0, microsecond=0)
         when = since.strftime("%Y-%m-%dT%H:%M:%SZ")
         query = urlencode({"since": when, "sort": "updated", "direction": "desc", "per_page": "100"})
@@ -230,20 +230,20 @@ class Threads:
             raise self.missing(f"issue or pull request #{number}", absent) from None
 
     def one(self, path: str, what: str, fresh: bool = False) -> Any:
-        """The JSON of one thing. Raises Missing when there certainly is none, UserError."""
+        """The JSON of an object. Raises Missing if it certainly does not exist, UserError."""
         try:
             return self.api.get(path, fresh)
         except Absent as absent:
             raise self.missing(what, absent) from None
 
     def missing(self, what: str, absent: Absent) -> UserError:
-        """Missing, if the repository itself can be read; else it is the token that does not see it."""
+        """Missing, if the repository itself is readable; else the token lacks access."""
         self.repository()
         gone = {404: "there is no", 410: "somebody deleted"}.get(absent.status, "somebody moved away")
         return Missing(f"{gone} {what}", f"look at {self.api.place.page}")
 
     def repository(self) -> Mapping[str, Any]:
-        """What GitHub tells of the repository itself. Raises UserError when the token does not see it."""
+        """The repository's own data. Raises UserError if the token lacks access."""
         try:
             body = self.once("repository", lambda: self.api.get(""))
         except Absent:
@@ -264,7 +264,7 @@ class Threads:
 
 
 def label_path(number: int, name: str) -> str:
-    """Where a label on an issue or pull is."""
+    """The API path of a thread's label."""
     return f"/issues/{number}/labels/{quote(name, safe='')}"
 
 
@@ -277,5 +277,5 @@ Listed = TypeVar("Listed", IssueWire, PullWire)
 
 
 def _by_number(wires: Iterable[Listed]) -> dict[int, Listed]:
-    """By number: what moved to another page while it was read stands on both."""
+    """By number: a thread that moved to another page during the read is on both."""
     return {wire.number: wire for wire in wires}

@@ -1,4 +1,4 @@
-"""A forge in a folder: issues and pulls as markdown files beside the repository they are about."""
+"""A forge in a folder: issues and pull requests as Markdown files beside their repository."""
 
 from ralph_mission.adapters.forges.local.documents import BOT, person
 from ralph_mission.adapters.forges.local.forge import LocalForge, Person

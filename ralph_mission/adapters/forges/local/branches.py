@@ -1,11 +1,11 @@
-"""What git itself knows of branches and pulls. Reads only.
+"""Git's data about branches and pull requests. Read-only.
 
-Work trees in which a branch is checked out: they move with it, or it does not move.
+Work trees with a branch checked out: they move with it, or it does not move.
 
-Only a tree without uncommitted changes is moved, no untracked or ignored file is ever
-written over, and neither hooks nor filters run.
+Only a tree without uncommitted changes moves, untracked and ignored files are never overwritten, and neither hooks nor
+filters run.
 
-Branches that move by compare-and-swap, and the pulls on them.
+Branches that move by compare-and-swap, and their pull requests.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ ORIGIN = "refs/remotes/origin/"
 
 
 def tips(git: Git) -> dict[str, str]:
-    """Every local branch and the commit it points at, in one question."""
+    """Every local branch and its commit, in one git call."""
     listed = git.text("for-each-ref", "--format=%(objectname) %(refname)", HEADS)
     pairs = (line.split(" ", 1) for line in listed.split("\n") if line)
     return {ref.removeprefix(HEADS): oid for oid, ref in pairs}
 
 
 def default_branch(git: Git, configured: str = "") -> Branch:
-    """The configured one, else what origin calls its own, main, master, the only one, HEAD's. Raises UserError."""
+    """The configured one, else origin's default, main, master, the only one, HEAD's. Raises UserError."""
     known = tips(git)
     if configured and configured not in known:
         raise UserError(f"there is no branch {configured}", "create it, or name another default branch", usage=True)
@@ -63,7 +63,7 @@ def refuse_blocked_namespace(git: Git) -> None:
 
 
 def published_default(git: Git) -> Branch:
-    """The default branch as others have it: origin's head, else `default_branch`, but never for being checked out.
+    """The published default branch: origin's head, else `default_branch`, but never just the checked-out one.
 
     Raises UserError."""
     if (name := git.try_text("symbolic-ref", "--quiet", f"{ORIGIN}HEAD")) and (commit := git.resolve(name)):
@@ -79,7 +79,7 @@ def published_default(git: Git) -> Branch:
 
 
 def checked_out_at(git: Git, branch: str) -> str:
-    """The work tree in which a branch is checked out; "" when it is in none."""
+    """The work tree with a branch checked out, or ""."""
     there = (entry for entry in _entries(git) if f"branch {HEADS}{branch}" in entry and not _is_gone(entry))
     return next((entry[0].removeprefix("worktree ") for entry in there), "")
 
@@ -89,7 +89,7 @@ def _current_branch(git: Git) -> str:
 
 
 def settle_thread(git: Git, thread: LocalThread, known: Mapping[str, str]) -> LocalThread:
-    """The pull as it truly stands: merged when its commits are on its base, whoever brought them there."""
+    """The pull request's real state: merged if its commits are on its base, by any means."""
     base = known.get(thread.base, "")
     if thread.state != "open" or not base:
         return thread
@@ -102,12 +102,12 @@ def settle_thread(git: Git, thread: LocalThread, known: Mapping[str, str]) -> Lo
 
 
 def head_of(thread: LocalThread, known: Mapping[str, str]) -> str:
-    """Where the head is, or was when the pull ceased to be open; "" when an open pull lost its branch."""
+    """The head's commit, now or when the pull request was closed; "" if an open one lost its branch."""
     return known.get(thread.head, "") if thread.state == "open" else thread.head_sha
 
 
 def base_of(git: Git, thread: LocalThread, known: Mapping[str, str]) -> str:
-    """The commit to compare the head with: before the merge, when there was one."""
+    """The commit to compare the head with: before the merge, if any."""
     before = git.resolve(f"{thread.merged_sha}^1") if thread.merged_sha not in ("", thread.head_sha) else ""
     return before or known.get(thread.base, "")
 
@@ -116,14 +116,14 @@ BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-m
 
 
 def of_branch(git: Git, branch: str) -> tuple[Git, ...]:
-    """The work trees that have `branch` checked out. Raises ForgeRefused when one cannot be reached."""
+    """The work trees with `branch` checked out. Raises ForgeRefused if one is unreachable."""
     wanted = f"branch refs/heads/{branch}"
     return tuple(_open(git, entry) for entry in _entries(git) if wanted in entry and not _is_gone(entry))
 
 
 @contextmanager
 def move_trees(trees: Sequence[Git], old: str, new: str) -> Iterator[None]:
-    """The trees go from commit `old` to `new`; back again when the caller fails. All may move or none does."""
+    """Move the trees from commit `old` to `new`, and back if the caller fails. Either all may move or none does."""
     trees = [_without_filters(tree) for tree in trees]
     for tree in trees:
         _require_movable(tree, old, new)
@@ -141,7 +141,7 @@ def move_trees(trees: Sequence[Git], old: str, new: str) -> Iterator[None]:
 
 
 def take_back(trees: Sequence[Git], old: str, new: str) -> None:
-    """Undo a move to `new` after which the branch stayed at `old`; trees that hold anything else are left alone."""
+    """Undo a move to `new` if the branch stayed at `old`; trees with other contents are left alone."""
     for tree in map(_without_filters, trees):
         with suppress(GitError, ForgeRefused):
             if tree.text("write-tree") == tree.text("rev-parse", f"{new}^{{tree}}"):
@@ -160,7 +160,7 @@ def _is_gone(entry: list[str]) -> bool:
 def _open(git: Git, entry: list[str]) -> Git:
     place = Path(entry[0].removeprefix("worktree "))
     with suppress(UserError):
-        tree = git if place in (git.work_tree, git.git_dir) else Git.open(place)  # its git folder may stand elsewhere
+        tree = git if place in (git.work_tree, git.git_dir) else Git.open(place)  # its git folder may be elsewhere
         if tree.work_tree and tree.common_dir == git.common_dir:
             return tree
     raise ForgeRefused(f"the work tree {place} cannot be reached", "bring it back, or run: git worktree prune")
@@ -182,14 +182,14 @@ def _require_movable(tree: Git, old: str, new: str) -> None:
 
 def _dirty(tree: Git) -> str:
     """A path with uncommitted changes, or ""."""
-    with suppress(GitError):  # says so when something changed; the next question asks what
+    with suppress(GitError):  # fails if something changed; the next call finds it
         tree.run("update-index", "-q", "--refresh")
     raw = tree.run("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=dirty")
     return os.fsdecode(raw.split(b"\0")[0][3:])
 
 
 def _in_the_way(tree: Git, old: str, new: str) -> str:
-    """An untracked file that the move would write over, or "". Git itself does not spare the ignored ones."""
+    """An untracked file that the move would overwrite, or "". Git itself overwrites ignored ones."""
     assert tree.work_tree
     for path in _changed_paths(tree, old, new, "--diff-filter=A"):
         parts = path.split("/")
@@ -218,7 +218,7 @@ def _tracked_paths(tree: Git, path: str) -> list[str]:
 
 
 def _filtered_path(tree: Git, old: str, new: str) -> str:
-    """A path whose content a filter (large files, encryption) would have to make, or ""."""
+    """A path whose content needs a filter (large files, encryption), or ""."""
     paths = b"".join(os.fsencode(path) + b"\0" for path in _changed_paths(tree, old, new, "--diff-filter=d"))
     with tree.scratch_index() as env:
         tree.run("read-tree", new, env=env)
@@ -247,7 +247,7 @@ def _last_line(said: str) -> str:
 
 
 def _without_filters(tree: Git) -> Git:
-    """The same work tree with the commands of its configured filters taken away."""
+    """The same work tree without its configured filter commands."""
     commands = r"^filter\..*\.(clean|smudge|process|required)$"
     keys = tree.try_text("config", "--name-only", "-z", "--get-regexp", commands)
     pins = (f"{key}={'false' if key.endswith('.required') else ''}" for key in keys.split("\0") if key)
@@ -255,7 +255,7 @@ def _without_filters(tree: Git) -> Git:
 
 
 def push(git: Git, effect: PushBranch, default: str) -> str:
-    """Move the branch to its new commit, which is returned. Raises ForgeRefused; moves none that stands elsewhere."""
+    """Move the branch to its new commit, which is returned. Raises ForgeRefused, also if it is at another commit."""
     sha = commits.commit(git, effect, default)
     try:
         moved = git.move_ref(HEADS + effect.branch, sha, effect.onto)
@@ -267,7 +267,8 @@ def push(git: Git, effect: PushBranch, default: str) -> str:
 
 
 def sides(git: Git, store: ThreadStore, head: str, base: str) -> Sides:
-    """Those of a new pull. Raises ForgeRefused when one is missing, has nothing new, or ever had a pull."""
+    """A new pull request's sides. Raises ForgeRefused if one is missing, has no new commits, or ever had a pull
+    request."""
     known = tips(git)
     for name in (head, base):
         if name not in known:
@@ -281,7 +282,7 @@ def sides(git: Git, store: ThreadStore, head: str, base: str) -> Sides:
 
 
 def close_pull(git: Git, thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
-    """The pull closed without a merge, with its head as it is now. Raises ForgeRefused when it is merged."""
+    """Close the pull request without a merge, recording its present head. Raises ForgeRefused if it is merged."""
     known = tips(git)
     thread = settle_thread(git, thread, known)
     if thread.state == "merged":

@@ -1,11 +1,11 @@
-"""One issue or pull as one markdown file that a person can read and edit. Text in, text out.
+"""An issue or pull request as a Markdown file that a person can read and edit. Text in, text out.
 
-Front matter holds the facts, read with care: each value has its type, or its line is named. Then come the opening text
+The front matter holds the fields, type-checked: an error names its line. Then come the opening text
 and, under a heading line each, the comments and reviews. A heading starts with the file's boundary, a row of `=` longer
-than any row that starts a line of the texts, so every text survives as it is: `parse(render(t)) == t`.
+than any at the start of a text's line, so every text survives unchanged: `parse(render(t)) == t`.
 
-Authority is access to the file system: a login is a name tag, not a proof. There is one bot with a reserved id, and
-people whose id derives from their login.
+Access to the file system is the authority: a login is a label, not a proof. There is one bot with a reserved id, and
+people with ids derived from their logins.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from ralph_mission.safety.front_matter import FENCE, YamlError, parse_front_matt
 from ralph_mission.values import compile_regex
 
 BOT = Actor(1, "ralph[bot]", is_bot=True)
-FIRST_PERSON = 1000  # ids below are reserved for accounts of ours
+FIRST_PERSON = 1000  # ids below are reserved for our accounts
 LOGIN = compile_regex(r"\w[\w.@+-]{0,63}")
 
 
 def person(login: str) -> Actor:
-    """The person called `login`; always the same numeric id. Raises UserError for the bot's and for odd names."""
+    """The person called `login`, with a stable numeric id. Raises UserError for the bot's login and for invalid
+    ones."""
     if login.casefold().endswith("[bot]"):
         raise UserError(f"{login} is a bot's name", "name a person with --as LOGIN", usage=True)
     if not LOGIN.fullmatch(login):
@@ -46,7 +47,7 @@ def person(login: str) -> Actor:
 
 
 def at_keyboard() -> Actor:
-    """Whoever runs this, by the operating system."""
+    """The operating system's user."""
     import pwd
 
     try:
@@ -56,7 +57,7 @@ def at_keyboard() -> Actor:
 
 
 def actor(number: int, login: str) -> Actor:
-    """Somebody read from a file."""
+    """An actor from a file."""
     return Actor(number, login, is_bot=number == BOT.id or login.casefold().endswith("[bot]"))
 
 
@@ -69,11 +70,11 @@ WORDS = {
     "greater_than_equal": "must be a number",
     "tuple_type": "must be a list",
 }
-"""Pydantic's errors in the words of who edits the file."""
+"""Pydantic's errors in words for people who edit the file."""
 
 
 class Mangled(ValueError):
-    """The text is not one of ours any more. `line` is 1-based, 0 when it concerns the whole file."""
+    """The text is damaged. `line` is 1-based, 0 for the whole file."""
 
     def __init__(self, what: str, line: int = 0) -> None:
         super().__init__(what)
@@ -81,7 +82,7 @@ class Mangled(ValueError):
 
 
 def moment(text: str) -> datetime:
-    """An ISO 8601 moment, UTC unless it says otherwise. Raises ValueError."""
+    """An ISO 8601 time, by default in UTC. Raises ValueError."""
     at = datetime.fromisoformat(text)
     return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
 
@@ -118,10 +119,9 @@ Events = Annotated[tuple[Annotated[LabelEvent, PlainValidator(_event)], ...], Be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadFacts:
-    """What stands in the front matter, in this order. A pull has a `head`.
+    """The front matter's fields, in this order. A pull request has a `head`.
 
-    `head_sha` is where the head was when the pull was opened, and where it ended once it is not open; `merging` is the
-    commit of a merge under way.
+    `head_sha`: the head at the opening, and the final one after closing; `merging`: the commit of a merge in progress.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -147,13 +147,13 @@ class ThreadFacts:
 
     @property
     def kind(self) -> str:
-        """The word for people, and (with an s) the folder it is kept in."""
+        """The word for people, and (with an s) its folder."""
         return "pull" if self.head else "issue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalThread(ThreadFacts):
-    """One file: an issue or a pull, with all that was said."""
+    """A file: an issue or a pull request, with all its texts."""
 
     body: str
     remarks: tuple[ThreadComment, ...] = ()
@@ -162,7 +162,7 @@ class LocalThread(ThreadFacts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadFrontMatter(ThreadFacts):
-    """The same with the row that the headings begin with."""
+    """The same with the headings' boundary."""
 
     state: Literal["open", "closed", "merged"]
     boundary: StrictStr
@@ -174,13 +174,13 @@ def _front_matter_type() -> TypeAdapter[ThreadFrontMatter]:
 
 
 def _read_front_matter(value: object, lines: Mapping[str, int]) -> ThreadFrontMatter:
-    """The fields of a front matter; `lines` says where each key stands. Raises Mangled."""
+    """A front matter's fields; `lines`: each key's line. Raises Mangled."""
     if not isinstance(value, dict):
         raise Mangled("the front matter must be 'name: value' lines", 2)
     try:
         return _front_matter_type().validate_python(value)
     except ValidationError as error:
-        # A mistyped key comes first: it is often why another one is missing.
+        # A mistyped key comes first: it is often the cause of a missing one.
         first = min(error.errors(), key=lambda one: one["type"] != "unexpected_keyword_argument")
         raise Mangled(_describe_error(first), lines.get(str(first["loc"][0]), 1)) from None
 
@@ -202,7 +202,7 @@ CLOSED_AT = compile_regex(r"^closed_at: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z)$"
 
 
 def render(thread: LocalThread) -> str:
-    """The file's text. Raises ValueError for a login that does not fit on a line."""
+    """The file's text. Raises ValueError for a login with a line break."""
     told: list[ThreadComment | Review] = list(
         heapq.merge(list[ThreadComment | Review](thread.remarks), thread.reviews, key=_written_at)
     )
@@ -212,9 +212,9 @@ def render(thread: LocalThread) -> str:
 
 
 def parse(text: str) -> LocalThread:
-    """The issue or pull that `text` says. Raises Mangled, which names the line."""
+    """The issue or pull request in `text`. Raises Mangled with the line."""
     text = text.removeprefix("\ufeff")
-    if text.startswith(f"{FENCE}\r\n"):  # saved by an editor that ends every line so; we never write that
+    if text.startswith(f"{FENCE}\r\n"):  # saved by an editor with such line ends; we never write them
         text = text.replace("\r\n", "\n")
     try:
         front = parse_front_matter(text)
@@ -232,15 +232,15 @@ def parse(text: str) -> LocalThread:
 
 
 def surely_not_open(text: str) -> bool:
-    """Whether the front matter says closed or merged, found without reading all of it."""
+    """Whether the front matter is closed or merged, without parsing all of it."""
     found = CLOSED.search(text)
     return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1))
 
 
 def surely_closed_by(text: str, since: datetime) -> bool:
-    """Whether the front matter says closed or merged, and then or earlier, found likewise."""
+    """Whether the front matter is closed or merged, at that time or earlier, likewise."""
     found = CLOSED_AT.search(text) if surely_not_open(text) else None
-    with suppress(ValueError):  # no time at all: reading the whole of it says so
+    with suppress(ValueError):  # not a time: parsing all of it reports that
         return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1) and moment(found[1]) <= since)
     return False
 
@@ -302,7 +302,7 @@ def _front_matter(thread: LocalThread) -> dict[str, object]:
 
 
 def _export(value: object) -> object:
-    """A field's value as YAML has it."""
+    """A field's value for YAML."""
     if isinstance(value, tuple):
         return [_export(item) for item in value]
     if isinstance(value, Actor):
@@ -314,7 +314,7 @@ def _export(value: object) -> object:
 
 
 def _sections(lines: list[str], first: int, boundary: str) -> tuple[str, list[ThreadComment | Review]]:
-    """The opening text, and what the headings begin; `first` is the line (1-based) that `lines` begin on."""
+    """The opening text, and the sections below headings; `first`: the 1-based number of the first of `lines`."""
     prefix = boundary + " "
     if not boundary or boundary.strip("="):
         raise Mangled("boundary must be a row of =", 1)

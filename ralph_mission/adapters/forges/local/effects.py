@@ -1,9 +1,9 @@
-"""Each kind of effect on the local forge: how it is found again, and how it is done under the store's lock.
+"""Each kind of effect on the local forge: how to find it again, and how to do it under the store's lock.
 
-A merge needs no checkout: the commit is made first, then work trees and branch move to it. What a crash leaves is
-harmless. The commit is noted in the pull's file before anything moves. Work trees move before the branch: killed in
-between, they show the pull as staged changes, which the next attempt takes back. Killed after the branch moved, the
-note says that the merge is done.
+A merge needs no checkout: the commit is made first, then work trees and branch move to it. A crash leaves nothing
+harmful. The commit is noted in the pull request's file before anything moves. Work trees move before the branch: after
+a crash in between, they show the pull request as staged changes, which the next attempt reverts. After a crash once the
+branch moved, the note shows that the merge is done.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from ralph_mission.values import dataclass
 
 
 def may_approve(actor: Actor) -> bool:
-    """Every person: whoever can write these files has write access. No bot."""
+    """Every person, as people who can write these files have write access. No bot."""
     return not actor.is_bot and actor.id != BOT.id
 
 
 def texts(thread: LocalThread) -> dict[int, tuple[int, str]]:
-    """Author id and text of all that was said, by comment number; 0 is the opening text."""
+    """Author id and text of all comments by number; 0 is the opening text."""
     return {0: (thread.author.id, thread.body)} | {one.id: (one.author.id, one.body) for one in thread.remarks}
 
 
 @dataclass(frozen=True)
 class LocalEffects(EffectVerbs):
-    """The verbs of the bot, on one thread store and one repository."""
+    """The bot's effects on a thread store and a repository."""
 
     store: ThreadStore
     git: Git
@@ -151,7 +151,7 @@ class LocalEffects(EffectVerbs):
         return replace(self._done(effect, thread), sha=thread.merged_sha)
 
     def find_leave_queue(self, effect: LeaveQueue) -> Receipt:
-        """There is no queue here."""
+        """None: there is no queue here."""
         return self._adopt(effect, self.store.require("pull", effect.pull))
 
     do_leave_queue = find_leave_queue
@@ -174,9 +174,9 @@ class LocalEffects(EffectVerbs):
         return branches.settle_thread(self.git, thread, branches.tips(self.git)).state == "merged"
 
     def _drop_branch(self, thread: LocalThread, head_sha: str) -> None:
-        """Delete our branch of a pull that is over, while it stands at `head_sha` and nobody needs it.
+        """Delete our branch of a finished pull request if it is at `head_sha` and unused.
 
-        That is: has it checked out, or builds on it in an open pull.
+        Used means: checked out, or the base of an open pull request.
         """
         if not head_sha or not thread.head.startswith(BRANCHES) or branches.of_branch(self.git, thread.head):
             return
@@ -226,7 +226,7 @@ class LocalEffects(EffectVerbs):
         return replace(self._done(effect, thread, remark), status="adopted")
 
     def _done(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
-        """A receipt. The number of a comment or review is its own."""
+        """A receipt. A comment or review has its own number."""
         is_review = isinstance(effect, PostReview | EditReview)
         own = is_review or isinstance(effect, Comment | EditComment)
         url = self.store.url(thread) + (f"#{'review' if is_review else 'comment'}-{remark}" if remark else "")
@@ -248,7 +248,7 @@ class MergeRequest:
 
 
 def land(store: ThreadStore, git: Git, thread: LocalThread, order: MergeRequest, now: datetime) -> LocalThread:
-    """The merged pull; merging twice at the same head is merging once. Raises ForgeRefused. Needs the desk's lock."""
+    """The merged pull request; idempotent at the same head. Raises ForgeRefused. Needs the store's lock."""
     known = branches.tips(git)
     thread = branches.settle_thread(git, thread, known)
     _require_mergeable(thread, order, known)
@@ -299,7 +299,7 @@ def _commit(git: Git, base: str, order: MergeRequest, at: datetime) -> str:
 
 
 def _spare_our_files(git: Git, base: str, tree: str) -> None:
-    # Checked out, such a file would be an issue or approval that nobody gave.
+    # Checked out, such a file would be a forged issue or approval.
     if _is_ours(git, tree) != _is_ours(git, base):
         raise ForgeRefused(
             f"the pull request changes files below {OURS}/, where this forge lives", "take them out of the branch"

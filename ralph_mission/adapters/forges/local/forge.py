@@ -1,6 +1,6 @@
-"""The Forge port on a folder of markdown files and the local branches. Contacts no remote, ever.
+"""The Forge port on a folder of Markdown files and the local branches. Never contacts a remote.
 
-A person acts by the same files and the same merge as the bot, under another name.
+People use the same files and the same merge as the bot, under another name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HOW = {
     "show_issue": "issue show {}",
     "approve_issue": "issue label {} ralph:approved",
 }
-RECENT = timedelta(days=7)  # how long the change of a closed pull is told with it, as in `ports.Forge.pulls`
+RECENT = timedelta(days=7)  # how long a closed pull request includes its changes, as in `ports.Forge.pulls`
 
 
 def utc_now() -> datetime:
@@ -40,9 +40,9 @@ def utc_now() -> datetime:
 
 
 class LocalForge:
-    """Issues and pulls in `.ralph/forge/`, for one repository; `default` names its default branch, "" finds it.
+    """Issues and pull requests in `.ralph/forge/`, for one repository; `default`: its default branch, "" to find it.
 
-    `spell` writes out a command as it has to be typed from where the person stands.
+    `spell` spells a command as the person has to type it in their folder.
     """
 
     def __init__(
@@ -59,12 +59,13 @@ class LocalForge:
         return BOT
 
     def default_branch(self) -> Branch:
-        """The branch that pulls are merged into. Raises UserError when there are no commits, or no room for ours."""
+        """The branch that pull requests are merged into. Raises UserError without commits, or if our branch names are
+        blocked."""
         branches.refuse_blocked_namespace(self.git)
         return branches.default_branch(self.git, self.default)
 
     def branch(self, name: str) -> str:
-        """The commit a local branch points at now; "" when it does not exist."""
+        """The commit a local branch points at now; "" if it does not exist."""
         return self.git.resolve(branches.HEADS + name)
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
@@ -77,20 +78,20 @@ class LocalForge:
         )
 
     def issue(self, number: int) -> Issue:
-        """One issue with its remarks and label events. Raises UserError when there is none."""
+        """An issue with its comments and label events. Raises UserError if there is none."""
         thread = self._thread(number, "issue")
         return hear_in_issue(threads.issue(thread, self.store.url(thread), details=True), self.ticks())
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
-        """None: whoever changes a file here has the whole say anyway, and nobody writes down who it was."""
+        """None: people who can change a file here have full authority anyway, and authors of edits are not recorded."""
         return ()
 
     def own_reviews(self, number: int) -> frozenset[int]:
-        """All of a pull, for the same reason. Raises Missing."""
+        """All of a pull request's, for the same reason. Raises Missing."""
         return frozenset(review.id for review in self.pull(number).reviews)
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
-        """Pulls, lowest number first, the open ones with `touches`. `state`: open | closed (merged too) | all."""
+        """Pull requests, lowest number first, open ones with `touches`. `state`: open | closed (or merged) | all."""
         found = self.store.threads("pulls", _needless(state))
         known = branches.tips(self.git) if found else {}
         standing = (branches.settle_thread(self.git, thread, known) for thread in found)
@@ -98,13 +99,13 @@ class LocalForge:
         return tuple(self._pull(thread, known, details=False) for thread in standing if thread.state in wanted)
 
     def pull(self, number: int) -> Pull:
-        """One pull with reviews, remarks, commits and events. Raises UserError when there is none."""
+        """A pull request with reviews, comments, commits and events. Raises UserError if there is none."""
         known = branches.tips(self.git)
         thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
         return hear_in_pull(self._pull(thread, known, details=True), self.ticks())
 
     def is_ready(self, number: int) -> bool:
-        """Whether it merges without conflicts; there are no checks here. Raises Missing."""
+        """Whether it merges without conflicts; a folder has no checks. Raises Missing."""
         pull = self.pull(number)
         if pull.state != "open":
             return False
@@ -115,10 +116,10 @@ class LocalForge:
         return True
 
     def look_anew(self) -> None:
-        """Nothing: files are read each time."""
+        """Does nothing: files are read each time."""
 
     def pulse(self, since: datetime) -> Pulse:
-        """Merged pulls, and issues opened and closed, since then; a folder has no stars."""
+        """Pull requests merged, and issues opened and closed, since then; a folder has no stars."""
         issues = self.store.threads("issues", partial(documents.surely_closed_by, since=since))
         return Pulse(
             merged=tuple(pull for pull in self.pulls("closed") if pull.merged_after(since)),
@@ -141,48 +142,48 @@ class LocalForge:
         return ()
 
     def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
-        """None: a folder looks for nothing itself."""
+        """None: a folder has no alerts."""
         return None
 
     def diff(self, number: int) -> str:
-        """What a pull changes, as git's patch, for a person to read. Raises UserError when there is none."""
+        """A pull request's changes as a git patch for people. Raises UserError if there is none."""
         known = branches.tips(self.git)
         thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
         base, head = branches.base_of(self.git, thread, known), branches.head_of(thread, known)
         return commits.diff(self.git, base, head) if base and head else ""
 
     def may_approve(self, actor: Actor) -> bool:
-        """Every person: whoever can write these files has write access. No bot."""
+        """Every person, as people who can write these files have write access. No bot."""
         return may_approve(actor)
 
     @property
     def lists_at_once(self) -> bool:
-        """Always: a file is there or it is not."""
+        """Always: files are listed at once."""
         return True
 
     def how(self, action: str, number: int) -> str:
-        """The command a person types. Raises KeyError for an action there is no command for."""
+        """The command a person types. Raises KeyError for an unknown action."""
         return self.spell(f"ralph {HOW[action].format(number)}")
 
     def has_our_work(self) -> bool:
-        """Whether anything with our marker by our own account exists."""
+        """Whether a text with our marker by our account exists."""
         every = (thread for folder in ("issues", "pulls") for thread in self.store.threads(folder))
         return any(is_work(body) for thread in every for author, body in texts(thread).values() if author == BOT.id)
 
     def anchor(self) -> Anchor | None:
-        """The highest memory position the forge has been told of."""
+        """The highest memory position recorded in the forge."""
         return self.store.anchor()
 
     def problems(self) -> Iterator[UserError]:
-        """What is wrong with each file of the folder that cannot be read."""
+        """The problem of each unreadable file in the folder."""
         return self.store.problems()
 
     def ticks(self) -> tuple[Tick, ...]:
-        """The boxes that are ticked in the dashboard's file."""
+        """The ticked boxes in the dashboard's file."""
         return self.store.ticks(self.now())
 
     def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
-        """As in the port; the position has a file of its own."""
+        """As in the port; the position has its own file."""
         if page:
             self.store.show_dashboard(page)
         self.store.set_anchor(anchor)
@@ -190,13 +191,13 @@ class LocalForge:
     # --- doing
 
     def find(self, effect: Effect) -> Receipt | None:
-        """What of `effect` is already there, by our own author id where it has an author."""
+        """The receipt of an existing `effect`, by our author id if it has an author."""
         return effects.find(effect, self.verbs)
 
     def perform(self, effect: Effect) -> Receipt:
-        """Do it once, or adopt what is there; a refusal is a failed receipt with a rule's id or the reason.
+        """Do it once, or adopt an existing one; a refusal is a failed receipt with a rule's id or the reason.
 
-        Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
+        Raises ValueError for an effect without its number or marker: our bug.
         """
         effects.require_ready(effect)
         with self.store.locked():
@@ -235,26 +236,26 @@ Step = Callable[[LocalThread, Actor, datetime], LocalThread]
 
 
 class Person:
-    """Somebody at the keyboard, by login. Each action gives the number of what it was done to, or raises UserError."""
+    """A person at the keyboard, by login. Each action returns the number of the changed thread, or raises UserError."""
 
     def __init__(self, forge: LocalForge, login: str) -> None:
         self.forge, self.store, self.git = forge, forge.store, forge.git
         self.actor = person(login)
 
     def create_issue(self, title: str, body: str = "", labels: tuple[str, ...] = ()) -> int:
-        """A new issue."""
+        """Create an issue."""
         if not title.strip() or "\n" in title:
             raise UserError("a title is one line that is not empty", "give one with --title", usage=True)
         return self._open(title, body, labels)
 
     def open_pull(self, head: str, base: str, title: str, body: str = "") -> int:
-        """A new pull from a branch that exists."""
+        """Open a pull request from an existing branch."""
         with self._told():
             sides = branches.sides(self.git, self.store, head, base)
         return self._open(title, body, (), sides)
 
     def comment(self, number: int, text: str) -> int:
-        """One more remark on an issue or pull."""
+        """Comment on an issue or pull request."""
         return self._change("", number, lambda thread, actor, now: threads.add_comment(thread, actor, text, now))
 
     def label(self, number: int, labels: tuple[str, ...]) -> int:
@@ -262,7 +263,7 @@ class Person:
         return self._change("", number, lambda thread, actor, now: threads.set_labels(thread, actor, now, add=labels))
 
     def unlabel(self, number: int, labels: tuple[str, ...]) -> int:
-        """Take labels off."""
+        """Remove labels."""
         return self._change("", number, lambda thread, actor, now: threads.set_labels(thread, actor, now, (), labels))
 
     def close_issue(self, number: int, reason: str = "") -> int:
@@ -274,7 +275,7 @@ class Person:
         return self._change("issue", number, close)
 
     def close_pull(self, number: int) -> int:
-        """Close a pull without merging it."""
+        """Close a pull request without a merge."""
 
         def close(thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
             return branches.close_pull(self.git, _open_one(thread), actor, now)
@@ -282,7 +283,7 @@ class Person:
         return self._change("pull", number, close)
 
     def review(self, number: int, state: str, text: str = "") -> int:
-        """Approve (`approved`) or ask for changes (`changes_requested`) at the commit the head is at now."""
+        """Approve (`approved`) or ask for changes (`changes_requested`) at the present head."""
 
         def review(thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
             known = branches.tips(self.git)
@@ -292,7 +293,7 @@ class Person:
         return self._change("pull", number, review)
 
     def merge(self, number: int, method: str = "squash") -> int:
-        """Merge a pull at the commit its head is at now, as safely as the bot does."""
+        """Merge a pull request at its present head, as safely as the bot does."""
         with self._told(), self.store.locked():
             thread = self.store.require("pull", number)
             head = branches.head_of(thread, branches.tips(self.git))

@@ -1,7 +1,7 @@
-"""The folder the forge lives in: one file per issue and pull, one lock, one count.
+"""The forge's folder: a file per issue and pull request, one lock, one counter.
 
-Readers take no lock: every file is replaced whole. Writers hold the lock from the first
-look to the last write. A file we cannot read is never written over.
+Readers take no lock: every file is replaced whole. Writers hold the lock from the first read to the last write. An
+unreadable file is never overwritten.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ IGNORED = "/.ralph/"
 NOTE = "last-number"
 DASHBOARD = "dashboard.md"
 DIGITS = 12
-"""Of a number; what has more is none of ours."""
+"""Digits of a number; longer ones are not ours."""
 
 Stat = tuple[int, int, int]
 
 
 def nothing(text: str) -> bool:
-    """No text is needless."""
+    """No file may be left out."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadStore:
-    """Where the files are. `top` is what their addresses are relative to, None when bare."""
+    """The files' folder. `top`: the folder that names are relative to, None if bare."""
 
     root: Path
     top: Path | None
@@ -57,7 +57,7 @@ class ThreadStore:
 
     @staticmethod
     def of(git: Git) -> ThreadStore:
-        """The desk of a repository, the same one from each of its work trees."""
+        """A repository's store, the same from each of its work trees."""
         inside = git.state_dir.name == ".ralph"
         return ThreadStore(
             git.state_dir / "forge", git.state_dir.parent if inside else None, git.common_dir / "info/exclude"
@@ -65,7 +65,7 @@ class ThreadStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Held while something changes. Makes the folder when there is none yet. Raises UserError for a link in it."""
+        """The lock for changes. Creates a missing folder. Raises UserError for a link in it."""
         with ExitStack() as stack:
             try:
                 for folder in FOLDERS:
@@ -80,20 +80,20 @@ class ThreadStore:
             yield
 
     def path(self, folder: str, number: int) -> Path:
-        """The file of an issue or pull."""
+        """The file of an issue or pull request."""
         return self.root / folder / f"{number:04d}.md"
 
     def url(self, thread: LocalThread) -> str:
-        """How the file is named to people: relative to the repository, absolute when that is bare."""
+        """The file's name for people: relative to the repository, absolute if that is bare."""
         return self._name_in_forge(self.path(f"{thread.kind}s", thread.number))
 
     def find(self, number: int) -> LocalThread | None:
-        """The issue or pull with this number. Raises UserError when its file is mangled."""
+        """The issue or pull request with this number. Raises UserError if its file is damaged."""
         paths = (self.path(folder, number) for folder in FOLDERS)
         return next((thread for path in paths if (thread := self._read(path))), None)
 
     def require(self, kind: str, number: object) -> LocalThread:
-        """The issue or pull ("" for either) with this number. Raises ForgeRefused when there is none."""
+        """The issue or pull request ("" for either) with this number. Raises ForgeRefused if there is none."""
         thread = self.find(number) if isinstance(number, int) else None
         if thread is None or kind not in ("", thread.kind):
             listing = "ralph pr list" if kind == "pull" else "ralph issue list"
@@ -103,13 +103,13 @@ class ThreadStore:
         return thread
 
     def threads(self, folder: str, needless: Callable[[str], bool] = nothing) -> tuple[LocalThread, ...]:
-        """All of them, lowest number first; those whose text is `needless` may be left out: to read one takes time."""
+        """All of them, lowest number first; those whose text is `needless` may be left out to save parsing."""
         paths = sorted(self._paths(folder), key=lambda path: int(path.stem))
         found = (self._read(path, needless) for path in paths)
         return tuple(thread for thread in found if thread)
 
     def problems(self) -> Iterator[UserError]:
-        """What is wrong with each file that cannot be read."""
+        """The problem of each unreadable file."""
         paths = (path for folder in FOLDERS for path in self._paths(folder))
         lookups: list[Callable[[], object]] = [partial(self._read, path) for path in paths]
         for look in (*lookups, self.anchor):
@@ -119,7 +119,8 @@ class ThreadStore:
                 yield problem
 
     def next_number(self) -> int:
-        """A number that no issue or pull ever had. Call it with the lock held. Raises UserError for a damaged note."""
+        """An unused number for an issue or pull request. Call it with the lock held. Raises UserError for a damaged
+        counter."""
         taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
         number = max(self._last_number(), *taken, 0) + 1
         files.write(self.root / NOTE, f"{number}\n".encode())
@@ -147,13 +148,14 @@ class ThreadStore:
         labels: tuple[str, ...],
         sides: Sides = NO_SIDES,
     ) -> LocalThread:
-        """A new issue, or a pull between two `sides`, which is kept. Call it with the lock held. Raises as `write`."""
+        """Create and write an issue, or a pull request between two `sides`. Call it with the lock held. Raises as
+        `write`."""
         thread = open_thread(self.next_number(), title, body, author, labels, now, sides)
         self.write(thread)
         return thread
 
     def write(self, thread: LocalThread) -> None:
-        """Keep it. Call it with the lock held. Raises ForgeRefused rather than write what could not be read again."""
+        """Write it. Call it with the lock held. Raises ForgeRefused if it could not be read again."""
         path, text = self.path(f"{thread.kind}s", thread.number), documents.render(thread)
         try:
             documents.parse(text)
@@ -162,7 +164,7 @@ class ThreadStore:
         files.write(path, text.encode("utf-8", "surrogatepass"))
 
     def anchor(self) -> Anchor | None:
-        """The memory position kept here."""
+        """The stored memory position."""
         path = self.root / "anchor.json"
         try:
             return Anchor(**json.loads(path.read_bytes()))
@@ -172,26 +174,26 @@ class ThreadStore:
             raise Damaged(f"{self._name_in_forge(path)} is damaged", "run: ralph memory recover") from None
 
     def set_anchor(self, anchor: Anchor) -> None:
-        """Keep a memory position."""
+        """Store a memory position."""
         with self.locked():
             files.write(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
 
     def dashboard(self) -> str:
-        """What the dashboard says, with what is ticked there; "" while there is none."""
+        """The dashboard's text with its ticked boxes, or ""."""
         try:
             return (self.root / DASHBOARD).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
 
     def ticks(self, now: datetime) -> tuple[Tick, ...]:
-        """The boxes that are ticked there, as by whoever runs this: nobody writes down who it was."""
+        """The ticked boxes, attributed to the present user: the file does not record who ticked them."""
         if not (boxes := ticks.find_ticked(self.dashboard())):
             return ()
         changed = datetime.fromtimestamp((self.root / DASHBOARD).stat().st_mtime, UTC)
         return tuple(Tick(box, documents.at_keyboard(), min(changed, now)) for box in sorted(boxes))
 
     def show_dashboard(self, page: str) -> None:
-        """Have it say this, with what people ticked of it meanwhile."""
+        """Show this page, keeping the boxes that people ticked meanwhile."""
         with self.locked():
             before = self.dashboard()
             if (text := ticks.tick(page, ticks.find_ticked(before))) != before:

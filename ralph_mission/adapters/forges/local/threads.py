@@ -1,7 +1,7 @@
-"""What can happen to an issue or a pull, and how the port tells it. Pure: frozen values in, new ones out.
+"""Changes of issues and pull requests, and their form in the port. Pure: frozen values in, new ones out.
 
-Every change is stamped later than the one before, whatever the clock says, so the order
-in which people and the bot spoke can be read from the times.
+Every change has a later time than the one before, even if the clock goes back, so times show the order of comments by
+people and the bot.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ralph_mission.adapters.forges.local.documents import LocalThread
 from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 
 Sides = tuple[str, str, str]
-"""Head, base and the head's commit of a pull; all empty for an issue."""
+"""Head, base and head commit of a pull request; all empty for an issue."""
 NO_SIDES: Sides = ("", "", "")
-TICK = timedelta(milliseconds=1)  # the resolution of our time stamps
+TICK = timedelta(milliseconds=1)  # the resolution of our timestamps
 
 
 def open_thread(
@@ -27,7 +27,7 @@ def open_thread(
     now: datetime,
     sides: Sides = NO_SIDES,
 ) -> LocalThread:
-    """A new issue, or a pull between two `sides`; its labels are events like any other."""
+    """A new issue, or a pull request between two `sides`; its labels are ordinary events."""
     at, (head, base, head_sha) = stamp(now), sides
     return LocalThread(
         number=number,
@@ -45,24 +45,24 @@ def open_thread(
 
 
 def after(thread: LocalThread, now: datetime) -> datetime:
-    """The stamp of the next change: `now`, or just after the last one when the clock is behind it."""
+    """The time of the next change: `now`, or just after the last one if the clock is behind."""
     return max(stamp(now), thread.updated_at + TICK)
 
 
 def stamp(now: datetime) -> datetime:
-    """`now` to the resolution of our files."""
+    """`now` in the resolution of our files."""
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 def add_comment(thread: LocalThread, actor: Actor, body: str, now: datetime) -> LocalThread:
-    """With one more remark, numbered after the highest so far."""
+    """Add a comment, numbered after the highest so far."""
     at = after(thread, now)
     number = max((remark.id for remark in thread.remarks), default=0) + 1
     return replace(thread, remarks=(*thread.remarks, ThreadComment(number, actor, body, at, at)), updated_at=at)
 
 
 def edit_text(thread: LocalThread, comment: int, body: str, now: datetime) -> LocalThread:
-    """With the text of one remark replaced; 0 is the opening text."""
+    """Replace a comment's text; 0 is the opening text."""
     at = after(thread, now)
     if comment == 0:
         return replace(thread, body=body, updated_at=at)
@@ -73,7 +73,7 @@ def edit_text(thread: LocalThread, comment: int, body: str, now: datetime) -> Lo
 def set_labels(
     thread: LocalThread, actor: Actor, now: datetime, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
 ) -> LocalThread:
-    """With labels set and taken off; each real change is one event, and nothing else changes anything."""
+    """Set and remove labels; each actual change is one event, anything else has no effect."""
     at = after(thread, now)
     gone = tuple(label for label in thread.labels if label in remove)
     new = tuple(label for label in dict.fromkeys(add) if label not in thread.labels)
@@ -85,31 +85,31 @@ def set_labels(
 
 
 def assign_people(thread: LocalThread, logins: tuple[str, ...], now: datetime) -> LocalThread:
-    """With people assigned who were not yet."""
+    """Assign people who are not assigned so far."""
     new = tuple(login for login in dict.fromkeys(logins) if login not in thread.assignees)
     return replace(thread, assignees=thread.assignees + new, updated_at=after(thread, now)) if new else thread
 
 
 def close_thread(thread: LocalThread, actor: Actor, reason: str, now: datetime) -> LocalThread:
-    """Closed without a merge."""
+    """Close without a merge."""
     at = after(thread, now)
     return replace(thread, state="closed", state_reason=reason, closed_by=actor, closed_at=at, updated_at=at)
 
 
 def add_review(thread: LocalThread, actor: Actor, state: str, body: str, sha: str, now: datetime) -> LocalThread:
-    """With one more review of commit `sha`."""
+    """Add a review of commit `sha`."""
     at = after(thread, now)
     return replace(thread, reviews=(*thread.reviews, Review(actor, state, body, sha, at)), updated_at=at)
 
 
 def edit_review(thread: LocalThread, review: int, body: str, now: datetime) -> LocalThread:
-    """With the text of one review replaced; reviews are numbered from 1 in the order they were given."""
+    """Replace a review's text; reviews are numbered from 1 in order."""
     reviews = tuple(replace(one, body=body) if n == review else one for n, one in enumerate(thread.reviews, 1))
     return replace(thread, reviews=reviews, updated_at=after(thread, now))
 
 
 def mark_merged(thread: LocalThread, head_sha: str, merged_sha: str, actor: Actor | None, at: datetime) -> LocalThread:
-    """Merged at `head_sha` as commit `merged_sha`; nobody knows by whom when `actor` is None."""
+    """Mark as merged at `head_sha` as commit `merged_sha`; `actor` None means unknown."""
     return replace(
         thread,
         state="merged",
@@ -124,7 +124,7 @@ def mark_merged(thread: LocalThread, head_sha: str, merged_sha: str, actor: Acto
 
 
 def issue(thread: LocalThread, url: str, details: bool) -> Issue:
-    """As the port tells it."""
+    """The port's issue."""
     return Issue(
         number=thread.number,
         title=thread.title,
@@ -145,7 +145,7 @@ def issue(thread: LocalThread, url: str, details: bool) -> Issue:
 
 
 def pull(thread: LocalThread, url: str, head_sha: str, details: bool) -> Pull:
-    """As the port tells it, but for what only git knows: touches and commits."""
+    """The port's pull request, without git's part: touches and commits."""
     return Pull(
         number=thread.number,
         title=thread.title,
