@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX = $(CURDIR)/.venv/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-long test-real test-explorer crash guards mutants trust check bench proof site pictures lock clean
+.PHONY: help install install-dev run test test-long test-real test-explorer release-check crash guards mutants trust check bench proof site pictures lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -42,6 +42,9 @@ test-real: install-dev  ## what is too large for that: real agents, an emulator 
 test-explorer: install-dev  ## an explorer's world on PostgreSQL, with a clone of validatorinfo its own: VALIDATORINFO=DIR
 	@VALIDATORINFO="$(VALIDATORINFO)" $(BIN)/python -m pytest -q -m "long or not long" -n 0 \
 		tests/integration/test_explorer_cycle.py tests/adapters/observers/database/test_explorer.py
+
+release-check: install-dev  ## build a release, install it from nothing and use it: DIST=DIR for one that is built
+	@DIST="$(DIST)" $(BIN)/python -m pytest -q -s -m real -n 0 tests/supply/test_built.py
 
 crash: install-dev  ## every moment of dying, every fault at every sort of call, races, pairs, a soak (less than an hour)
 	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS)

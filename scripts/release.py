@@ -31,21 +31,23 @@ def main(folder: Path, tag: str = "", repository: str = "") -> None:
         sys.exit(f"the tag is {tag}, the version in pyproject.toml {version}: make them agree")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ralph-release-") as place:
-        archives(folder, addressed(Path(place) / "tree", repository, tag or f"v{version}") if repository else ROOT)
+        tree = addressed(Path(place) / "tree", repository, tag or f"v{version}", head("%H")) if repository else ROOT
+        archives(folder, tree)
         bill(tool(Path(place)), folder / "ralph_mission.cdx.json")
     shutil.copy(ROOT / "tools" / "trust" / "evidence.md", folder / "trust-evidence.md")
     (folder / "SHA256SUMS").write_text(hashes(folder))
 
 
-def addressed(tree: Path, repository: str, tag: str) -> Path:
-    """What the archives are made of, copied to `tree`, with the addresses of this repository in it."""
+def addressed(tree: Path, repository: str, tag: str, commit: str) -> Path:
+    """What the archives are made of, copied to `tree`, with the addresses of this repository in it. `ralph --version`
+    reads the commit from that of the source."""
     page = f"https://github.com/{repository}"
     for name in ("LICENSE", "README.md", "pyproject.toml"):
         tree.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tree / name)
     shutil.copytree(ROOT / "ralph_mission", tree / "ralph_mission", ignore=shutil.ignore_patterns("__pycache__"))
     urls = {"Homepage": page, "Documentation": f"{page}/tree/{tag}/docs", "Issues": f"{page}/issues"}
-    urls["Changelog"] = f"{page}/blob/{tag}/CHANGELOG.md"
+    urls |= {"Changelog": f"{page}/blob/{tag}/CHANGELOG.md", "Source": f"{page}/tree/{commit}"}
     table = "".join(f'{name} = "{url}"\n' for name, url in urls.items())
     project = tree / "pyproject.toml"
     told = project.read_text().replace("[project.scripts]", f"[project.urls]\n{table}\n[project.scripts]", 1)
@@ -100,8 +102,12 @@ def hashes(folder: Path) -> str:
 
 def moment() -> str:
     """When the commit was made that is released, in seconds since 1970."""
-    when = ("git", "-C", str(ROOT), "log", "-1", "--format=%ct")
-    return os.environ.get("SOURCE_DATE_EPOCH") or subprocess.check_output(when, text=True).strip()
+    return os.environ.get("SOURCE_DATE_EPOCH") or head("%ct")
+
+
+def head(form: str) -> str:
+    """What git's format says of the commit that is checked out."""
+    return subprocess.check_output(("git", "-C", str(ROOT), "log", "-1", f"--format={form}"), text=True).strip()
 
 
 def run(*command: str, tree: Path = ROOT) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import metadata
 from pathlib import Path
 
@@ -10,15 +11,26 @@ SHOWN = 12  # digits of a commit
 
 
 def find_commit() -> str:
-    """The commit of the checkout that we run from, or that pip or uv installed; "" of a release."""
+    """The commit of the checkout that we run from, that pip or uv installed, or of which a release was built."""
     root = Path(__file__).parents[2]
     if (root / ".git").exists() and (root / "pyproject.toml").exists():
         return _of_checkout(root)
     try:
-        told = metadata.distribution("ralph-mission").read_text("direct_url.json")
-        return str(json.loads(told)["vcs_info"]["commit_id"])[:SHOWN] if told else ""
+        told = metadata.distribution("ralph-mission").read_text("direct_url.json") or "{}"
+        return str(json.loads(told)["vcs_info"]["commit_id"])[:SHOWN]
     except (metadata.PackageNotFoundError, KeyError, ValueError):
-        return ""
+        return find_release()[1][:SHOWN]
+
+
+def find_release() -> tuple[str, str]:
+    """The repository's address and the commit that the installed release was built of; two "" of anything else.
+    scripts/release.py writes them as the address of the source."""
+    try:
+        urls = metadata.metadata("ralph-mission").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return "", ""
+    found = (re.fullmatch(r"Source, (\S+)/tree/([0-9a-f]{40})", url) for url in urls)
+    return next(((match[1], match[2]) for match in found if match), ("", ""))
 
 
 def _of_checkout(root: Path) -> str:

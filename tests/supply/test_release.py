@@ -12,13 +12,17 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from email.message import Message
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from ralph_mission.cli.setup.files import ActionReference, installed_action
+from ralph_mission.cli.version import find_commit
 from tests.action.runner import ACTION, ROOT
+from tests.cli.init_place import install
 from tests.supply.workflows import FLOWS, jobs
 
 JOBS = FLOWS["release"]["jobs"]
@@ -31,6 +35,11 @@ def _script() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _addressed(folder: Path) -> Path:
+    tree: Path = _script().addressed(folder / "tree", "o/r", "v1.2.3", "c" * 40)
+    return tree
 
 
 def _pins(lock: str) -> dict[str, tuple[str, frozenset[str]]]:
@@ -71,6 +80,7 @@ def test_nothing_is_published_that_was_not_tested_and_attested() -> None:
     assert runs == [
         "make install",
         '.venv/bin/python -I scripts/release.py "$RUNNER_TEMP/dist" "$GITHUB_REF_NAME" "$GITHUB_REPOSITORY"',
+        'make release-check DIST="$RUNNER_TEMP/dist"',
         "make test",
         "make check",
     ]
@@ -86,8 +96,7 @@ def test_a_release_knows_no_secret_and_who_builds_holds_no_identity() -> None:
 
 
 def test_links_of_the_readme_lead_somewhere_on_a_package_index(tmp_path: Path) -> None:
-    script = _script()
-    tree = script.addressed(tmp_path / "tree", "o/r", "v1.2.3")
+    script, tree = _script(), _addressed(tmp_path)
     links = re.findall(r"\]\(([^)]+)\)", (tree / "README.md").read_text())
     assert links and [link for link in links if not link.startswith(("https://", "#"))] == []
     assert "https://github.com/o/r/blob/v1.2.3/docs/github.md" in links
@@ -95,9 +104,8 @@ def test_links_of_the_readme_lead_somewhere_on_a_package_index(tmp_path: Path) -
     pictures = [link.removeprefix("https://raw.githubusercontent.com/o/r/v1.2.3/") for link in shown]
     assert pictures and all((ROOT / path).is_file() for path in pictures)
     assert all((ROOT / link.partition("/v1.2.3/")[2].partition("#")[0]).exists() for link in links if "v1.2.3" in link)
-    assert (
-        tomllib.loads((tree / "pyproject.toml").read_text())["project"]["urls"]["Homepage"] == "https://github.com/o/r"
-    )
+    urls = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["urls"]
+    assert (urls["Homepage"], urls["Source"]) == ("https://github.com/o/r", f"https://github.com/o/r/tree/{'c' * 40}")
     assert script.absolute("![a](docs/i.png) [b](https://x.y)", "o/r", "v1") == (
         "![a](https://raw.githubusercontent.com/o/r/v1/docs/i.png) [b](https://x.y)"
     )
@@ -220,3 +228,15 @@ def test_only_the_newest_version_moves_the_tag_of_its_major_one(
             "api --silent --method PATCH repos/o/r/git/refs/tags/v1 -f sha=c0de -F force=true",
             "api --silent repos/o/r/git/refs -f ref=refs/tags/v1 -f sha=c0de",
         ]
+
+
+def test_a_release_knows_its_commit_and_names_the_action_by_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    urls = tomllib.loads((_addressed(tmp_path) / "pyproject.toml").read_text())["project"]["urls"]
+    told = Message()
+    for name, url in urls.items():
+        told.add_header("Project-URL", f"{name}, {url}")
+    monkeypatch.setattr("importlib.metadata.metadata", lambda _: told)
+    monkeypatch.setattr("ralph_mission.cli.version.Path", lambda _: tmp_path / "installed" / "cli" / "version.py")
+    install(monkeypatch, None)
+    assert find_commit() == "c" * 12
+    assert installed_action() == ActionReference("o/r", "c" * 40)

@@ -28,6 +28,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject
 from ralph_mission.adapters.wakers import EVENT, PUBLISH, REVIEW, WORK, instance
 from ralph_mission.cli.setup.choices import Choices, Surroundings, sections
+from ralph_mission.cli.version import find_release
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
 
@@ -235,7 +236,7 @@ def _pinned_action(repository: str, commit: str) -> ActionReference | None:
 def installed_action() -> ActionReference | None:
     """The commit on GitHub that this installation was made from; None when nobody can tell.
 
-    pip writes it down; an editable installation runs what its clone has checked out.
+    pip writes it down, a release knows it; an editable installation runs what its clone has checked out.
     """
     origin = _origin()
     url, vcs, folder = (origin.get(key) for key in ("url", "vcs_info", "dir_info"))
@@ -243,7 +244,8 @@ def installed_action() -> ActionReference | None:
         return _pinned_action(on_github(str(url)), str(vcs.get("commit_id")))
     if isinstance(folder, dict) and folder.get("editable") and str(url).startswith("file:///"):
         return _checked_out(Path(url2pathname(urlsplit(str(url)).path)))
-    return None
+    address, commit = find_release()
+    return _pinned_action(on_github(address), commit)
 
 
 def _checked_out(clone: Path) -> ActionReference | None:
