@@ -1,1 +1,1 @@
-"""The composition roots: from configuration and environment to ports. Adapters meet here and nowhere else."""
+"""The composition roots: from configuration and environment to ports. Only here are adapters combined."""

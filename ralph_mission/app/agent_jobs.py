@@ -1,8 +1,8 @@
-"""An agent's job done by the loop of `ralph run`, in a clone: what reaches it, what bounds it, what came of it.
+"""Runs an agent's job by the loop of `ralph run` in a clone: its inputs, limits and result.
 
-Nothing that a session writes there says how the next one is played: settings and isolation are those of the first
-session, no signal starts the loop anew, and what configures agents stays as it was (`RunOptions.errand`). What it
-remembers is only proposed, and the home of its agents, where a client may keep its key, goes with the play.
+Sessions cannot influence how later ones run: settings and isolation are those of the first session, no signal restarts
+the loop, and agents' configuration stays unchanged (`RunOptions.errand`). Its memories are only proposed, and the home
+of its agents, where a client may keep its key, is deleted after the run.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ from ralph_mission.values import dataclass
 
 HOMES = (f"{KEPT}/loop/home", f"{KEPT}/loop/apart")
 AWAY: tuple[Failure, ...] = ("missing", "auth", "server")
-"""Failures of sessions that are nobody's work: no program, a key that is not known, a provider's fault."""
+"""Session failures outside the agent's work: a missing program, an unknown key, a provider's fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloneRun:
-    """How a job is done in the clone `asked.repo`, in at most so many sessions.
+    """Runs a job in the clone `asked.repo`, with a limit on sessions.
 
-    `unpriced`: sessions that do not tell what they cost may pass the job's `usd`. `own_model`: the agent's, not the
-    settings'. `protected` are globs of what no session may write.
+    `unpriced`: sessions that report no cost may exceed the job's `usd`. `own_model`: use the agent's, not the
+    settings'. `protected`: globs that no session may write.
     """
 
     job: AgentJob
@@ -81,7 +81,7 @@ class CloneRun:
 
 
 def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgress) -> AgentResult:
-    """Run the loop to its end, or go on with the one that was left there. Raises UserError, OSError."""
+    """Run the loop to its end, or resume the one in the clone. Raises UserError, OSError."""
     folder = run.asked.repo
     before = _left_run(folder, run.asked.task)
     try:
@@ -91,7 +91,7 @@ def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgre
             name = run.asked.pattern
             account = teams.play(made, name, build=True) if name else run_loop(made.spec, made.ports)
             if account.ending.reason == "stop" and progress.watch.asked() == "stop":
-                raise KeyboardInterrupt  # of all that this loop is a part of, as Ctrl-C
+                raise KeyboardInterrupt  # of everything this loop is part of, as Ctrl-C
     finally:
         forget_clone(folder)
     return _result(run.job, account, before, meter.usd, tuple(learned))
@@ -100,7 +100,7 @@ def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgre
 def _result(
     job: AgentJob, account: RunResult, before: RunState | None, usd: float, learned: tuple[str, ...]
 ) -> AgentResult:
-    """What this play came to; `before` is where an earlier one in the same clone had left the loop."""
+    """This run's result; `before`: the loop's state after an earlier run in the same clone."""
     ending, late, early = account.ending, account.state, before
     sessions = late.iteration - (early.iteration if early else 0)
     usage = Usage(
@@ -119,7 +119,7 @@ def _result(
 
 
 def forget_clone(folder: Path) -> None:
-    """Remove the homes of the agents that played in the clone."""
+    """Remove the homes of the agents that ran in the clone."""
     with suppress(OSError):
         files.unlink(folder, HOMES)
         for home in (folder / name for name in HOMES):
@@ -128,7 +128,7 @@ def forget_clone(folder: Path) -> None:
 
 
 def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> RunSetup:
-    """What was spent before counts, as the limits of a loop are those of all of it."""
+    """Earlier cost counts, as a loop's limits cover all of its runs."""
     played, took = (before.iteration, before.elapsed) if before else (0, 0.0)
     spent = (before.usage.cost_usd or 0.0) if before else 0.0
     asked = replace(
@@ -145,7 +145,7 @@ def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> 
 
 
 def _left_run(folder: Path, task: str) -> RunState | None:
-    """Where the loop of this task stands in this clone; None when there is none to go on with."""
+    """The state of this task's loop in this clone, or None."""
     try:
         found = state.load(folder)
     except (UnreadableDocument, UserError):
@@ -157,7 +157,7 @@ def _left_run(folder: Path, task: str) -> RunState | None:
 
 
 def told_in(folder: Path) -> float:
-    """What the sessions of the loop in this clone told that they cost, in USD; 0 when nobody can tell."""
+    """The cost in USD that sessions in this clone reported; 0 if unknown."""
     try:
         found = state.load(folder)
     except (UnreadableDocument, UserError, OSError):
@@ -168,7 +168,7 @@ def told_in(folder: Path) -> float:
 
 @contextmanager
 def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable[[str], None]) -> Iterator[list[str]]:
-    """What loops here remembered is there, with what people said since; gives what this one remembers more."""
+    """Copy the memories of loops here, with people's later comments; returns this loop's new memories."""
     ours, theirs, learned = Memories(git.state_dir), Memories(folder / KEPT), list[str]()
     if text := ours.known(note):
         run_files.write(theirs.path, text.encode("utf-8", "replace"))
@@ -179,7 +179,7 @@ def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable
 
 @contextmanager
 def _share_guidance(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterator[None]:
-    """Words from the forge, and those of `ralph agent guidance` here, given when a session there was given them."""
+    """Guidance from the forge and from `ralph agent guidance` here, marked as delivered once a session there got it."""
     _acknowledge_guidance(ours, theirs)
     waiting = {said.text for said in theirs.pending()}
     for text in (word.strip()[:LENGTH] for word in words):
@@ -190,7 +190,7 @@ def _share_guidance(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterato
     try:
         yield
     finally:
-        with suppress(UserError, OSError):  # a session may have written there: what it did is not lost by that
+        with suppress(UserError, OSError):  # a session may have written there: its work is not lost by that
             _acknowledge_guidance(ours, theirs)
 
 
@@ -200,7 +200,7 @@ def _acknowledge_guidance(ours: Guide, theirs: Guide) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AgentNamed:
-    """An agent that a command line names; empty texts mean: as the settings have it."""
+    """An agent that a command line names; empty texts mean: as in the settings."""
 
     agent: str = ""
     command: str = ""
@@ -208,7 +208,7 @@ class AgentNamed:
 
 
 UNNAMED = AgentNamed()
-ALL_TESTS = 600.0  # seconds for all tests of the repository, where a bug's change is judged within a cycle
+ALL_TESTS = 600.0  # seconds for all tests of the repository, if a bug's change is judged within a cycle
 PRESET, PATTERN = "issue", "ralplan"
 
 
@@ -216,8 +216,8 @@ def build_coder(
     git: Git, settings: Config, config: Path | None, head: str, watch: RunWatch = UNWATCHED,
     named: AgentNamed = UNNAMED,
 ) -> AgentCoder:  # fmt: skip  # as one reads it
-    """The agent of the settings, or one that is `named`, as hands of the cycle; the settings are those of the file
-    `config` or of the commit `head`."""
+    """The coder of a cycle with the settings' agent, or one that is `named`; the settings come from the file `config`
+    or the commit `head`."""
     place = hosting.clones(git, os.environ)
     return AgentCoder(
         git,
@@ -230,7 +230,7 @@ def build_coder(
 
 
 def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerdict:
-    from ralph_mission.app.proof.exploring import build_prover  # where a bug is worked on, and nowhere else
+    from ralph_mission.app.proof.exploring import build_prover  # only if a bug is worked on
 
     progress = PlainRunProgress(sys.stderr, environment_secrets())
     prover = build_prover(settings, git, git.state_dir / "cache", progress.note)
@@ -244,7 +244,7 @@ def check_patch(git: Git, settings: Config, patch: Patch, red: Sequence[RedCheck
 
 
 def look_at_base(git: Git, settings: Config, checks: tuple[str, ...], commit: str) -> BaseChecks:
-    """How `checks` stand on a commit, as it was found before or by running them. Raises OSError."""
+    """The results of `checks` on a commit, cached or by running them. Raises OSError."""
     if not checks:
         return BaseChecks()
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
@@ -264,7 +264,7 @@ class LoopCoder:
     named: AgentNamed = UNNAMED
 
     def play(self, folder: Path, job: AgentJob) -> AgentResult:
-        """Play one mission's job in its clone."""
+        """Run a mission's job in its clone."""
         meter = CostMeter(job.usd, PRICED)
         try:
             progress = PlainRunProgress(sys.stderr, environment_secrets(), self.watch)
@@ -276,7 +276,7 @@ class LoopCoder:
             return failed_job(job, f"it broke off: {why}", Usage(meter.begun, cost_usd=meter.usd))
         if made.code == INTERRUPTED:
             raise KeyboardInterrupt
-        return replace(made, outcome="goes on") if made.away else made  # nothing was wrong with the work
+        return replace(made, outcome="goes on") if made.away else made  # the work was fine
 
     def _clone_run(self, folder: Path, job: AgentJob) -> CloneRun:
         planned = self.settings.hands.agent is not None and self.settings.hands.agent.plan == PATTERN
@@ -289,12 +289,12 @@ class LoopCoder:
         )  # fmt: skip  # one command line
         usual = self.named.agent or (self.settings.hands.agent.kind if self.settings.hands.agent else "")
         other = bool(job.agent) and job.agent != usual
-        if other:  # the command and the model of the settings are for the usual one
+        if other:  # the settings' command and model are for the default agent
             asked = replace(asked, agent=job.agent, command="", model="")
         return CloneRun(job, asked, self.settings.work.max_iterations, own_model=other)
 
     def _config(self) -> Path:
-        """The settings of the cycle, never those of the clone: what is made there does not say how it is made."""
+        """The cycle's settings, never the clone's: work must not control how it is done."""
         name = hosting.committed_name(self.git, self.config) if self.head or self.config is None else ""
         if self.config is not None and not name:
             return self.config.absolute()

@@ -1,9 +1,9 @@
-"""`ralph backtest`: cycles of the past, played with today's settings in a repository that is thrown away.
+"""`ralph backtest`: past cycles, replayed with today's settings in a temporary repository.
 
-It borrows the objects of the real one, and its default branch is moved from commit to commit. What looks, ranks, judges
-and opens there is what always does, with the clock of then and the local forge; only sources that read nothing but git
-are asked, and, where a token says which repository of GitHub it is, what its lists of today tell of issues, pull
-requests and runs of then. Nobody ever answers an issue.
+It borrows the real one's objects, and its default branch moves from commit to commit. Observing, ranking, judging and
+opening use the normal code, with the past clock and the local forge; sources are only those that read git alone, and,
+with a token for a GitHub repository, what today's lists contain about past issues, pull requests and runs. Issues are
+never answered.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ from ralph_mission.mission.ports import NO_PUBLISHER, CyclePorts, CycleProgress,
 from ralph_mission.values import dataclass
 
 GIT_ALONE = ("code", "docs", "releases")
-"""Observers, beside the fixers, whose whole source is a commit: what others saw then, nobody can see now."""
+"""Observers, besides the fixers, that only read a commit: the past input of others is unavailable."""
 CALLED = {"forge": "issues and pull requests", "ci": "workflow runs"}
 BRANCH = "refs/heads/main"
 ROUNDS = 8
-"""Cycles at one step, at most; they end when one opens nothing."""
+"""The maximum number of cycles per step; they end once one opens nothing."""
 SAID = 10  # lines of progress
 
 
 @dataclass(frozen=True, slots=True)
 class BacktestOptions:
-    """One command line. `since` is a date, or a span before the last commit."""
+    """One command line. `since`: a date, or a time span before the last commit."""
 
     repo: Path = Path()
     config: Path | None = None
@@ -86,7 +86,7 @@ class BacktestOptions:
 
 
 def backtest(wanted: BacktestOptions, progress: CycleProgress) -> BacktestReport:
-    """Walk through the history. Raises UserError where there is too little of it, and for settings that cannot be."""
+    """Replay the history. Raises UserError for too little history, and for invalid settings."""
     started = time.monotonic()
     git = Git.open(wanted.repo)
     refuse_old_git(git)
@@ -120,7 +120,7 @@ def _steps(git: Git, wanted: BacktestOptions, quiet: bool) -> tuple[HistoryStep,
 
 
 def read_dated_line(git: Git, head: str) -> list[tuple[datetime, str]]:
-    """The commits of a branch with their times, oldest first. One of the future is as old as the next, or of now."""
+    """A branch's commits with their times, oldest first. A future time becomes that of the next commit, or now."""
     rows = git.text("log", "--first-parent", "--format=%ct %H", head, "--").split("\n")
     now = latest = int(time.time())
     line: list[tuple[datetime, str]] = []
@@ -131,7 +131,7 @@ def read_dated_line(git: Git, head: str) -> list[tuple[datetime, str]]:
 
 
 def _mend(line: Sequence[tuple[datetime, str]], since: datetime, until: datetime) -> str:
-    """What helps where there is one moment to look at; a commit counts as no older than what it stands on."""
+    """The advice for a history with a single time; a commit never counts as older than its parent."""
     span = until - line[0][0]
     if span < timedelta(days=1):
         return f"nothing helps but time: the first commit is of {line[0][0]:%Y-%m-%d}, and all others count as later"
@@ -139,7 +139,7 @@ def _mend(line: Sequence[tuple[datetime, str]], since: datetime, until: datetime
 
 
 def _refuse_partial(git: Git, steps: Sequence[HistoryStep]) -> None:
-    """Contents that were never fetched would pass for contents in which nothing is found. Raises UserError."""
+    """Raises UserError for a partial clone: contents that were never fetched would count as free of findings."""
     if not git.try_text("config", "--get-regexp", r"^remote\..*\.promisor$"):
         return
     commits = "\n".join(step.commit for step in steps).encode()
@@ -150,7 +150,7 @@ def _refuse_partial(git: Git, steps: Sequence[HistoryStep]) -> None:
 
 
 def _borrow(git: Git, folder: Path) -> Git:
-    """A bare repository without refs that reads the objects of `git` and writes none there."""
+    """A bare repository without refs that borrows the objects of `git`, read-only."""
     folder.mkdir()
     algorithm = git.try_text("rev-parse", "--show-object-format") or "sha1"
     Git(folder, folder, None).run("init", "--bare", "--quiet", f"--object-format={algorithm}")
@@ -166,7 +166,7 @@ def _borrow(git: Git, folder: Path) -> Git:
 
 
 def _replayable(settings: Config) -> Config:
-    """Today's settings without everything that is outside the repository, or would run what it holds."""
+    """Today's settings without anything outside the repository, or that would run its contents."""
     seen = settings.observers
     return settings.model_copy(
         update={
@@ -181,12 +181,12 @@ def _replayable(settings: Config) -> Config:
 
 
 def _own_fixers(settings: Config) -> tuple[FixerName, ...]:
-    """Those that only read: a command of the repository would run what it held then."""
+    """Read-only fixers: a command of the repository would run its past contents."""
     return tuple(name for name in settings.hands.fixers if isinstance(name, str) and name in FIXERS)
 
 
 def _dated_tags(git: Git) -> dict[str, tuple[str, int]]:
-    """What each tag names, and when it was made, in seconds since 1970."""
+    """Each tag's commit, and its time in seconds since 1970."""
     rows = git.text("for-each-ref", "--format=%(refname) %(objectname) %(creatordate:unix)", "refs/tags").splitlines()
     dated = (row.split(" ") for row in rows)
     return {name: (what, int(at)) for name, what, at in dated if at}
@@ -201,7 +201,7 @@ def _is_shallow(git: Git) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GitHubPast:
-    """What GitHub told, None where there is nobody to ask; `sources` are the observers that it is enough for."""
+    """GitHub's history, None without a repository there; `sources`: the observers that it suffices for."""
 
     history: ForgeHistory | None = None
     details: HistoryDetails | None = None
@@ -210,7 +210,7 @@ class GitHubPast:
 
 
 def _read_github(git: Git, settings: Config, since: datetime, progress: CycleProgress) -> GitHubPast:
-    """Everything that lists tell since then. What cannot be read is a remark, and the rest is looked at without it."""
+    """Everything in GitHub's lists since then. Unreadable lists become notes, and the rest is used without them."""
     where = _place(settings)
     if where is None:
         without = (
@@ -258,7 +258,7 @@ NOT_KNOWN = (
 
 
 def _place(settings: Config) -> RepositoryPlace | None:
-    """The repository that the environment names, if it is to be asked at all."""
+    """The repository that the environment names, if GitHub is to be used."""
     if settings.forge.kind == "local":
         return None
     try:
@@ -291,7 +291,7 @@ def _failure_remark(name: str, told: Sequence[str], steps: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _PastClock:
-    """The time of then; `moments` holds one."""
+    """The past time; `moments` holds one."""
 
     moments: list[datetime]
 
@@ -301,14 +301,14 @@ class _PastClock:
 
 
 class _Tape:
-    """A recorder that hands back what a cycle rested on and decided."""
+    """A recorder that returns a cycle's input and decisions."""
 
     def __init__(self) -> None:
         self.situation: Situation | None = None
         self.allowed: list[Proposal] = []
 
     def record(self, name: str, value: object) -> None:
-        """Keep the last situation, and what was allowed in it."""
+        """Keep the last situation, and its allowed actions."""
         if isinstance(value, Situation):
             self.situation = value
         elif name == "decisions" and isinstance(value, tuple):
@@ -317,7 +317,7 @@ class _Tape:
 
 
 class _Replay:
-    """One walk. What observers worked out of a file is kept by them from step to step."""
+    """A replay. Observers cache their results for files from step to step."""
 
     def __init__(self, git: Git, past: Git, settings: Config, progress: CycleProgress, told: GitHubPast) -> None:
         self.git, self.past, self.progress, self.said, self.told = git, past, progress, settings, told
@@ -332,7 +332,7 @@ class _Replay:
 
     @cached_property
     def ports(self) -> CyclePorts:
-        """Those of the repository that is thrown away."""
+        """The ports of the temporary repository."""
         host = on_this_machine(self.past, self.settings, self.clock, str)
         quiet = QuietProgress()
         ports = build_ports(self.past, host, None, self.clock, quiet, recordings=Recordings(self.past))
@@ -348,7 +348,7 @@ class _Replay:
         )
 
     def _of_github(self) -> Iterator[Observer]:
-        """Those that look at what GitHub told, as it was then."""
+        """Observers of GitHub's history at that time."""
         if self.told.history is None or self.told.details is None:
             return
         then = PastForge(self.told.history, self.told.details, self.clock.now)
@@ -390,7 +390,7 @@ class _Replay:
         self.clock.moments[0] = step.at
 
     def _look(self, step: HistoryStep, before: str) -> None:
-        """Every observer, whether a cycle would ask it now or not: what became of things does not wait for a slot."""
+        """Run every observer, whether due or not: results of findings do not wait for a slot."""
         around = _look_of(self.past, step, before)
         secrets = environment_secrets()
         with self.ports.scratch() as scratch:
@@ -410,7 +410,7 @@ class _Replay:
             self.failures.setdefault(seen.name, []).append(f"{step.commit[:12]}: {seen.detail}")
 
     def _cycle(self, step: HistoryStep) -> None:
-        """Cycles one after the other, as long as they open something."""
+        """Run cycles one after the other, as long as they open something."""
         settings: CycleSettings = cycle_settings(self.settings, self.name)
         for _ in range(ROUNDS):
             self.tape.allowed = []

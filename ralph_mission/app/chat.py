@@ -1,4 +1,4 @@
-"""The chat that owners give orders in: from configuration and environment to an inbox and who stands beside a loop."""
+"""The chat for owners' orders: from configuration and environment to an inbox and a loop's attendant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETUP = f"set {TOKEN}, and list your chat in telegram.chats of ralph.yml: docs/t
 def inbox(
     settings: Config, environ: Mapping[str, str], now: Callable[[], datetime], wait: int = 0
 ) -> TelegramInbox | None:
-    """The inbox; None where nobody is listed, RObot is switched off, or the environment has no bot.
+    """The inbox; None if no owner is listed, RObot is switched off, or the environment has no bot.
 
     `wait`: seconds that an empty answer may take.
     """
@@ -42,19 +42,19 @@ def bot_of(environ: Mapping[str, str]) -> Bot | None:
 
 
 def seal(settings: Config, environ: Mapping[str, str]) -> Seal | None:
-    """What proves that orders kept in memory were given; None where none are heard."""
+    """The seal that proves orders in memory are genuine; None if no orders are accepted."""
     told, bot = settings.telegram, bot_of(environ)
     return bot.seal if bot and (told.chats or told.users) else None
 
 
 def patience(settings: Config) -> tuple[int, int]:
-    """Seconds that a question waits for a person, and between two words on how a loop is doing."""
+    """Seconds that a question waits for a person, and between two progress messages of a loop."""
     return settings.telegram.timeout_seconds, settings.telegram.checkin_interval_seconds
 
 
 @contextmanager
 def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
-    """Who stands beside the loop of a checkout. Raises UserError where nothing is set up, or somebody does already."""
+    """The attendant of a checkout's loop. Raises UserError if nothing is set up, or one is already running."""
     from ralph_mission.adapters.storage.loop import run_files
     from ralph_mission.adapters.storage.loop.inbox import Beside, Questions
     from ralph_mission.app.cycle import build_app
@@ -85,13 +85,13 @@ class CursorFile:
     path: Path
 
     def read(self) -> str:
-        """What was kept, "" for nothing."""
+        """The stored text, or ""."""
         from ralph_mission.adapters.storage.loop import run_files
 
         return (run_files.read(self.path, 200) or b"").decode(errors="replace").strip()
 
     def keep(self, cursor: str) -> None:
-        """Keep it."""
+        """Store it."""
         from ralph_mission.adapters.storage.loop import run_files
 
         run_files.write(self.path, f"{cursor}\n".encode())

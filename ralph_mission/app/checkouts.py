@@ -1,4 +1,4 @@
-"""Where a loop works: the checkout on the branch that its stories name, or a linked work tree of its own."""
+"""A loop's work tree: the checkout on the branch that its stories name, or its own linked work tree."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.rules import scope
 
 SHARED = ("prd.json", "progress.txt", ".ralph/agent/memories.md")
-"""What a new work tree is given of the checkout it comes from, when git does not bring it."""
+"""Files that a new work tree gets from its checkout if git does not include them."""
 SHOWN = 5
 CLONE = "/.ralph/workspace/"
-"""What is in the path of a clone that sessions work in."""
+"""The path component of clones that sessions work in."""
 
 
 def open_checkout(repo: Path) -> tuple[Git, Path]:
-    """The repository and its work tree. Raises UserError (usage) when there is none."""
+    """The repository and its work tree. Raises UserError (usage) if there is none."""
     git = Git.open(repo)
     if git.work_tree is None:
         raise UserError(f"{repo} has no work tree", "run a loop in a checkout: git worktree add DIR", usage=True)
@@ -32,8 +32,8 @@ def open_checkout(repo: Path) -> tuple[Git, Path]:
 
 
 def open_worktree(git: Git, root: Path, branch: str, objective: str, named: Path | None) -> tuple[Git, Path]:
-    """A linked work tree in `.ralph/worktrees/`, on `branch` or on one named after the objective; made when it is not
-    there yet, with the stories of `root` (in `named`, if one is). Raises UserError when git refuses."""
+    """A linked work tree in `.ralph/worktrees/`, on `branch` or on one named after the objective; created if missing,
+    with the stories of `root` (in `named`, if set). Raises UserError if git refuses."""
     name = branch or f"ralph-run/{_slug(objective)}-{hashlib.sha256(objective.encode()).hexdigest()[:6]}"
     place = git.state_dir / "worktrees" / _slug(name)
     if not place.exists():
@@ -51,14 +51,14 @@ def open_worktree(git: Git, root: Path, branch: str, objective: str, named: Path
 
 
 def find_newest_worktree(git: Git, name: str) -> Path | None:
-    """The linked work tree whose file `name` was written last, None when none has it."""
+    """The linked work tree with the newest file `name`, or None."""
     found = [path for path in (git.state_dir / "worktrees").glob(f"*/{name}") if path.is_file()]
     last = max(found, key=lambda path: path.stat().st_mtime, default=None)
     return last.parents[len(Path(name).parts) - 1] if last else None
 
 
 def describe_worktree(git: Git, place: Path) -> str:
-    """Where the work of a linked work tree is, and how what is committed there gets into the checkout."""
+    """The place of a linked work tree's work, and how to get its commits into the checkout."""
     branch = git.try_text("symbolic-ref", "--quiet", "--short", "HEAD")
     where = shlex.quote(str(place))
     return (
@@ -68,7 +68,8 @@ def describe_worktree(git: Git, place: Path) -> str:
 
 
 def settle_branch(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
-    """The checkout clean and on `branch` ("": as it is). Nobody else may work in it. Raises UserError."""
+    """Make sure that the checkout is clean and on `branch` ("": the present one). No other loop may use it. Raises
+    UserError."""
     dirty = list(_dirty(git, exempt))
     if dirty:
         more = f" and {len(dirty) - SHOWN} more" if len(dirty) > SHOWN else ""
@@ -94,7 +95,7 @@ def _check_branch_name(git: Git, branch: str) -> None:
 
 
 def _dirty(git: Git, exempt: tuple[str, ...]) -> Iterator[str]:
-    """Paths with changes that are neither the engine's own files nor `exempt` (a folder ends with a slash)."""
+    """Changed paths, without the engine's own files and `exempt` (a folder ends with a slash)."""
     entries = iter(git.text("status", "--porcelain", "-z", "--untracked-files=all").split("\0"))
     for entry in filter(None, entries):
         path = entry[3:]

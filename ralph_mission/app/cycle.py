@@ -1,4 +1,4 @@
-"""The composition root: from configuration and environment to what a command may touch."""
+"""The composition root: from configuration and environment to everything a command may use."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from ralph_mission.mission.model.cycle import CycleSettings
     from ralph_mission.mission.ports import CycleClock, CyclePorts, CycleProgress, Forge
 
-FLEET_TERMS = "RALPH_FLEET"  # what a fleet's plan says to one repository; `mission.fleet.terms` reads it
-GIT = (2, 38)  # the oldest that can do what we need: merge-tree --write-tree
+FLEET_TERMS = "RALPH_FLEET"  # a fleet's plan for one repository; `mission.fleet.terms` reads it
+GIT = (2, 38)  # the oldest version with what we need: merge-tree --write-tree
 
 
-@dataclasses.dataclass(frozen=True)  # without slots: what only a cycle needs is built when it is asked for
+@dataclasses.dataclass(frozen=True)  # without slots: what only a cycle needs is built on demand
 class App:
-    """Everything that a command may touch."""
+    """Everything that a command may use."""
 
     config: Config
     git: Git
@@ -47,16 +47,16 @@ class App:
     secrets: tuple[str, ...] = field(repr=False)
     github: GitHubForge | None = None
     page: str = ""
-    head: str = ""  # the commit that the settings came from, where it is not the work tree
+    head: str = ""  # the settings' commit, if they are not from the work tree
 
     @cached_property
     def ports(self) -> CyclePorts:
-        """What a cycle works with: observers, fixers, publishers and the rest."""
+        """A cycle's ports: observers, fixers, publishers and the rest."""
         return self.build_ports()
 
     @cached_property
     def settings(self) -> CycleSettings:
-        """The settings as a cycle takes them, with the terms of the fleet that starts it. Raises UserError."""
+        """A cycle's settings, with the terms of the fleet that starts it. Raises UserError."""
         settings, told = cycle_settings(self.config, self.name, self.page), os.environ.get(FLEET_TERMS, "")
         if not told:
             return settings
@@ -75,10 +75,10 @@ def build_app(
     progress: CycleProgress | None = None,
     spell: Callable[[str], str] = str,
 ) -> App:
-    """The parts of one repository. `staged` keeps caches and recordings out of it; `now` stops the clock there.
+    """The parts of one repository. `staged`: without caches and recordings; `now`: a fixed clock.
 
-    `spell` writes out a suggested command as it has to be typed.
-    Raises UserError for a repository or a setting that cannot be used.
+    `spell` spells a suggested command as it has to be typed.
+    Raises UserError for an unusable repository or setting.
     """
     git = Git.open(repo)
     refuse_old_git(git)
@@ -109,17 +109,17 @@ def build_app(
 
 
 def refuse_old_git(git: Git) -> None:
-    """Raises UserError for a git that cannot do what we need."""
+    """Raises UserError for a git version without the features we need."""
     said = git.try_text("version")
     if git_version(said) < GIT:
         raise UserError(f"{said or 'this git'} is too old", "install git 2.38 or newer")
 
 
 def refuse_links(git: Git) -> None:
-    """For whoever is about to look and write: behind a link nothing is, until a person has looked. Raises UserError."""
+    """Refuse links before reading and writing, until a person has checked them. Raises UserError."""
     from ralph_mission.adapters.storage.loop import run_files
 
-    top, ours = git.state_dir.parent, git.state_dir.name  # which a git directory that stands apart calls otherwise
+    top, ours = git.state_dir.parent, git.state_dir.name  # a separate git directory has another name for it
     names = [name.replace(files.RALPH, ours, 1) for name in run_files.FOLDERS]
     for folder, kept in ((top, names), (git.common_dir, [files.RALPH_IN_GIT])):
         if found := files.links(folder, kept):
@@ -127,7 +127,7 @@ def refuse_links(git: Git) -> None:
 
 
 def git_version(said: str) -> tuple[int, ...]:
-    """What `git version` said as numbers that compare; () when it said none."""
+    """The version from `git version` as comparable numbers, or ()."""
     return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
 
 
@@ -142,9 +142,9 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings:
-    """The settings of `ralph.yml` as a cycle takes them; `name` and `page` are the repository's, for people.
+    """The settings of `ralph.yml` for a cycle; `name` and `page` are the repository's, for people.
 
-    Raises UserError for kinds to be watched that nothing here finds.
+    Raises UserError for watched kinds that no observer here finds.
     """
     from ralph_mission.mission.model.cycle import CycleSettings
     from ralph_mission.mission.model.proposal import KINDS

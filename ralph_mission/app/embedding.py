@@ -1,12 +1,12 @@
-"""The loop for other programs: it says who is next and what to tell them; they run the agent.
+"""The loop for other programs: it gives the next hat and its prompt; they run the agent.
 
     loop = RalphLoop("Refuse an empty name", pattern="plan-build-review")
     while not loop.converged:
         words = my_agent(loop.get_hat_prompt(loop.hat))     # a fresh session each time
         loop.record(loop.read(words))
 
-Nothing is written and no clock is asked. `run` is the same with files, checks and scope
-around it, in a thread that is watched and held:
+It writes nothing and reads no clock. `run` is the same with files, checks and scope, in a thread that can be watched
+and paused:
 
     for event in ralph_mission.run("Refuse an empty name", command="./my-agent", checks=["make test"]):
         print(event.kind, event.text)
@@ -44,14 +44,14 @@ __all__ = ["Hat", "HatOutput", "LoopEvent", "RalphLoop", "RunHandle", "get_hat_p
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 HOME = ".ralph/loop"
-"""Where prompts tell sessions that the loop's files are."""
+"""The place of the loop's files in prompts."""
 
 
 class RalphLoop:
-    """Hat rotation, convergence and the prompts between, over immutable records.
+    """Hat rotation, convergence and prompts, over immutable records.
 
-    Give the name of a `pattern` or `hats` of your own. `threshold` is how many issues short of critical the last
-    review may leave. Raises UserError for a pattern that is not known and for hats that cannot work together.
+    Give the name of a `pattern` or your own `hats`. `threshold`: the number of non-critical issues that the last review
+    may leave. Raises UserError for an unknown pattern and for incompatible hats.
     """
 
     def __init__(
@@ -67,45 +67,46 @@ class RalphLoop:
 
     @property
     def hats(self) -> tuple[Hat, ...]:
-        """Who takes turns."""
+        """The hats in rotation."""
         return self._order.hats
 
     @property
     def hat(self) -> Hat:
-        """Who is next; `ralph`, nobody in particular, when no hat listens to what was said last."""
+        """The next hat; `ralph`, a generic one, if no hat listens to the last event."""
         return routing.find_hat(self.hats, self._state.pending) or routing.COORDINATOR
 
     @property
     def iteration(self) -> int:
-        """How many sessions were recorded."""
+        """The number of recorded sessions."""
         return self._state.iteration
 
     @property
     def outputs(self) -> tuple[HatOutput, ...]:
-        """All records, oldest first. None of them can be changed."""
+        """All records, oldest first. They are immutable."""
         return self._outputs
 
     @property
     def converged(self) -> bool:
-        """Whether the reviewer has nothing critical left to say; without a reviewer: whether the promise was given."""
+        """Whether the reviewer reports nothing critical any more; without a reviewer: whether the promise was given."""
         return completion.looks_done(self._order, self._state, RunSnapshot())
 
     @property
     def ending(self) -> RunEnding | None:
-        """Why to stop, None to go on: converged, or a limit on sessions, failures or equal dispatches."""
+        """The reason to stop, or None: converged, or a limit on sessions, failures or equal dispatches."""
         if self.converged:
             return RunEnding("complete", f"{self.iteration} sessions")
         ending = completion.reached_limit(self._order.limits, self._state, 0.0)
         return ending and replace(ending, next_step="")  # its steps are options of `ralph run`
 
     def get_hat_prompt(self, hat: Hat | None = None) -> str:
-        """What to tell a session that wears `hat` (default: who is next): task, last output, event and its issues."""
+        """The prompt for a session with `hat` (default: the next): task, last output, event and its issues."""
         worn = hat or self.hat
         known = None if worn == routing.COORDINATOR else worn
         return session.session_prompt(self._order, self._state, RunSnapshot(), known, HOME).prompt
 
     def read(self, text: str) -> HatOutput:
-        """The record of a session of `hat` whose last message is `text`; not one valid event is a failed session."""
+        """The record of a session of `hat` whose last message is `text`; without a valid event it is a failed
+        session."""
         worn = None if self.hat == routing.COORDINATOR else self.hat
         promise = self._order.preset.promise
         event, wrong = routing.single_event(worn, routing.events_in_text(text, promise), promise)
@@ -117,9 +118,9 @@ class RalphLoop:
         )  # fmt: skip  # one record
 
     def record(self, output: HatOutput) -> Hat:
-        """Take the record of the session that was due, and say who is next.
+        """Add the record of the session that was due, and return the next hat.
 
-        Raises ValueError for a record of another hat or session, and when the loop has converged.
+        Raises ValueError for a record of another hat or session, and after the loop converged.
         """
         if self.converged:
             raise ValueError("the loop has converged")
@@ -133,7 +134,7 @@ class RalphLoop:
 
 
 def get_hat_prompt(hat: Hat, task: str, previous: HatOutput | None = None) -> str:
-    """What to tell a session that wears `hat`, after `previous`, without a loop around it."""
+    """The prompt for a session with `hat` after `previous`, without a loop."""
     spec = RunSpec(task, LoopPreset("hats", hats=(hat,)))
     said = _full(previous.event, previous) if previous and previous.event else LoopEvent(START)
     state = RunState("embedded", task, EPOCH, previous.iteration if previous else 0, pending=said, last=previous)
@@ -141,7 +142,7 @@ def get_hat_prompt(hat: Hat, task: str, previous: HatOutput | None = None) -> st
 
 
 def _full(event: LoopEvent, output: HatOutput) -> LoopEvent:
-    """The event with who said it, and with the issues that a verdict's words list."""
+    """The event with its hat, and with the issues listed in a verdict's text."""
     return replace(
         event, issues=event.issues or verdicts.parse_issues(event), hat=output.hat, iteration=output.iteration
     )
@@ -172,11 +173,11 @@ def run(
     max_runtime: float | None = None,
     max_cost: float | None = None,
 ) -> RunHandle:
-    """Begin what `ralph run` does in a thread of its own, and give the handle to it; `ralph status` lists it too.
+    """Start what `ralph run` does in its own thread, and return its handle; `ralph status` lists it too.
 
-    `checks` are commands that must pass, `scope` globs of the only files that sessions may change, `stories` works
-    through those of prd.json, `resume` goes on with the last run of the task. `max_runtime` in seconds, `max_cost` in
-    USD. What is left out is as ralph.yml has it.
+    `checks`: commands that must pass; `scope`: globs of the only files that sessions may change; `stories`: work
+    through those of prd.json; `resume`: continue the task's last run. `max_runtime` is in seconds, `max_cost` in USD.
+    Defaults come from ralph.yml.
     """
     return RunHandle(RunOptions(
         Path(repo), task=task, agent=agent, command=command, model=model, pattern=pattern, prd=stories,
@@ -186,10 +187,10 @@ def run(
 
 
 class RunHandle:
-    """A run that is being played: iterate over it (`for`, `async for`) for its events from the first to the last,
-    `result()` or `await` it for how it ended, hold it with `pause`, `resume` and `stop`.
+    """A run in progress: iterate over it (`for`, `async for`) for its events from the first to the last, get its result
+    with `result()` or `await`, control it with `pause`, `resume` and `stop`.
 
-    Any number of iterators see all events. A program that ends waits for its runs; Ctrl-C while it waits stops them.
+    Any number of iterators see all events. A program waits for its runs before it exits; Ctrl-C meanwhile stops them.
     """
 
     def __init__(self, asked: RunOptions) -> None:
@@ -207,7 +208,7 @@ class RunHandle:
     # --- who waits for it ------------------------------------------------------------
 
     def result(self) -> RunResult:
-        """How it ended, once it has. Raises UserError for what cannot be run."""
+        """Wait for its result. Raises UserError if it cannot run."""
         with self._stopping():
             self._thread.join()
         if self._error:
@@ -237,7 +238,7 @@ class RunHandle:
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:
-        """While we wait: whoever interrupts us means the run as well."""
+        """While we wait, an interrupt also applies to the run."""
         try:
             yield
         except KeyboardInterrupt:
@@ -251,21 +252,21 @@ class RunHandle:
     # --- who holds it ----------------------------------------------------------------
 
     def pause(self) -> None:
-        """Have it wait before its next session, which takes none of its limits."""
+        """Pause before the next session, without using up limits."""
         self._order = "pause" if self._order != "stop" else "stop"
 
     def resume(self) -> None:
-        """Let it go on."""
+        """End a pause."""
         self._order = "" if self._order != "stop" else "stop"
 
     def stop(self) -> None:
-        """Have it end when its session is over; `resume=True` goes on with it."""
+        """End after the present session; `resume=True` continues it later."""
         self._order = "stop"
 
     # --- the run itself, as `RunWatch` -------------------------------------------------
 
     def tell(self, event: RunEvent, prompt: str = "") -> None:
-        """One thing happened."""
+        """Receive an event."""
         self._live.tell(event, prompt)
         told = replace(event, at=datetime.now(UTC), text=redact(event.text, self._secrets))
         with self._news:
@@ -273,7 +274,7 @@ class RunHandle:
             self._news.notify_all()
 
     def asked(self) -> HoldOrder:
-        """What this program or another terminal asks of it."""
+        """The requests of this program or another terminal."""
         return self._order or self._live.asked()
 
     def _play(self) -> None:
@@ -290,7 +291,7 @@ class RunHandle:
 
 
 class _Unshown(TextIOBase):
-    """Where lines for people go when a program is told everything."""
+    """Discards lines for people if a program receives all events."""
 
     def write(self, text: str) -> int:
         """Nothing."""

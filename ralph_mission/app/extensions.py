@@ -1,9 +1,9 @@
-"""Adapters that others wrote: named under `extensions` in ralph.yml, found in installed packages, imported only then.
+"""Third-party adapters: named under `extensions` in ralph.yml, found in installed packages, only imported if named.
 
-One door for observers, thinkers, forges, fixers and publishers. A name is an entry point of the group
-`ralph_mission.observers` (and so on), or `package.module:object`. What stands there is called with its settings and
-with what its kind is given, and answers something with the members of its port. It is code that the owner chose, and
-runs with our rights; what the repository that is looked at holds is never taken for one.
+The mechanism is the same for observers, thinkers, forges, fixers and publishers. A name is an entry point of the group
+`ralph_mission.observers` (and so on), or `package.module:object`. The object is called with its settings and its kind's
+arguments, and returns an implementation of its port. It is code that the owner chose, and runs with our rights; code in
+the observed repository is never used.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ PORTS: Mapping[str, type[Any]] = {
     "fixer": Fixer,
     "publisher": Channel,
 }
-"""What an extension of a kind has to have the members of."""
+"""The port that an extension of a kind must implement."""
 
 
 def build_extensions(settings: Config, kind: str, checkout: Path | None, *given: object) -> Iterator[Any]:
-    """What ralph.yml names of one kind. `checkout` is the repository that is looked at. Raises UserError."""
+    """The extensions of a kind in ralph.yml. `checkout`: the observed repository. Raises UserError."""
     for chosen in settings.extensions:
         if chosen.kind == kind:
             yield _build(chosen, checkout, given)
 
 
 def find_extension(chosen: Extension, checkout: Path | None) -> EntryPoint:
-    """Where it is, without importing it. Raises UserError where no package has it, or the checkout itself."""
+    """Its location, without importing it. Raises UserError if no package has it, or if the checkout does."""
     entry = _written(chosen) if ":" in chosen.use else _registered(chosen)
     top = entry.module.partition(".")[0]
     try:
         spec = importlib.util.find_spec(top)
-    except ValueError:  # of what is no module of a file, such as __main__
+    except ValueError:  # for modules without a file, such as __main__
         spec = None
     if spec is None:
         raise UserError(f"extension {chosen.use}: no package {top} is installed", _install(chosen))
@@ -95,7 +95,7 @@ def _registered(chosen: Extension) -> EntryPoint:
 def _import(chosen: Extension, entry: EntryPoint) -> Build:
     try:
         build: Build = entry.load()
-    except Exception as error:  # whatever the code of others raises
+    except Exception as error:  # third-party code may raise anything
         raise UserError(f"extension {chosen.use} cannot be imported ({type(error).__name__})", _tell(chosen)) from error
     if not callable(build):
         raise UserError(f"extension {chosen.use} is nothing that can be called", _tell(chosen))
@@ -114,13 +114,13 @@ def _read_settings(chosen: Extension, model: type[BaseModel] | None) -> BaseMode
 
 
 def _belongs_to(place: Path, checkout: Path) -> bool:
-    """What is installed into our own environment is none of the checkout's files, though it stands there."""
+    """Packages in our own environment do not count as the checkout's files, even inside it."""
     inner = place.resolve()
     return inner.is_relative_to(checkout.resolve()) and not any(map(inner.is_relative_to, _installed_below()))
 
 
 def _installed_below() -> tuple[Path, ...]:
-    """Where packages of the Python that runs us are: a folder that is only called so is none."""
+    """The package folders of the running Python: another folder with such a name does not count."""
     return tuple(Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib"))
 
 

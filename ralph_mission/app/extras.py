@@ -1,6 +1,5 @@
-"""Which extras a configuration needs. As a program: `python -m ralph_mission.app.extras DIR [FILE]` prints those
-that are missing here, for `make run` and the action; nothing for a configuration that cannot be read, which the
-command that follows complains about.
+"""The extras a configuration needs. As a program: `python -m ralph_mission.app.extras DIR [FILE]` prints the missing
+ones, for `make run` and the action; nothing for an unreadable configuration, which the next command reports.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ WORKFLOWS = ".github/workflows"
 
 
 def needed_extras(config: Config, folder: Path | None = None) -> tuple[str, ...]:
-    """The extras without which something that is configured would be left out, in alphabetical order.
+    """The extras that the configuration needs, in alphabetical order.
 
-    `folder` is the top of the repository: with workflows in it, what scans them is needed, too.
+    `folder` is the top of the repository: if it has workflows, their scanner is needed, too.
     """
     observers, publishers, agent = config.observers, config.publishers, config.hands.agent
     posts = any((publishers.twitter, publishers.telegram, publishers.discord, publishers.outbox))
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def names_agent(arguments: Sequence[str]) -> bool:
-    """Whether the configuration has an agent play; the action asks."""
+    """Whether the configuration uses an agent; for the action."""
     config = _configured(arguments)
     return config is not None and (config.hands.agent is not None or bool(config.cli.backend))
 

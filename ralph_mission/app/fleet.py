@@ -1,7 +1,7 @@
-"""A fleet on one machine: the folders that `fleet.yml` names, planned as a fleet on GitHub is, each cycle a process.
+"""A fleet on one machine: the folders that `fleet.yml` names, planned like a fleet on GitHub, each cycle a process.
 
-Every repository keeps its own memory and issues. The fleet keeps what it started, in `.ralph/` beside `fleet.yml`, and
-writes its page there.
+Every repository has its own memory and issues. The fleet records its started cycles in `.ralph/` beside `fleet.yml`,
+and writes its page there.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ Say = Callable[[str], None]
 
 
 def run_fleet(config: FleetConfig, base: Path, say: Say) -> FleetOverview:
-    """Run every cycle that is due, some at a time; what `say` is told is a line for each. `base`: where fleet.yml is.
+    """Run every due cycle, some in parallel; `say` gets a line for each. `base`: the folder of fleet.yml.
 
-    Raises UserError when the fleet's own files cannot be used. A repository's trouble is a line of its own.
+    Raises UserError if the fleet's own files are unusable. A repository's problem is a separate line.
     """
     base = base.resolve()  # the cycles start elsewhere
     home = _home(base)
@@ -77,13 +77,13 @@ def run_fleet(config: FleetConfig, base: Path, say: Say) -> FleetOverview:
 
 
 def look_at_folders(config: FleetConfig, base: Path, now: datetime) -> tuple[tuple[RepositoryHeader, ...], FleetPlan]:
-    """Every repository of this machine, and what is due there; nothing is started. Raises UserError."""
+    """Every repository of this machine with its due cycles; starts nothing. Raises UserError."""
     headers = read_folders(config, base, now)
     return headers, plan_fleet(headers, _limits(config, headers), _load(_home(base)), now)
 
 
 def page_of(base: Path) -> Path:
-    """Where the page in HTML is."""
+    """The path of the HTML page."""
     return _home(base) / PAGES[0]
 
 
@@ -91,7 +91,7 @@ def page_of(base: Path) -> Path:
 
 
 def read_folders(config: FleetConfig, base: Path, now: datetime) -> tuple[RepositoryHeader, ...]:
-    """Each repository once, by its folder as fleet.yml names it; `*` at a folder's place stands for any of its name."""
+    """Each repository once, by its folder as fleet.yml names it; `*` matches any folder name."""
     found = dict.fromkeys(name for pattern in config.folders for name in _folders(base, pattern))
     return tuple(_read_folder(base, name, now) for name in found if not config.excludes(name))
 
@@ -155,7 +155,7 @@ def _threads(forge: LocalForge, settings: Config) -> Iterator[FleetThread]:
 
 @dataclass(frozen=True, slots=True)
 class FleetRun:
-    """How a repository's process ended; `trouble`: why nothing came of it, "" when something did."""
+    """The result of a repository's process; `trouble`: why it failed, or ""."""
 
     seconds: float
     trouble: str = ""
@@ -192,7 +192,7 @@ def _given(config: FleetConfig, base: Path, name: str) -> tuple[str, ...]:
 
 
 def _extended(config: FleetConfig, base: Path) -> str:
-    """The fleet's own settings as another file names them."""
+    """The fleet's own settings, in the form of another file."""
     return config.extends if "//" in config.extends or not config.extends else str(_place(base, config.extends))
 
 
@@ -208,7 +208,7 @@ def _has_none(git: Git) -> bool:
 
 
 def _trouble(code: int, said: bytes, seconds: float) -> str:
-    """Why nothing came of it, in one line; "" when something did."""
+    """Why it failed, in one line, or ""."""
     if code == -1:
         return f"its cycle took more than {seconds / 60:.0f} minutes, and was ended"
     if code == 0:
@@ -269,7 +269,7 @@ def _keep(home: Path, state: FleetState) -> None:
 
 
 def _end_bookings(state: FleetState, ran: Mapping[str, FleetRun]) -> FleetState:
-    """All processes are over: what they took is counted, and nothing is under way any more."""
+    """All processes are over: count their cost, and mark none as running."""
     minutes, bookings = dict(state.minutes), dict(state.bookings)
     for name, run in ran.items():
         minutes[name] = minutes.get(name, 0) + max(1, math.ceil(run.seconds / 60))
@@ -281,7 +281,7 @@ def _end_bookings(state: FleetState, ran: Mapping[str, FleetRun]) -> FleetState:
 
 
 def _limits(config: FleetConfig, headers: Sequence[RepositoryHeader]) -> FleetLimits:
-    # How many run at a time is the pool's: what is planned here is run to its end.
+    # The pool limits how many run in parallel: everything planned here runs to its end.
     return replace(config.limits, parallel=max(1, len(headers)))
 
 

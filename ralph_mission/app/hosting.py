@@ -1,4 +1,4 @@
-"""Where issues, pulls and memory of a repository are: on this machine or on GitHub."""
+"""The host of a repository's issues, pull requests and memory: this machine or GitHub."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ PATIENCE = 30.0  # seconds that a dispatch may take
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """What differs between a repository on this machine and one on GitHub."""
+    """The differences between a repository on this machine and one on GitHub."""
 
     name: str
     settings: Config
     forge: Forge
     store: RecoverableStore
     waker: Waker
-    how: Callable[[str, int], str]  # as `Forge.how`, for whoever reads it anywhere
-    link: Callable[[int], str]  # the address of an issue or pull, "" where it has none
+    how: Callable[[str, int], str]  # as `Forge.how`, for any reader
+    link: Callable[[int], str]  # the URL of an issue or pull request, or ""
     github: GitHubForge | None = None
-    head: str = ""  # the commit that the settings came from, where it is not the work tree
-    page: str = ""  # the address of the repository's page, "" where it has none
+    head: str = ""  # the settings' commit, if they are not from the work tree
+    page: str = ""  # the URL of the repository's page, or ""
 
 
 def choose_hosting(
@@ -58,8 +58,8 @@ def choose_hosting(
     staged: bool = False,
     spell: Callable[[str], str] = str,
 ) -> Hosting:
-    """The one that `--forge`, the settings and the environment lead to. Raises UserError."""
-    if forge == "auto" and acts_on_github(os.environ):  # no checkout has a say in it: it may be a pull's
+    """The hosting, by `--forge`, the settings and the environment. Raises UserError."""
+    if forge == "auto" and acts_on_github(os.environ):  # the checkout does not count: it may be a pull request's
         return _on_github(git, config, forge, clock, progress, staged, spell)
     settings = read(git, config)
     if forge == "github" or (forge == "auto" and settings.forge.kind == "github"):
@@ -71,15 +71,16 @@ def choose_hosting(
 
 
 def _of_default_branch(git: Git, config: Path | None, head: str) -> Config:
-    """Settings of the commit `head`, or of the file beside it that `--config` names."""
+    """The settings of the commit `head`, or of the file that `--config` names."""
     name = committed_name(git, config)
     return read(git, commit=head, name=name) if config and name else read(git, config, head)
 
 
 def committed_name(git: Git, config: Path | None) -> str:
-    """What the settings are called in the default branch; "" for a file that is read where it is.
+    """The settings' path in the default branch; "" for a file that is read in place.
 
-    In a workflow a file of the checkout that `--config` names is taken from that branch: the checkout may be a pull's.
+    In a workflow, a file of the checkout that `--config` names is read from that branch: the checkout may be a pull
+    request's.
     """
     if config is None:
         return NAME
@@ -93,7 +94,7 @@ def committed_name(git: Git, config: Path | None) -> str:
 
 
 def on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Callable[[str], str]) -> Hosting:
-    """Issues and pulls as files, memory on a local branch, nobody to wake. Raises UserError."""
+    """Issues and pull requests as files, memory on a local branch, no waker. Raises UserError."""
     memory = settings.memory
     _apart(git, memory, git.resolve(f"refs/heads/{memory.branch}"))
     store = RecoverableStore(git, clock, branch=memory.branch, path=memory.path, secrets=environment_secrets())
@@ -115,7 +116,7 @@ def _on_github(
     staged: bool,
     spell: Callable[[str], str],
 ) -> Hosting:
-    """Settings come from the default branch: neither a work tree nor a pull's head decides what is allowed."""
+    """Settings come from the default branch: neither a work tree nor a pull request's head decides what is allowed."""
     from ralph_mission.adapters.forges.github import connect
 
     where = place(os.environ)
@@ -153,7 +154,7 @@ def _on_github(
 
 
 def poster(where: RepositoryPlace) -> Post:
-    """Sends a JSON document to the API of a server, once. What it gives raises OSError when there is no answer."""
+    """A function that sends a JSON document to a server's API, once. It raises OSError without an answer."""
     from ralph_mission.adapters.forges.github.limits import GitHubRequester
 
     def post(path: str, body: dict[str, Any]) -> DispatchAnswer:
@@ -174,12 +175,12 @@ def _memory_tip(git: Git, remote: Remote, memory: MemoryPlace) -> str:
 
 
 def _control() -> tuple[str, str]:
-    """The repository whose workflow this run is, where it looks after another one, and the token of its jobs."""
+    """The repository of this workflow, if it maintains another one, and the token of its jobs."""
     return os.environ.get("RALPH_CONTROL_REPOSITORY", ""), os.environ.get("RALPH_CONTROL_TOKEN", "")
 
 
 def _runs(where: RepositoryPlace, github: GitHubForge) -> Callable[[str], bool]:
-    """Whether a run that a claim names is over; a fleet's are its control repository's, with its own token."""
+    """Whether a run that a claim names is over; a fleet's runs are in its control repository, with its own token."""
     from ralph_mission.adapters.forges.github.api import Api, ReadCache
     from ralph_mission.adapters.forges.github.forge import is_run_over
 
@@ -192,7 +193,7 @@ def _runs(where: RepositoryPlace, github: GitHubForge) -> Callable[[str], bool]:
 
 
 def _run(where: RepositoryPlace) -> str:
-    """This workflow run as a claim names it; "" outside of one."""
+    """This workflow run, in the form of a claim; "" outside one."""
     told = [os.environ.get(f"GITHUB_{name}", "") for name in ("RUN_ID", "RUN_ATTEMPT", "JOB")]
     if not acts_on_github(os.environ) or not told[0]:
         return ""
@@ -202,7 +203,7 @@ def _run(where: RepositoryPlace) -> str:
 
 
 def _apart(git: Git, memory: MemoryPlace, tip: str) -> None:
-    # A name that was chosen may be taken: nothing of ours, `recover` least of all, may go onto people's commits.
+    # A configured name may be taken: nothing of ours, especially `recover`, may change people's commits.
     if memory.branch == MemoryPlace().branch or not tip or git.try_text("ls-tree", tip, memory.path):
         return
     roots = git.text("rev-list", "--max-parents=0", tip).split()
@@ -217,10 +218,10 @@ def _name(git: Git) -> str:
 
 
 def clones(git: Git, environment: Mapping[str, str], name: str = "missions") -> Path:
-    """Where missions' clones are: below `.ralph/`, and where a runner clears that before each job, in what outlives it.
-    Those of issues at work are in `work`.
+    """The folder of missions' clones: below `.ralph/`, or, if a runner clears that before each job, in a folder that
+    outlives it. Clones for issues are in `work`.
 
-    There by the place of the checkout, whose objects they borrow: two runners may share it.
+    There they are named by the checkout, whose objects they borrow: two runners may share it.
     """
     kept = anchor.folder(environment)
     beside = hashlib.sha256(os.fsencode(git.common_dir)).hexdigest()[:12]
@@ -228,7 +229,7 @@ def clones(git: Git, environment: Mapping[str, str], name: str = "missions") -> 
 
 
 def abandon_clones(git: Git, environment: Mapping[str, str]) -> None:
-    """Remove all of them: the settings name no agent. What cannot be removed now is in nobody's way."""
+    """Remove all of them: the settings name no agent. Leftovers do no harm."""
     folder = clones(git, environment)
     with suppress(OSError):
         if files.own(folder).is_dir():

@@ -1,4 +1,4 @@
-"""The composition root of the issue agent: memory and forge as in a cycle, an agent's loop in a clone of its own."""
+"""The composition root of the issue agent: memory and forge as in a cycle, an agent's loop in its own clone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ralph_mission.values import dataclass
 
 PRESET, BEFORE = "issue", "before.usd"
 NEVER_SENT = ("/.github/",)
-"""What no change to an issue may hold: put back after each session rather than found when all of them are paid."""
+"""Files that no change for an issue may contain: restored after each session, before more is spent."""
 LONGEST = 200_000  # bytes of a role
 
 
@@ -54,7 +54,7 @@ class WorkOptions(AgentServiceOptions):
 
 
 def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
-    """Everything the issue agent needs. Raises UserError for settings that cannot be, an agent that is not named."""
+    """Everything the issue agent needs. Raises UserError for invalid settings, or without a named agent."""
     doors = AppFactory(wanted, progress, spell)
     first = doors.first()
     hands, clock = LoopHands(wanted, first, progress), SystemClock()
@@ -69,7 +69,7 @@ def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str
 
 
 def look_after_pulls(wanted: WorkOptions, doors: AppFactory, first: App, progress: PlainRunProgress) -> Iterator[str]:
-    """What people said about open pull requests, done as a cycle does it, by the agent of this command line."""
+    """Act on people's comments on open pull requests like a cycle, with the agent of this command line."""
     named = agent_jobs.AgentNamed(wanted.agent, wanted.command, wanted.model)
     coder = agent_jobs.build_coder(first.git, first.config, wanted.config, first.head, progress.watch, named)
 
@@ -85,20 +85,20 @@ def look_after_pulls(wanted: WorkOptions, doors: AppFactory, first: App, progres
 
 @dataclass(frozen=True, slots=True)
 class LoopHands:
-    """`issues.agent.IssueCoder`: the loop of `ralph run`, in a clone that stays until its issue's work has ended."""
+    """`issues.agent.IssueCoder`: the loop of `ralph run`, in a clone that stays until its issue's work ends."""
 
     wanted: WorkOptions
     first: App
     progress: PlainRunProgress
 
     def check(self) -> None:
-        """Raises UserError when no loop could be started: before an issue is claimed for it."""
+        """Raises UserError if no loop can start, before an issue is claimed."""
         if self.first.git.work_tree is not None:
             build_run(self._asked(self.first.git.work_tree, "look"), self.progress)
 
     def why_not(self, agent: str) -> str:
-        """Why this agent ("" for the usual one) cannot play here, "" when it can. Without its program or its key it
-        would cost a try."""
+        """Why this agent ("" for the default) cannot run here, or "". Without its program or its key it would waste an
+        attempt."""
         if agent and agent != self.usual:
             lacking = _lacking(agent)
             return f"its label asks for {agent}, which {lacking}" if lacking else ""
@@ -112,11 +112,11 @@ class LoopHands:
         return self.wanted.command or (choice.run if choice and choice.kind == self.usual else "")
 
     def conventions(self, base_sha: str) -> str:
-        """The repository's own guides as of a commit, as a section of a prompt; "" when there are none."""
+        """The repository's own guides at a commit, as a section of a prompt, or ""."""
         return read_conventions(self.first.git, base_sha)
 
     def look_at_base(self, base_sha: str) -> BaseChecks:
-        """As in the port; what cannot even be begun is a problem of the base."""
+        """As in the port; checks that cannot even start are a problem of the base."""
         config = self.first.config
         self.progress.note("running the checks on the commit that work begins from, once for each commit")
         try:
@@ -126,12 +126,12 @@ class LoopHands:
 
     @property
     def usual(self) -> str:
-        """The agent that plays where no label names one, "" when none is named."""
+        """The default agent without a label, or ""."""
         choice = self.first.config.hands.agent
         return self.wanted.agent or (choice.kind if choice and not self.wanted.command else "")
 
     def work(self, job: AgentJob) -> AgentResult:
-        """As in the port. However it ends, what its sessions may have cost is told."""
+        """As in the port. The possible cost of its sessions is always reported."""
         try:
             made = self._coder().work(job)
         except KeyboardInterrupt:
@@ -139,7 +139,7 @@ class LoopHands:
         return replace(made, code=1) if made.outcome != "made" and not made.code else made
 
     def spent(self, record: WorkRecord) -> float:
-        """As in the port: a clone that is not here ran on a machine that is gone."""
+        """As in the port: a missing clone ran on a machine that is gone."""
         folder = self._coder().left(record.issue)
         if folder is None:
             return record.reserved if (agent_of(record.call) or self.usual) in PRICED else 0.0
@@ -159,18 +159,18 @@ class LoopHands:
         return AgentCoder(git, place, self._play, partial(agent_jobs.check_patch, git, config))
 
     def _play(self, folder: Path, job: AgentJob) -> AgentResult:
-        """One try's sessions in its clone. What goes wrong once they began is what it came to."""
+        """An attempt's sessions in its clone. A problem after they began is its result."""
         meter = CostMeter(job.usd, PRICED)
         files.write(folder.parent / BEFORE, str(agent_jobs.told_in(folder)).encode())
         try:
             made = agent_jobs.play_in_clone(self.first.git, self._clone_run(folder, job), meter, self.progress)
-            return replace(made, outcome="goes on") if made.away else made  # nothing was wrong with the work
+            return replace(made, outcome="goes on") if made.away else made  # the work was fine
         except UserError as problem:
             why = f"{problem.what}; {problem.next_step}"
         except OSError as error:
             what = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
             why = f"it cannot be worked on here: {what}"
-        except KeyboardInterrupt:  # the work stays, and the next try goes on with it
+        except KeyboardInterrupt:  # the work stays, and the next attempt resumes it
             usage = Usage(meter.begun, cost_usd=meter.usd)
             broken = failed_job(job, "interrupted", usage, INTERRUPTED)
             return replace(broken, outcome="goes on", away=True)
@@ -188,7 +188,7 @@ class LoopHands:
 
     def _asked(self, root: Path, prompt: str, agent: str = "", red: tuple[RedCheck, ...] = ()) -> RunOptions:
         wanted = self.wanted
-        if agent and agent != self.usual:  # command and model were named for another one
+        if agent and agent != self.usual:  # command and model are for another one
             wanted = replace(wanted, agent=agent, command="", model="")
         return RunOptions(
             root,
@@ -203,7 +203,7 @@ class LoopHands:
         )  # fmt: skip  # one command line
 
     def _config(self, root: Path) -> Path | None:
-        """The settings of the loop are those of the work: on GitHub of the default branch, which the clone holds."""
+        """The loop uses the settings of the work: on GitHub those of the default branch, which the clone contains."""
         if self.wanted.config and self.first.github and (name := committed_name(self.first.git, self.wanted.config)):
             return root / name
         if self.wanted.config or self.first.github or self.first.git.work_tree is None:
@@ -213,7 +213,7 @@ class LoopHands:
 
 
 def _lacking(agent: str, command: tuple[str, ...] | str = "") -> str:
-    """What an agent needs that is not here; of a command of a person's own only its program is looked for."""
+    """An agent's missing requirements; for a custom command only its program is checked."""
     if agent not in CLIENTS:
         return ""
     if command:

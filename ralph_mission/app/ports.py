@@ -1,5 +1,5 @@
-"""The ports of a cycle: what observes, ranks, verifies, codes, publishes and wakes here, by configuration and
-environment. Loaded when a cycle runs, and not by commands that only read memory.
+"""A cycle's ports for observing, ranking, verifying, coding, publishing and waking, by configuration and environment.
+Loaded if a cycle runs, not by commands that only read memory.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def build_ports(
     recordings: Recordings,
     staged: bool = False,
 ) -> CyclePorts:
-    """Those of one repository, where `host` says that its issues and memory are; `config` is another settings file."""
+    """The ports of a repository, with the `host` of its issues and memory; `config`: another settings file."""
     settings, cache = host.settings, None if staged else git.state_dir / "cache"
     setup = _setup(settings, git, None if staged else git.state_dir / "setup", progress)
     chat = None if staged else orders.inbox(settings, os.environ, clock.now)
@@ -106,13 +106,13 @@ def build_ports(
 
 
 def _patch_sandbox(settings: Config, git: Git) -> Sandbox:
-    from ralph_mission.app import sandboxes  # only a change that is verified needs one
+    from ralph_mission.app import sandboxes  # only verified changes need one
 
     return sandboxes.patch_sandbox(settings, git)
 
 
 def _setup(settings: Config, git: Git, place: Path | None, progress: CycleProgress) -> ProjectSetup | None:
-    """What checks need, where there are any."""
+    """The set-up for checks, if any."""
     own = any(isinstance(fixer, FixerCommand) for fixer in settings.hands.fixers)
     if not settings.hands.verify and not own and not any(command.setup for command in settings.observers.commands):
         return None
@@ -122,7 +122,7 @@ def _setup(settings: Config, git: Git, place: Path | None, progress: CycleProgre
 
 
 def thinker(settings: Config, cache: Path | None, checkout: Path | None = None) -> Thinker:
-    """Who ranks findings here. Without a place for caches the cycle is a staged one, which asks no model."""
+    """The thinker that ranks findings. Without a cache folder the cycle is staged and uses no model."""
     rules = RulesThinker(dict(settings.thinker.weights))
     other: Thinker | None = next(build_extensions(settings, "thinker", checkout, rules), None) if cache else None
     if other:
@@ -141,7 +141,7 @@ def thinker(settings: Config, cache: Path | None, checkout: Path | None = None) 
 
 
 def price(settings: Config, read: int, written: int) -> float | None:
-    """USD for tokens of the thinker's model: by the owners' prices, then by what is listed; None: nobody knows."""
+    """USD for tokens of the thinker's model: by the owners' prices, then by list prices; None if unknown."""
     from ralph_mission.adapters.thinkers import models
     from ralph_mission.loop import cost
     from ralph_mission.loop.model.state import SessionUsage
@@ -163,7 +163,7 @@ def _coder(git: Git, settings: Config, config: Path | None, head: str, watch: Ru
 
 
 def _ask(settings: Config, git: Git) -> AskAgent | None:
-    """Who writes and researches here; what it takes is loaded with the first question."""
+    """The model for writing and research, loaded on first use."""
     if settings.hands.agent is None:
         return None
 
@@ -176,7 +176,7 @@ def _ask(settings: Config, git: Git) -> AskAgent | None:
 
 
 def forge_watch(settings: Config) -> ForgeSettings:
-    """What `forge.stale_after` says, and an older file's `observers.forge` where that waits longer."""
+    """The value of `forge.stale_after`, or an older file's `observers.forge` if that waits longer."""
     older, patience = settings.observers.forge, settings.forge.stale_after
     if "stale_after" in older.model_fields_set:
         patience = max(patience, older.stale_after)
@@ -184,7 +184,7 @@ def forge_watch(settings: Config) -> ForgeSettings:
 
 
 ON_GITHUB = ("ci",)
-"""Observers of what no other forge has."""
+"""Observers of features that only GitHub has."""
 
 
 def _observers(
@@ -219,7 +219,7 @@ def _observers(
         section = getattr(settings.observers, name, None)
         if name == "forge":
             section = forge_watch(settings)
-        if section is None:  # a source that only works when it is asked for
+        if section is None:  # a source that only works on demand
             continue
         if name in ON_GITHUB and not host.github:
             continue
@@ -241,7 +241,7 @@ def _observers(
 def _command_fixers(
     settings: Config, git: Git, cache: Path | None, setup: ProjectSetup | None
 ) -> Iterator[CommandFixes]:
-    """The repository's own tools where there are checks to verify what they do, and the owner's commands."""
+    """The repository's own tools if there are checks to verify their changes, and the owner's commands."""
     if setup is None:
         return
     from ralph_mission.adapters.fixers.commands import CommandFixes
@@ -282,9 +282,9 @@ def _read_begun(store: Store) -> frozenset[str]:
 
 @contextmanager
 def _scratch(git: Git, staged: bool, alone: bool) -> Iterator[str]:
-    """A folder for one run. What else the run leaves in `.ralph/` is kept out of git from the start.
+    """A folder for one run. Other files of the run in `.ralph/` are excluded from git from the start.
 
-    `alone`: no agent works on missions, and what one had begun is gone.
+    `alone`: no agent works on missions, and their clones are removed.
     """
     if not staged:
         keep_out_of_git(git)
@@ -296,7 +296,7 @@ def _scratch(git: Git, staged: bool, alone: bool) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class ProgressObserver:
-    """An observer that is timed, and that cannot bring the cycle down."""
+    """A timed observer that cannot crash the cycle."""
 
     observer: Observer
 
@@ -307,11 +307,11 @@ class ProgressObserver:
 
     @property
     def seconds(self) -> float:
-        """How long it may take at least, where it knows that itself."""
+        """Its own minimum time limit, if it has one."""
         return float(getattr(self.observer, "seconds", 0))
 
     def asks(self, context: ObservationContext) -> bool:
-        """Whether it would ask a model now, where it is one that does."""
+        """Whether it would use a model now, if it can."""
         return isinstance(self.observer, PaidObserver) and self.observer.asks(context)
 
     def observe(self, context: ObservationContext) -> Observation:
@@ -329,7 +329,7 @@ def build_publishers(
     note: Callable[[str], None],
     environment: Mapping[str, str] = os.environ,
 ) -> PostPublisher:
-    """The networks that can be used; of each that cannot, `note` is told why. The outbox stands in for all others."""
+    """The usable networks; `note` gets the reason for each unusable one. The outbox replaces all others."""
     publishers, ready = settings.publishers, dict[str, Channel]()
     for network, made in build_channels(publishers, environment):
         if isinstance(made, UserError):
@@ -350,7 +350,7 @@ def build_publishers(
 
 
 def build_channels(settings: Publishers, environment: Mapping[str, str]) -> Iterator[tuple[str, Channel | UserError]]:
-    """Each network that is named: itself, or why it cannot be used, for want of its secrets (`Unset`) or otherwise."""
+    """Each named network, or why it is unusable: missing secrets (`Unset`) or another error."""
     for network in NETWORKS:
         if network != OUTBOX and getattr(settings, network) is not None:
             module = import_module(f"ralph_mission.adapters.publishers.{network}")  # few settings name all of them
@@ -361,7 +361,7 @@ def build_channels(settings: Publishers, environment: Mapping[str, str]) -> Iter
 
 
 def outbox(settings: Publishers, git: Git, clock: CycleClock) -> OutboxFolder:
-    """The folder: as configured, else beside what else is kept out of git."""
+    """The folder: as configured, else in the folder that git ignores."""
     if settings.outbox is None or settings.outbox == OutboxSettings() or git.work_tree is None:
         folder = git.state_dir / "outbox"
     else:

@@ -1,5 +1,5 @@
-"""The composition roots of the review and of waking it: memory and forge as in a cycle, a reviewer in a clone that is
-thrown away, whoever may dispatch.
+"""The composition roots of the review and of waking it: memory and forge as in a cycle, a reviewer in a temporary
+clone, and a token that may dispatch.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ AGENT_INPUT = compile_regex(r"^ +agent: *[^\s'\"]", re.MULTILINE)
 
 
 def nobody_reviews(wanted: AgentServiceOptions) -> str:
-    """Why a workflow has nothing to do here; "" where an agent is named, and for a person, who is told so as an error.
+    """Why a workflow has nothing to do here; "" if an agent is named, and for a person, who gets an error instead.
 
-    Raises UserError for settings that cannot be.
+    Raises UserError for invalid settings.
     """
     if not acts_on_github(os.environ) or wanted.agent or wanted.command:
         return ""
@@ -65,7 +65,7 @@ def _names_agent(settings: Config) -> bool:
 
 
 def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -> CallReport:
-    """Wake the review of our pulls, where a dispatch is what wakes it. Raises UserError."""
+    """Wake the review of our pull requests, if that takes a dispatch. Raises UserError."""
     first = build_app(repo, config, "github", now=now)
     if not _names_agent(first.config) and not AGENT_INPUT.search(listening(first.git.work_tree, REVIEW)):
         return CallReport(reason=NOBODY_REVIEWS)
@@ -83,7 +83,7 @@ def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -
 
 
 def call_reviews_in_workflow(repo: Path, config: Path | None, note: Callable[[str], None]) -> None:
-    """The same after a cycle or some work in a workflow; what goes wrong is told, and the next job tries again."""
+    """The same after a cycle or work in a workflow; problems are reported, and the next job retries."""
     if not acts_on_github(os.environ):
         return
     try:
@@ -97,12 +97,12 @@ def call_reviews_in_workflow(repo: Path, config: Path | None, note: Callable[[st
 
 
 USD, RUNTIME = 2.0, 2700.0
-"""What one review may cost and how many seconds it may take, unless the command line says otherwise."""
+"""The default limits of a review, in USD and seconds."""
 SESSION, TURNS = 1800.0, 60
 
 
 def reviewer(wanted: AgentServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> ReviewSetup:
-    """Everything the review needs. Raises UserError for settings that cannot be, an agent that is not named."""
+    """Everything the review needs. Raises UserError for invalid settings, or without a named agent."""
     doors = AppFactory(wanted, progress, spell)
     first = doors.first()
     reader = AgentReader(wanted, first, progress)
@@ -114,14 +114,14 @@ def reviewer(wanted: AgentServiceOptions, progress: PlainRunProgress, spell: Cal
 
 @dataclass(frozen=True, slots=True)
 class AgentReader:
-    """`reviews.reviewer.PullReader`: git for looking, and a coding agent for reading."""
+    """`reviews.reviewer.PullReader`: git for the view, and a coding agent for reading."""
 
     wanted: AgentServiceOptions
     first: App
     progress: PlainRunProgress
 
     def check(self, stranger: bool) -> None:
-        """Raises UserError when no session could be played: before money is set aside for it."""
+        """Raises UserError if no session can run, before money is reserved for it."""
         if self.first.git.work_tree is not None:
             self._agent(self.first.git, self.first.git.work_tree)
         level = sandboxes.agent_level(self.first.config)
@@ -143,7 +143,7 @@ class AgentReader:
             raise UserError(what, "fetch both; see whether the branch is still there") from None
 
     def read(self, job: AgentJob) -> ReviewerAnswer:
-        """The reviewer's answer, with what it may have cost. Whatever the agent changes is gone with its clone."""
+        """The reviewer's answer, with its possible cost. The agent's changes are deleted with its clone."""
         meter = CostMeter(job.usd, PRICED)
         try:
             answer = self._read(job, meter)

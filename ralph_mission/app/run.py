@@ -1,4 +1,4 @@
-"""The composition root of a loop: what was asked and what the settings say -> a spec and its ports."""
+"""The composition root of a loop: from options and settings to a spec and its ports."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
 MODEL_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
 )  # fmt: skip  # one list
-"""All that an agent may see of our environment besides a path."""
+"""The variables of our environment that an agent may see, besides a path."""
 CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
-"""Where sessions play, and in there what the set-up of the project brought besides packages."""
-"""Where sessions work, below the checkout: it stays for later runs, with what builds left in it that git ignores."""
+"""The folder where sessions run, and in it the set-up's results besides packages."""
+"""The sessions' folder below the checkout: it stays for later runs, with git-ignored build results."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
 HOW_HAT = "name one of docs/agents.md, such as claude, codex or acp:gemini"
 TOKEN = "make a key that is seen there: claude setup-token, then CLAUDE_CODE_OAUTH_TOKEN"
-SAID = 300  # characters of a red check's own words
+SAID = 300  # characters of a failed check's output
 ASKED_EVERY, ASKED_SELDOM, LONG = 0.1, 0.5, 30.0
-"""Seconds between two looks at whether somebody wants a pause to end, and from which length on the second is used."""
+"""Seconds between two polls for the end of a pause, and the length from which the second is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """Everything for one run. `notes` are for the person: settings that have no effect, and the like.
+    """Everything for one run. `notes`: for the person, such as settings without effect.
 
-    `after` is told at the end: where the work is, and how it gets here. `obeyed` are the files that
-    the spec comes from, `began_with` what they held. `isolation` says how far sessions are kept apart.
+    `after`: shown at the end: where the work is, and how to get it here. `obeyed`: the files that the spec
+    comes from; `began_with`: their contents. `isolation`: how far sessions are isolated.
     """
 
     spec: RunSpec
@@ -81,14 +81,14 @@ class RunSetup:
     project: ProjectTools | None = None
 
     def unaltered(self) -> None:
-        """Raises UserError when what the spec comes from is not as it was: nothing starts anew by it unseen."""
+        """Raises UserError if the spec's files changed: no restart uses them unseen."""
         require_unaltered(self.obeyed, self.began_with)
 
 
 def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = None) -> RunSetup:
-    """The spec and the ports of one run; nothing is changed but a new work tree. Raises UserError for what cannot be.
+    """The spec and the ports of one run; it only creates a work tree. Raises UserError for invalid options.
 
-    `planned` is the work tree where the first part of this run has just written its stories.
+    `planned`: the work tree where the first part of this run has just written its stories.
     """
     git, root = checkouts.open_checkout(asked.repo)
     keep_out_of_git(git)
@@ -128,7 +128,7 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
 
 
 def describe_work(made: RunSetup, account: RunResult) -> Iterator[str]:
-    """What this process's sessions left, where it is on record, and how to look at it."""
+    """The work of this process's sessions, its record, and how to view it."""
     git = Git.open(made.root)
     passed = [story for output in account.outputs for story in output.passed]
     made_here = [commit for output in account.outputs for commit in output.commits]
@@ -151,14 +151,14 @@ def _suggest_check(setup: ProjectSetup, commit: str) -> str:
 
 
 def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
-    """The linked work tree whose run is to be continued, when nothing that is asked names one."""
+    """The linked work tree whose run is to be continued, if the options name none."""
     named = asked.task or asked.prompt_file or asked.prd or asked.prd_file
     return checkouts.find_newest_worktree(git, state.STATE) if asked.go_on and not named else None
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectTools:
-    """What the project's set-up lends to the clone of a run; `environment` is empty where there is nothing to lend."""
+    """What the project's set-up lends to a run's clone; `environment` is empty if there is nothing to lend."""
 
     setup: ProjectSetup
     clone: Path
@@ -166,7 +166,7 @@ class ProjectTools:
     note: Callable[[str], None]
 
     def lend_apart(self, folder: Path, commit: str) -> Mapping[str, str]:
-        """Lend it to another clone of `commit` at `folder` too; gives what the environment there has more."""
+        """Lend it to another clone of `commit` at `folder` too; returns the additions to its environment."""
         if not self.environment:
             return {}
         try:
@@ -177,13 +177,13 @@ class ProjectTools:
 
     @classmethod
     def of(cls, asked: RunOptions, settings: Config, git: Git, root: Path, note: Callable[[str], None]) -> ProjectTools:
-        """Those of a run in the checkout at `root`."""
+        """The tools of a run in the checkout at `root`."""
         setup = sandboxes.project_setup(settings, git, asked.setup or root / ".ralph/setup", note)
         needed = setup.needed(git.resolve("HEAD"))
         return cls(setup, root / CLONE, lent_environment(root / CLONE, root / CLONE / TOOLS) if needed else {}, note)
 
     def lend(self, git: Git, required: bool) -> None:
-        """Raises UserError when the set-up fails and checks are `required`: no session could turn them green."""
+        """Raises UserError if the set-up fails and checks are `required`: no session could make them pass."""
         if not self.environment:
             return
         try:
@@ -232,7 +232,7 @@ def _store_and_place(
 
 
 def _look_at_files(git: Git, root: Path) -> str:
-    """The commit and what is uncommitted, in words that stay while they do."""
+    """The commit and uncommitted changes, as a text that only changes with them."""
     status = git.try_text("status", "--porcelain", "-z")
     stamps = []
     for entry in status.split("\0"):
@@ -243,7 +243,7 @@ def _look_at_files(git: Git, root: Path) -> str:
 
 
 def _look_at_issues(git: Git, config: Path | None) -> str:
-    """The open issues, in words that stay while they do. Raises UserError where there are none to be had."""
+    """The open issues, as a text that only changes with them. Raises UserError if unavailable."""
     from ralph_mission.app.hosting import choose_hosting
 
     forge = choose_hosting(git, config, "auto", stand_ins.SystemClock(), stand_ins.QuietProgress()).forge
@@ -251,8 +251,8 @@ def _look_at_issues(git: Git, config: Path | None) -> str:
 
 
 def _look_at_base(settings: Config, git: Git, checks: tuple[str, ...], note: Callable[[str], None]) -> None:
-    """Say which checks are red before the first session: they have to turn green all the same, as they are what a
-    person gave this run. Raises UserError when packages are missing, which no session can install."""
+    """Report checks that fail before the first session: they still have to pass, as a person gave them to this run.
+    Raises UserError if packages are missing, which no session can install."""
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
         base = sandboxes.workbench(settings, git, checks).base(git.resolve("HEAD"), scratch)
     for check in base.red:
@@ -262,7 +262,7 @@ def _look_at_base(settings: Config, git: Git, checks: tuple[str, ...], note: Cal
 
 
 def _take_over(asked: RunOptions, planned: Path, root: Path, prd: Prd) -> None:
-    """What a run does as it begins with stories, for one that began by writing them."""
+    """The start of a run with stories, for a run that began by writing them."""
     now, stories = PausingClock().now, Stories(root)
     if asked.archive_previous:
         archive.turn(stories, ProgressLog(stories.folder, root), prd, now())
@@ -273,7 +273,7 @@ def _take_over(asked: RunOptions, planned: Path, root: Path, prd: Prd) -> None:
 
 
 def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...]:
-    """The check more that a story of the user interface must pass."""
+    """The extra check that a user interface story must pass."""
     return (check,) if check and story and is_ui(story) else ()
 
 
@@ -281,19 +281,19 @@ def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...
 
 
 def _find_login(asked: RunOptions, settings: Config) -> Path | None:
-    """Where a person is logged in by whom the agent that is asked for plays, as no key of it is set."""
+    """The login of a person for the requested agent, if no key of it is set."""
     from ralph_mission.adapters.agents.clients import find_client, find_login, is_client
 
     try:
         name, command = _choose_agent(asked, settings)
         words = tuple(shlex.split(command)) if isinstance(command, str) else command
     except (UserError, ValueError):
-        return None  # said when the agent is made
+        return None  # reported when the agent is built
     return find_login(find_client(name, words), os.environ) if is_client(name) else None
 
 
 def _find_level(asked: RunOptions, settings: Config) -> Found:
-    """The level of the settings; where they name none and there is nothing but a person's login, one that sees it."""
+    """The level of the settings; if they name none and there is only a person's login, one that sees it."""
     found, choice = sandboxes.agent_level(settings), settings.hands.agent
     unasked = choice is None or choice.sandbox is None
     if found.level == "bwrap" and unasked and not acts_on_github(os.environ) and _find_login(asked, settings):
@@ -306,8 +306,8 @@ def agent_of(
     environment: Mapping[str, str] = MappingProxyType({}), tell: Callable[[Session, RunEvent], None] | None = None,
     named_by_hats: tuple[str, ...] = (),
 ) -> Agent:  # fmt: skip  # as one reads it
-    """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says, with more in its
-    `environment`; `tell` hears what it does. Raises UserError when nobody is named."""
+    """The agent for the work tree `root` of `git`, or its `clone`, isolated by `found`, with additions to its
+    `environment`; `tell` receives its steps. Raises UserError if no agent is named."""
     from ralph_mission.adapters.agents.client import CommandAgent
     from ralph_mission.adapters.agents.clients import FallbackAgent, HatAgents
     from ralph_mission.adapters.agents.scripted import ScriptedAgent, load
@@ -316,7 +316,7 @@ def agent_of(
     choice = settings.hands.agent
     env = {**environment, "RALPH_OWNER": lock.place(os.getpid())}
     if clone:
-        env["GIT_CEILING_DIRECTORIES"] = str(clone.parent)  # without its `.git` it is no part of what is above
+        env["GIT_CEILING_DIRECTORIES"] = str(clone.parent)  # without its `.git` it is not part of the parent repository
     player = CommandAgent(
         command, clone or root, root / ".ralph/loop/home", MODEL_KEYS, env,
         identity=User.of(git).identity, trusted=choice is not None and choice.trust, tell=tell,
@@ -342,9 +342,9 @@ def agent_of(
 def _require_agents(
     asked: RunOptions, settings: Config, named: tuple[str, ...], found: Found, note: Callable[[str], None]
 ) -> None:
-    """Whoever is to play is here and can reach a model: told before the first session, as far as it can be known.
+    """Check before the first session that all agents are installed and can reach a model, as far as possible.
 
-    A program of a person's own may bring its key itself. Raises UserError when nobody can play.
+    A custom program may bring its own key. Raises UserError if no agent can run.
     """
     from ralph_mission.adapters.agents.clients import find_client, is_client, presence
 
@@ -377,8 +377,8 @@ def _require_agents(
 
 
 def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str, level: str) -> CommandAgent:
-    """The player as one of the agents that we know how to speak to; it sees the keys of that one only, and where it has
-    none, at the `level` env, a person's login."""
+    """The agent as one of the known kinds; it only sees that kind's keys and, without keys, at the `level` env, a
+    person's login."""
     from ralph_mission.adapters.agents.clients import find_client, find_login
 
     if name == "command":
@@ -396,7 +396,7 @@ def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str,
 
 
 def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:
-    """The agent's name and its command: the command line's, else ours in ralph.yml, else ralph-orchestrator's."""
+    """The agent's name and command: from the command line, else our setting in ralph.yml, else ralph-orchestrator's."""
     from ralph_mission.adapters.agents.clients import CLIENTS, SPEAKERS, is_client
 
     choice, cli = settings.hands.agent, settings.cli
@@ -418,13 +418,13 @@ def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, 
 
 
 def _custom(settings: Config) -> tuple[str, ...] | str:
-    """The custom agent of ralph-orchestrator."""
+    """ralph-orchestrator's custom agent."""
     return (settings.cli.command, *settings.cli.args) if settings.cli.command else ""
 
 
 @dataclass(frozen=True, slots=True)
 class PricedAgent:
-    """An agent whose tokens are priced when it does not tell what they cost."""
+    """An agent whose tokens are priced if it reports no cost."""
 
     agent: Agent
     prices: cost.Prices
@@ -440,7 +440,7 @@ class PricedAgent:
         turn = self.agent.play(session, stopped)
         usage = turn.usage
         told = usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens)
-        if told or turn.agent not in ("", self.agent.name):  # somebody else took over, with a model of his own
+        if told or turn.agent not in ("", self.agent.name):  # another agent took over, with its own model
             return turn
         return replace(turn, usage=replace(usage, cost_usd=cost.price(usage, session.model, self.prices)))
 
@@ -449,7 +449,7 @@ class PausingClock(stand_ins.SystemClock):
     """The real time, and real pauses."""
 
     def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
-        """Wait, at most `seconds`; leave as soon as `until` says so (asked at least twice a second)."""
+        """Wait at most `seconds`; return once `until` is true (polled at least twice a second)."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not until():
             time.sleep(min(left, ASKED_EVERY if seconds < LONG else ASKED_SELDOM))

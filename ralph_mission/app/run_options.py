@@ -1,6 +1,6 @@
-"""What a person asked of `ralph run`, before any of it is looked up, and what the stories say to it.
+"""The options of `ralph run`, before resolution, and their combination with stories.
 
-From what was asked and the settings to one `Order`: the command line wins, then ralph.yml, then the preset.
+From options and settings to a `ResolvedRun`: the command line wins, then ralph.yml, then the preset.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """One command line. Empty texts, None and () mean: as the settings or the preset have it.
+    """One command line. Empty texts, None and () mean: as in the settings or the preset.
 
-    `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
-    to restart has become this one. `errand`: for an issue or a mission, in a clone: nothing that a session writes there
-    restarts it, and none writes what configures agents. `setup`: where set-ups of the project are kept. `scope`:
-    globs of the only files that sessions may change. `red`: checks that may stay as red as they are. `parallel`:
-    stories at the same time.
+    `planning`: the stories of the task are written first. `restarted`: this process replaces one that was asked to
+    restart. `errand`: for an issue or a mission, in a clone: sessions cannot restart it, nor write agents'
+    configuration. `setup`: the folder of the project's set-ups. `scope`: globs of the only files that sessions may
+    change. `red`: checks that may keep failing. `parallel`: the number of simultaneous stories.
     """
 
     repo: Path = Path()
@@ -71,14 +70,14 @@ class RunOptions:
 
     @property
     def stories(self) -> bool:
-        """Whether stories are asked for by name: without them there is nothing to do."""
+        """Whether stories are requested explicitly: without them there is nothing to do."""
         return self.prd or self.prd_file is not None or self.preset == "prd"
 
 
 def read_stories(asked: RunOptions, root: Path) -> Prd | None:
-    """The stories this run works through, None in free form. Raises UserError (usage) when they cannot be had.
+    """The stories of this run, None in free form. Raises UserError (usage) if unavailable.
 
-    The preset `fresh` takes stories where it finds them and does without where there are none.
+    The preset `fresh` uses stories if it finds any.
     """
     going_on = (asked.go_on or asked.restarted) and _left_state(root) is not None
     stories = Stories(root, asked.prd_file.absolute() if asked.prd_file else None, going_on=going_on)
@@ -93,20 +92,20 @@ def read_stories(asked: RunOptions, root: Path) -> Prd | None:
 
 
 def needs_planning(asked: RunOptions, root: Path) -> bool:
-    """Whether a planner has to write the stories of this task first, or to go on with it."""
+    """Whether a planner has to write the stories of this task first, or resume."""
     if not (asked.prd and asked.task and asked.prd_file is None):
         return False
     return Stories(root).find() is None or left_planning(asked, root)
 
 
 def left_planning(asked: RunOptions, root: Path) -> bool:
-    """Whether the run that is to be continued, or to start anew, was left while its stories were written."""
+    """Whether the run to be continued, or restarted, was interrupted while its stories were written."""
     left = _left_state(root) if asked.go_on or asked.restarted else None
     return left is not None and left.kind == planning.KIND and left.objective == asked.task
 
 
 def recall_planning(asked: RunOptions, root: Path) -> RunOptions:
-    """The same; when nothing is named and a planning is to be continued, with its task."""
+    """The same; if no task is named and a planning is to be continued, with its task."""
     named = asked.task or asked.prompt_file or asked.prd_file or asked.pattern or asked.preset
     left = _left_state(root) if asked.go_on and not named else None
     return replace(asked, task=left.objective, prd=True) if left and left.kind == planning.KIND else asked
@@ -119,13 +118,13 @@ def _left_state(root: Path) -> RunState | None:
         return None  # said when the run begins
 
 
-LONGEST = 200_000  # bytes of an objective: it stands in every prompt
+LONGEST = 200_000  # bytes of an objective: it is in every prompt
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRun:
-    """The spec, the paths besides the engine's own that may be uncommitted as it starts, doubts about its hats, and
-    the files that it comes from."""
+    """The spec, the paths besides the engine's own that may be uncommitted at the start, doubts about its hats, and its
+    source files."""
 
     spec: RunSpec
     exempt: tuple[str, ...]
@@ -134,7 +133,7 @@ class ResolvedRun:
 
 
 def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> ResolvedRun:
-    """What is to be run. Raises UserError (usage) for what cannot be."""
+    """The run. Raises UserError (usage) for invalid options."""
     objective, prompt = _objective(asked, settings, root, prd)
     worn = _hats(asked, settings, root)
     preset = _preset(asked, settings, tuple(hat for hat, _ in worn), prd)
@@ -165,13 +164,13 @@ def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None
 
 
 def _control_files(asked: RunOptions, settings: Config, root: Path, prompt: str) -> ControlFiles:
-    """Where the spec comes from, `prompt` only when it holds the objective."""
+    """The spec's files, `prompt` only if it holds the objective."""
     named = (root / NAME, *([asked.config.absolute()] if asked.config else []), *([root / prompt] if prompt else []))
     return ControlFiles(root, named, (settings.loop.hats or "").lstrip("/"))
 
 
 def _inside(path: Path | None, root: Path) -> str:
-    """The path as git calls it, "" outside of the work tree."""
+    """The path in git's form, "" outside the work tree."""
     return path.relative_to(root).as_posix() if path and path.is_relative_to(root) else ""
 
 
@@ -179,7 +178,7 @@ def _inside(path: Path | None, root: Path) -> str:
 
 
 def _objective(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> tuple[str, str]:
-    """The objective, and the file it stands in ("" for none)."""
+    """The objective, and its file ("" for none)."""
     if asked.task and asked.prompt_file:
         raise UserError("there are two tasks: in words and in a file", "give one of them", usage=True)
     named = (asked.prompt_file or root / settings.event_loop.prompt_file).absolute()
@@ -197,7 +196,7 @@ def _objective(asked: RunOptions, settings: Config, root: Path, prd: Prd | None)
 
 
 def _left_objective(asked: RunOptions, root: Path, prd: Prd | None) -> str:
-    """The objective of the run that is to be continued: in free form it is that run's own."""
+    """The objective of the run to be continued: in free form it is that run's own."""
     if not asked.go_on:
         return ""
     try:
@@ -215,7 +214,7 @@ def _of_stories(prd: Prd) -> str:
 
 
 def _text(path: Path, top: Path | None) -> str:
-    """The text of a file that was named, or that was found in the work tree `top`: by no link out of it."""
+    """The text of a named file, or of one in the work tree `top`, without following links out of it."""
     content = run_files.read(path, LONGEST, top) if top else run_files.read_named(path, LONGEST)
     if content is None or not content.strip():
         wrong = "is not there" if content is None else "is empty"
@@ -257,9 +256,9 @@ def _limits(asked: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
 
 
 def _hats(asked: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, ...]:
-    """The pattern's hats, or those of hat files and of ralph.yml, with doubts; of equal names the last one counts."""
+    """The pattern's hats, or those of hat files and of ralph.yml, with doubts; for equal names the last one counts."""
     usual = hats.find_pattern(asked.pattern).hats if asked.pattern else ()
-    # Keys of ralph.yml that mean nothing are among the settings' own warnings.
+    # The settings' own warnings cover meaningless keys of ralph.yml.
     named = () if asked.pattern else tuple(_hat(name, keys, settings) for name, keys in settings.hats.items())
     every: tuple[hats.Found, ...] = (
         *((hat, ()) for hat in usual), *_in_files(settings, root), *((hat, ()) for hat in named),
@@ -270,7 +269,7 @@ def _hats(asked: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, 
 
 
 def _with_backend(asked: RunOptions, settings: Config, hat: Hat, doubts: tuple[str, ...]) -> hats.Found:
-    """The hat with the agent that ralph-orchestrator's `backend` means, where nothing else says who plays."""
+    """The hat with the agent of ralph-orchestrator's `backend`, if nothing else names one."""
     from ralph_mission.adapters.agents.clients import find_client, is_client
 
     keys = settings.hats.get(hat.name)
@@ -287,7 +286,7 @@ def _with_backend(asked: RunOptions, settings: Config, hat: Hat, doubts: tuple[s
 
 
 def _with_resume(worn: tuple[hats.Found, ...]) -> tuple[hats.Found, ...]:
-    """Whoever begins takes a persistent loop up again, where no hat says that it does."""
+    """The starting hat resumes a persistent loop, if no hat is declared to."""
     known = [hat for hat, _ in worn]
     first = routing.find_hat(known, LoopEvent(START))
     if first is None or routing.find_hat(known, LoopEvent(RESUME)):
@@ -315,9 +314,9 @@ def _in_files(settings: Config, root: Path) -> Iterator[hats.Found]:
 
 
 def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
-    """A hat of ralph.yml. Whoever listens to the starting event listens to the start.
+    """A hat of ralph.yml. A hat that listens to the starting event listens to the start.
 
-    One with triggers is whole, as in ralph-orchestrator; one without changes the built-in hat of its name.
+    A hat with triggers is complete, as in ralph-orchestrator; one without changes the built-in hat of its name.
     """
     said = keys.model_dump(exclude_unset=True, exclude={"backend"})
     if keys.triggers:
@@ -332,7 +331,7 @@ def _kind(asked: RunOptions, preset: LoopPreset) -> str:
 
 
 def _threshold(kind: str, settings: Config, root: Path) -> int:
-    """Issues that may be left: fixed by the settings, else learned from people's verdicts."""
+    """The number of issues that may remain: fixed by the settings, else learned from people's verdicts."""
     said = (run_files.read(verdicts_verdicts.path(root), verdicts_verdicts.VERDICTS_CAP) or b"").split(b"\n")
     return verdicts.threshold(kind, settings.loop.thresholds or {}, verdicts.read_verdicts(map(_json, said)))
 
@@ -345,7 +344,7 @@ def _json(line: bytes) -> object:
 
 
 def _find_doubts(asked: RunOptions, spec: RunSpec) -> tuple[str, ...]:
-    """What is doubtful about the hats. Raises UserError for a persistent loop that could not go on."""
+    """Doubts about the hats. Raises UserError for a persistent loop that could not continue."""
     if spec.persistent and (spec.preset.stories or asked.stories):
         what = "event_loop.persistent goes from task to task, and stories end when all of them pass"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)

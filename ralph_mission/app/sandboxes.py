@@ -1,4 +1,4 @@
-"""Composes isolation: how far the settings have agents kept apart, and a sandbox for each use of a run."""
+"""Composes isolation: the settings' isolation of agents, and a sandbox for each use in a run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 
 HELD = ("loop/state.json", "loop/prd.json", "loop/prd.previous.json", "loop/runs", "loop/verdicts.jsonl")
-"""Of the engine's folder what no session writes, where its view can be bounded."""
+"""Parts of the engine's folder that no session writes, if its view can be restricted."""
 PACKAGES = "node_modules"
-"""A program in there needs what lies beside it."""
+"""Programs in there need the files beside them."""
 
 
 def agent_level(settings: Config, environ: Mapping[str, str] = os.environ) -> Found:
-    """The level at which agents of this repository play here. Raises UserError when it cannot be had."""
+    """The isolation level of this repository's agents here. Raises UserError if unavailable."""
     choice = settings.hands.agent
     level = find_level(choice.sandbox if choice else None, environ)
     return replace(level, wrap=_split_words(choice.wrap)) if choice else level
@@ -40,7 +40,7 @@ def agent_level(settings: Config, environ: Mapping[str, str] = os.environ) -> Fo
 def agent_sandbox(
     found: Found, git: Git, names: Iterable[str], command: tuple[str, ...] | str, clone: Path | None = None
 ) -> Sandbox:
-    """For sessions in the checkout, or in the `clone` of it, of an agent that sees `names` of our environment. Raises
+    """For an agent's sessions in the checkout, or its `clone`, with `names` of our environment visible. Raises
     UserError."""
     if found.level == "env":
         return Sandbox(wrap=found.wrap)
@@ -50,20 +50,20 @@ def agent_sandbox(
 
 
 def checks_sandbox(found: Found, git: Git, clone: Path | None = None) -> Sandbox:
-    """For a project's own checks, which run what an agent wrote and have nobody to talk to. Raises UserError."""
+    """For a project's own checks, which run an agent's code and need no network. Raises UserError."""
     return _sandbox_for(found, git, clone, ())
 
 
 def patch_sandbox(settings: Config, git: Git) -> Sandbox:
-    """For the checks of a change, in a clone of their own: an agent may have written it where one is named."""
+    """For the checks of a change, in their own clone: an agent may have written it, if one is named."""
     return checks_sandbox(agent_level(settings), git) if settings.hands.agent else Sandbox()
 
 
 def project_setup(
     settings: Config, git: Git, place: Path | None, note: Callable[[str], None] = lambda _: None
 ) -> ProjectSetup:
-    """What installs what checks and agents need: with the network, without a credential, and kept apart where it can
-    be had. `place` keeps results."""
+    """Installs what checks and agents need: with the network, without credentials, and isolated if possible.
+    `place`: the folder for results."""
     level: Level = "env" if missing_bwrap()[0] else "bwrap"
 
     def kept_apart(clone: Git) -> Sandbox:
@@ -77,7 +77,7 @@ def project_setup(
 def workbench(
     settings: Config, git: Git, checks: tuple[str, ...], note: Callable[[str], None] = lambda _: None
 ) -> Workbench:
-    """Runs checks as an agent's are run, kept apart as agents are. Raises UserError."""
+    """Runs checks like an agent's, isolated like agents. Raises UserError."""
     found = agent_level(settings)
     return Workbench(
         git, checks, settings.hands.verify_timeout, lambda clone: checks_sandbox(found, clone),
@@ -86,7 +86,7 @@ def workbench(
 
 
 def fixer_sandbox(clone: Git) -> Sandbox:
-    """For a tool of the project's that changes files in its clone: no network, where that can be had."""
+    """For a project's tool that changes files in its clone: without network, if possible."""
     level: Level = "env" if missing_bwrap()[0] else "bwrap"
     return of_clone(level, clone, clone.work_tree or clone.git_dir, os.environ, ())
 
@@ -100,7 +100,7 @@ def writable_elsewhere(sandbox: Sandbox, git: Git) -> Sandbox:
 
 
 def sharing(sandbox: Sandbox, ours: Path) -> Sandbox:
-    """The same for a session that leaves words, tasks and notes in the engine's folder `ours`, and nothing else."""
+    """The same for a session that may only write messages, tasks and notes in the engine's folder `ours`."""
     if sandbox.level == "env":
         return sandbox
     shared = (ours / "agent", ours / "loop")
@@ -124,10 +124,10 @@ def _split_words(wrap: str) -> tuple[str, ...]:
 
 
 def _named_files(command: tuple[str, ...] | str) -> Iterator[Path]:
-    """The files that a command names by their full path: an owner wrote it."""
+    """The files that an owner's command names by full path."""
     try:
         words = shlex.split(command) if isinstance(command, str) else command
-    except ValueError:  # the shell that runs it will say so
+    except ValueError:  # the shell that runs it will report it
         words = []
     for place in (Path(word) for word in words if os.path.isabs(word) and "\0" not in word):
         if place.is_file():

@@ -1,7 +1,7 @@
-"""What a run must not leak or change: values of the environment that are secret, and the files that say what it may do.
+"""What a run must not leak or change: secret values of the environment, and the files that set its permissions.
 
-No session writes those files, and a restart obeys no others than the run began with. Sessions are kept from them by
-scope (`RunSpec.protected`), as far as git sees them; bytes find what git was told to ignore.
+No session writes those files, and a restart only obeys those that the run began with. The scope (`RunSpec.protected`)
+protects those that git sees; comparing bytes covers ignored ones.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ SECRET_NAMES = compile_regex(
     "TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|COOKIE(?!CUTTER)|WEBHOOK_URL|DATABASE_URL"
     "|CONNECTION_STRING|(?:ACCESS|PRIVATE|SIGNING|ENCRYPTION|DEPLOY|SSH)_KEY|_DB_?PASS$|_(?:PASS|PW)$|(?<=.)_PWD$"
 )
-"""What names hold whose values are secret, whatever they look like."""
+"""Parts of names whose values are always secret."""
 KEY_NAMES = compile_regex("(?P<what>_KEY|_PAT|_CRED|AUTH)S?(?:_JSON|_B|_BASE)?$")
-"""How names end whose values are secret when they look like a key. A number at the end, as in `_B64`, is left out."""
+"""Endings of names whose values are secret if they look like a key. A number at the end, as in `_B64`, is ignored."""
 ABOUT = compile_regex(
     "_(?:NAME|TYPE|PATH|FILE|DIR|DIRECTORY|ID|DOMAIN|HELPER|SERVER|HOST|PROVIDER|CONFIG|PREFIX|TTL)$|_MAX_"
 )
-"""Names that tell about a secret: there, too, the value has to look like a key."""
+"""Names that describe a secret: again, the value has to look like a key."""
 PUBLIC = compile_regex(
     "_(?:PUBLIC|PUB|PUBLISHABLE|ANON)_|_(?:CACHE|RESTORE|PROJECT|ISSUE|SITE|GPG|HOST|IDEMPOTENCY)_KEYS?$"
 )
-"""Names of keys that open nothing."""
+"""Names of keys that give no access."""
 ADDRESS = compile_regex("(?<!WEBHOOK)(?<!DATABASE)_(?:URL|URI|DSN)$")
-"""Names of addresses, which are secret by their looks alone: with a password or a token in them."""
+"""Names of URLs, which are secret only if they contain a password or a token."""
 WORD = compile_regex("[A-Za-z]{0,19}[0-9]{0,4}")
 JOINTS = compile_regex(r"[-._:/\\=@+*?^$|,#(){}\[\] ]+")
-"""Names, paths and patterns are made of words, maybe with a number behind, and what joins them; keys are not."""
+"""Names, paths and patterns consist of words, possibly with a number, and separators; keys do not."""
 PAIR = compile_regex(r"[^\s/:]+:(?![0-9]+$)[^\s/:]{4,}|(?i:bearer|basic|token) \S{8,}")
-"""How somebody signs in: a user and a password, or a kind and a token."""
+"""Credentials: a user and a password, or a scheme and a token."""
 PLACE = compile_regex(r"(?:\.|~)/[\w./-]+")
 
 
 def environment_secrets() -> tuple[str, ...]:
-    """Values of the environment that must not leave, longest first: by their names or their looks."""
+    """Secret values of the environment, longest first: by their names or their form."""
     values = {value for name, value in os.environ.items() if len(value) >= SHORTEST and _is_secret(name, value)}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
@@ -73,7 +73,7 @@ def _is_named_so(name: str, value: str) -> bool:
 
 
 def _is_our_name(value: str) -> bool:
-    """Whether it is the commit we run on or our repository: nobody could link to a thing without."""
+    """Whether it is our commit or our repository: links need them."""
     repository = os.environ.get("GITHUB_REPOSITORY", "")
     names = {_letters(name) for name in (repository, *repository.split("/"))}
     return value == os.environ.get("GITHUB_SHA") or _letters(value) in names
@@ -93,12 +93,12 @@ def _is_place(value: str) -> bool:
     return absolute or bool(PLACE.fullmatch(value))
 
 
-LONGEST = 4 * 1024 * 1024  # bytes of one of them
+LONGEST = 4 * 1024 * 1024  # bytes of one file
 
 
 @dataclass(frozen=True, slots=True)
 class ControlFiles:
-    """Settings and objective (`named`, absolute, there or not), and hat files, a glob below `root`."""
+    """Settings and objective (`named`, absolute, existing or not), and hat files, a glob below `root`."""
 
     root: Path
     named: tuple[Path, ...]
@@ -106,19 +106,19 @@ class ControlFiles:
 
     @property
     def globs(self) -> tuple[str, ...]:
-        """What is inside of the work tree, as gitignore patterns."""
+        """Those inside the work tree, as gitignore patterns."""
         inside = (path.relative_to(self.root).as_posix() for path in self.named if path.is_relative_to(self.root))
         plain = [re.sub(r"([][\\*?!# ])", r"\\\1", name) for name in inside]
         return tuple(f"/{glob}" for glob in dict.fromkeys((*plain, self.hats)) if glob)
 
     def read(self) -> Mapping[Path, bytes | None]:
-        """What they hold now; None: nothing that can be read as a file."""
+        """Their present contents; None if not readable as a file."""
         listed = sorted(self.root.glob(self.hats)) if self.hats else []
         return {path: _content(path) for path in (*self.named, *listed)}
 
 
 def require_unaltered(obeyed: ControlFiles, before: Mapping[Path, bytes | None]) -> None:
-    """Raises UserError when one of them is not as it was `before`, whoever changed it."""
+    """Raises UserError if one of them changed since `before`, by anyone."""
     now = obeyed.read()
     altered = sorted(path.name for path in now.keys() | before.keys() if now.get(path) != before.get(path))
     if altered:

@@ -1,4 +1,4 @@
-"""What `ralph work`, `ralph review` and `ralph publish` begin with alike: memory and forge as in a cycle.
+"""The common start of `ralph work`, `ralph review` and `ralph publish`: memory and forge as in a cycle.
 
 The composition root of `ralph publish`: memory, forge and networks as in a cycle.
 """
@@ -20,7 +20,7 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """One command line: which repository, which settings, and where its issues live."""
+    """One command line: the repository, its settings, and the host of its issues."""
 
     repo: Path = Path()
     config: Path | None = None
@@ -29,7 +29,7 @@ class ServiceOptions:
 
 @dataclass(frozen=True, slots=True)
 class AgentServiceOptions(ServiceOptions):
-    """One that has an agent work; empty texts and None mean: as the settings have it."""
+    """One that runs an agent; empty texts and None mean: as in the settings."""
 
     agent: str = ""
     command: str = ""
@@ -40,14 +40,14 @@ class AgentServiceOptions(ServiceOptions):
 
 @dataclass(frozen=True, slots=True)
 class AppFactory:
-    """Opens the household anew for each stroke; `first` is for what does not change meanwhile."""
+    """Opens memory and forge again for each step; `first` is for what does not change meanwhile."""
 
     wanted: ServiceOptions
     progress: PlainRunProgress
     spell: Callable[[str], str] = str
 
     def first(self) -> App:
-        """The household, once its warnings are told. Raises UserError for settings that cannot be."""
+        """The first one, after showing its warnings. Raises UserError for invalid settings."""
         first = self._opened()
         refuse_links(first.git)
         for warning in first.config.warnings:
@@ -56,7 +56,7 @@ class AppFactory:
         return first
 
     def house(self) -> TransactionContext:
-        """As a stroke wants it. Raises UserError."""
+        """For a step. Raises UserError."""
         made = self._opened()
         return TransactionContext(made.ports, made.settings, made.secrets)
 
@@ -69,7 +69,7 @@ class AppFactory:
 
 @dataclass(frozen=True, slots=True)
 class NotingProgress:
-    """A cycle's voice that speaks in the lines of a loop's."""
+    """A cycle's progress, as lines of a loop's progress."""
 
     progress: PlainRunProgress
 
@@ -87,7 +87,7 @@ class NotingProgress:
 
 
 def publisher(wanted: ServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
-    """Everything the flow needs. Raises UserError for a repository or a setting that cannot be used."""
+    """Everything the flow needs. Raises UserError for an unusable repository or setting."""
     doors = AppFactory(wanted, progress, spell)
     doors.first()
     return PublishSetup(doors.house, time.sleep, progress.note)

@@ -1,4 +1,4 @@
-"""The smallest implementations of some ports: of time, and of what a command does without."""
+"""Minimal implementations of some ports: time, and parts that a command does not need."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class FixedClock:
-    """`--now`: it is always this moment."""
+    """`--now`: a fixed time."""
 
     moment: datetime
 
     def now(self) -> datetime:
-        """That moment, in UTC."""
+        """That time, in UTC."""
         return self.moment.astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class QuietProgress:
-    """A voice that says nothing, but to whoever watches."""
+    """Progress that is only passed to the watcher."""
 
     watch: RunWatch = UNWATCHED
 
     def phase(self, name: str, note: str = "") -> None:
-        """One to hold at."""
+        """A phase to pause at."""
         begin_phase(self.watch, name, note)
 
     def note(self, text: str) -> None:
@@ -53,7 +53,7 @@ class QuietProgress:
 
 
 class NobodyToWake:
-    """A waker that asks nobody: whoever runs `ralph cycle` decides when."""
+    """A waker that does nothing: the person who runs `ralph cycle` decides when."""
 
     def wake(self, due: datetime, generation: int) -> Receipt | None:
         """None."""
@@ -61,7 +61,7 @@ class NobodyToWake:
 
 
 class Nowhere:
-    """A recorder that keeps nothing: a staged cycle leaves no trace."""
+    """A recorder that stores nothing: a staged cycle leaves no trace."""
 
     def record(self, name: str, value: object) -> None:
         """Nothing."""

@@ -1,5 +1,5 @@
-"""A run from its task to its end, whoever tells who is next: several hats have a bench, and a crew whose members play
-in clones of it.
+"""A run from its task to its end, with any kind of turn-taking: several hats have a bench, and a crew has members in
+clones of it.
 
 The composition root of a planning: the stories of a task, as the first part of the run that builds them.
 """
@@ -39,7 +39,7 @@ from ralph_mission.loop.teams import ralplan, stories, team, ultrawork
 
 
 class TeamRun(Protocol):
-    """One of the three."""
+    """One of the three kinds."""
 
     def __call__(self, spec: RunSpec, ports: RunPorts, pool: PoolPort, artifacts: ArtifactsPort) -> RunResult:
         """The whole run."""
@@ -51,11 +51,11 @@ TEAMS: Mapping[str, TeamRun] = {
     "ultrawork": ultrawork.run_ultrawork,
     "team": team.run_team,
 }
-"""What `--pattern` names besides the patterns of hats."""
+"""Values of `--pattern` besides the patterns of hats."""
 
 
 def play_run(asked: RunOptions, progress: RunProgress) -> tuple[RunResult, RunSetup]:
-    """One run, and where it was; a task without stories is planned first. Raises UserError."""
+    """One run, and its folder; a task without stories is planned first. Raises UserError."""
     story = choose_team(asked)
     wanted = due(asked)
     if wanted is None:
@@ -95,7 +95,7 @@ def _tell_end(made: RunSetup, account: RunResult, progress: RunProgress) -> RunS
 
 
 def find_team(pattern: str) -> str:
-    """The story that `pattern` names, "" for what may be a pattern of hats. Raises UserError for nearly a story."""
+    """The story that `pattern` names, "" for a possible pattern of hats. Raises UserError for a misspelt story."""
     key = pattern.strip().lower()
     near = get_close_matches(key, (*TEAMS, *hats.PATTERNS, *hats.PATTERN_ALIASES), 1)
     if near and near[0] in TEAMS and near[0] != key:
@@ -104,7 +104,7 @@ def find_team(pattern: str) -> str:
 
 
 def choose_team(asked: RunOptions) -> str:
-    """The story that is asked for, "" for any other run. Raises UserError (usage) for options it has no use for."""
+    """The requested story, "" for any other run. Raises UserError (usage) for options that it cannot use."""
     name = find_team(asked.pattern)
     if name and asked.stories:
         raise _no_gate(name)
@@ -114,9 +114,9 @@ def choose_team(asked: RunOptions) -> str:
 
 
 def play(made: RunSetup, name: str, most: int = MOST, build: bool = False) -> RunResult:
-    """Run what `made` asks as the story `name` tells it, with `most` sessions at the same time. Raises UserError.
+    """Run `made` as the story `name`, with `most` simultaneous sessions. Raises UserError.
 
-    `build`: what ralplan approves is built.
+    `build`: build the plan that ralplan approves.
     """
     if made.spec.persistent:
         what = f"event_loop.persistent goes from task to task, and {name} ends with one"
@@ -136,20 +136,20 @@ def _play_stories(made: RunSetup, most: int) -> RunResult:
 
 
 def _no_gate(name: str) -> UserError:
-    """Its end is a verdict on one task: stories would neither be worked through nor be asked for."""
+    """It ends with a verdict on one task: stories are neither worked through nor required."""
     what = f"{name} works on one task, not through the stories of prd.json"
     hint = "give it the task in words, or run the stories without --pattern or with a pattern of hats"
     return UserError(what, hint, usage=True)
 
 
 def pool(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:
-    """Members that play as the bench's agent does, each in a clone below `.ralph/apart`."""
+    """Members that run like the bench's agent, each in a clone below `.ralph/apart`."""
     ports, user = made.ports, User.of(git)
 
     def equip(part: Part, job: ParallelSession, ended: Callable[[], bool]) -> SessionTools:
         place = WorkspaceApart(git, part.folder, user=user)
         store = ApartRunStore(part, place, ports, ended)
-        home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which nobody else may enter
+        home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which others may not enter
         lent = made.project.lend_apart(part.folder, part.base) if made.project else {}
         agent = move_agent(ports.agent, part.git, home, job.name, lent)
         moved = replace(ports, agent=agent, workplace=place, store=store)
@@ -159,7 +159,7 @@ def pool(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:
 
 
 def move_agent(agent: Agent, git: Git, home: Path, task: str, lent: Mapping[str, str]) -> Agent:
-    """The same agent in another checkout, with a home that stays for the task, whose name is `RALPH_TASK`. `lent`: the
+    """The same agent in another checkout, with a home that persists for the task named `RALPH_TASK`. `lent`: the
     environment of the project's set-up there."""
     if isinstance(agent, CommandAgent):
         return _elsewhere(agent, git, home, task, lent)
@@ -182,26 +182,26 @@ def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str, lent: Mappi
 
 
 class ApartRunStore(FileRunStore):
-    """The store of a session in a clone: its files are there, a person's word is the one said to the run."""
+    """The store of a session in a clone: its files are there, but a person's messages are the run's."""
 
     def __init__(self, part: Part, place: WorkspaceApart, ports: RunPorts, ended: Callable[[], bool]) -> None:
         super().__init__(part.folder, part.git.git_dir, place.tree, ports.clock.now)
         self._ports, self._ended = ports, ended
 
     def signal(self) -> StopSignal:
-        """What a person asks of the running loop. An interrupt ends the session as a cancel does."""
+        """A person's request to the running loop. An interrupt ends the session like a cancel."""
         return "cancel" if self._ended() else self._ports.store.signal()
 
     def heard(self) -> bool:
-        """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
+        """Whether a person's signal or guidance is unhandled."""
         return bool(self.signal())
 
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:
-        """Nothing: the run that handed it out knows."""
+        """Does nothing: the run that passed it on handles it."""
 
 
 def due(asked: RunOptions) -> RunOptions | None:
-    """What a planner is to begin or to go on with, None when nobody has to plan."""
+    """The planning to start or resume, or None."""
     root = open_checkout(asked.repo)[1]
     named = recall_planning(asked, root)
     return named if needs_planning(named, root) else None
@@ -210,8 +210,8 @@ def due(asked: RunOptions) -> RunOptions | None:
 def write_stories(
     asked: RunOptions, progress: RunProgress, follows: bool = False, replacing: bool = False
 ) -> tuple[RunSetup, RunResult]:
-    """The stories written and checked, and what it was done with. Where a run `follows`, it goes on from the state
-    that is left. Raises UserError."""
+    """Write and check the stories; returns what it was done with. If a run `follows`, it continues from the resulting
+    state. Raises UserError."""
     made = build_run(replace(asked, planning=True, worktree=False), progress)
 
     def read() -> tuple[Prd | None, str]:
@@ -223,7 +223,7 @@ def write_stories(
 
 
 def agree_on_plan(asked: RunOptions, progress: RunProgress) -> tuple[RunSetup, RunResult]:
-    """Ralplan on a task. When the Critic approved, whoever continues the run writes stories from the plan. Raises
+    """Ralplan on a task. If the Critic approved, continuing the run writes stories from the plan. Raises
     UserError."""
     made = build_run(replace(asked, planning=True, worktree=False), progress)
     account = play(replace(made, spec=replace(made.spec, persistent=False)), "ralplan")

@@ -142,7 +142,7 @@ def stamp(when: datetime) -> str:
 
 
 SAFE = ("check", "observe", "think", "work", "act")
-"""Phases that are safe points. `act` is not one: it uses the state as read, so it does not wait there."""
+"""Phases that start at a safe point. There is no pause before `act`, as it uses the state as read."""
 LOOK = 0.2  # seconds between two polls for requests
 
 

@@ -101,7 +101,7 @@ class RepositoryReport:
     unknown: tuple[str, ...]  # effects that only a person can verify
     slots_used: int
     slots: int
-    missions: tuple[MissionStory, ...]  # in progress or reserved
+    missions: tuple[MissionStory, ...]  # in progress or parked
     ended: tuple[MissionStory, ...]
     backlog: tuple[str, ...]  # titles, best first
     verdicts: tuple[KindVerdicts, ...]

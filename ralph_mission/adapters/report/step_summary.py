@@ -310,7 +310,7 @@ def tell_problem(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
 def outputs(report: CycleReport) -> dict[str, str]:
     """The outputs of the action, by name. An allowed action counts as taken, except in a staged cycle.
 
-    A staged cycle has no urgency.
+    A staged or incomplete cycle has no urgency.
     """
     allowed = sum(line.verdict is Verdict.ALLOW for line in report.decisions)
     return {

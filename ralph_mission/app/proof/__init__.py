@@ -1,1 +1,1 @@
-"""Composition roots of what explores code and proves claims about it."""
+"""Composition roots for exploring code and proving claims about it."""

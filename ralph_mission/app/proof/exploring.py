@@ -1,4 +1,4 @@
-"""Composes what explores code and proves claims: a session of the settings' agent in a clone that is thrown away."""
+"""Composes exploring code and proving claims: a session of the settings' agent in a temporary clone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TURNS = 80
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A claim as people are told of it: `rule` is what speaks against it, "" for one that is proven."""
+    """A claim for people: `rule`: what speaks against it, "" for a proven one."""
 
     title: str
     proven: bool
@@ -52,7 +52,7 @@ class JudgedClaim:
 
 
 def build_prover(settings: Config, git: Git, cache: Path | None, note: Callable[[str], None]) -> Prover:
-    """Who judges claims about this repository; `cache` is a folder for what all tests of a commit came to."""
+    """The prover of claims about this repository; `cache`: a folder for the test results of commits."""
     place = git.state_dir / "setup" if cache else None
     setup = sandboxes.project_setup(settings, git, place, note)
     return Prover(git, setup, FileCache(cache / "proof" if cache else None), note=note)
@@ -60,7 +60,7 @@ def build_prover(settings: Config, git: Git, cache: Path | None, note: Callable[
 
 @dataclass(frozen=True, slots=True)
 class AgentSessions:
-    """Asks the settings' agent (`mission.ports.AskAgent`). Whatever it writes is gone with its clone."""
+    """Asks the settings' agent (`mission.ports.AskAgent`). Its files are deleted with its clone."""
 
     git: Git
     settings: Config
@@ -68,7 +68,7 @@ class AgentSessions:
     def __call__(
         self, question: AgentQuestion, parse: Callable[[str], Parsed], schema: str = ""
     ) -> tuple[Parsed | None, str, Usage]:
-        """One answer. Raises UserError when no session can be played here."""
+        """An answer. Raises UserError if no session can run here."""
         meter = CostMeter(question.usd, PRICED)
         place = question.hat.name
         steered = without_steering(self.git, question.base, question.base)
@@ -91,13 +91,13 @@ class AgentSessions:
 
 
 def explore(sessions: AgentSessions, job: ExplorationJob) -> Exploration:
-    """Has the settings' agent read code: its answer alone is read. Raises UserError as the session does."""
+    """Has the settings' agent read code; only its answer is used. Raises UserError as the session does."""
     question = AgentQuestion(EXPLORER, job.base, lambda why: explorer_prompt(job.files, why), job.usd, job.seconds)
     return Exploration(*sessions(question, parse_answer, json.dumps(SCHEMA)))
 
 
 def prove_claims(repo: Path, place: Path, note: Callable[[str], None]) -> Iterator[JudgedClaim]:
-    """Judge the claims of a file about HEAD of a repository. Raises UserError for a file that holds none."""
+    """Judge the claims of a file about HEAD of a repository. Raises UserError for a file without claims."""
     git = Git.open(repo)
     settings = choose_hosting(git, None, "local", SystemClock(), QuietProgress(), staged=True).settings
     prover = build_prover(settings, git, git.state_dir / "cache", note)
