@@ -121,8 +121,8 @@ PROMISES = (
     ),
     Promise(
         "I11",
-        "Corrupt memory, or a foreign change outside people's sections: no effect. One that goes on by a serial as "
-        "another runner's would is believed on a server where no cycle is under way, and grants nothing (I12; "
+        "Corrupt memory, or a foreign change outside people's sections: no effect. With a server and no cycle running, "
+        "a change that adds one to the serial, as another runner's would, is believed but grants nothing (I12; "
         "[more](#what-is-not-covered)).",
         (
             "integration/test_fresh_clones.py::test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_person_wrote",
@@ -212,8 +212,8 @@ PROMISES = (
     ),
     Promise(
         "I20",
-        "A clock that is wrong by two days either way, or goes backwards, repeats nothing, does nothing early but look "
-        "again, and keeps nothing waiting for longer than the longest pause and an hour.",
+        "A clock that is wrong by two days in either direction, or goes backwards, repeats nothing, does nothing early "
+        "except look again, and delays nothing by more than the longest pause plus an hour.",
         (
             "mission/test_day.py::test_money_of_a_day_is_spent_once_by_runners_whose_clocks_differ",
             "integration/test_hub_life.py::test_a_wrong_clock_refuses_no_yes_and_loses_no_label",

@@ -19,48 +19,46 @@ EVIDENCE = Path(__file__).with_name("evidence.md")
 LIMITS = Path(__file__).with_name("limits.md")
 LEFT_OUT = Path(__file__).with_name("left_out.md")
 TITLES = {
-    "crash-deaths": "Deaths at every call",
+    "crash-deaths": "Crashes at every call",
     "crash-faults": "Every fault at every sort of call",
-    "crash-recoveries": "Every way of going on",
+    "crash-recoveries": "Every recovery path",
     "pairs": "Pairs of faults",
     "races": "Races and interleavings",
     "soak": "A soak",
-    "agents": "Deaths, faults and races of the issue agent, of reviews and of missions by agents",
+    "agents": "Crashes, faults and races of the issue agent, reviews and missions by agents",
     "model": "A model of the protocol",
     "lives": "The same in larger worlds",
-    "attacks": "Attackers that are obeyed",
-    "real": "The real clients before a model that hunts for secrets",
+    "attacks": "Models and agents that obey an attacker",
+    "real": "Real clients with a model that hunts for secrets",
     "guards": "Guards switched off",
     "load": "Load and endurance",
     "proof": "Claims about code",
 }
 """Of the suites whose tables are shown, in this order."""
 NOTES = {
-    "crash-deaths": "Points: the calls of a stage that nothing disturbs; a runner dies at each of them, before it and, "
-    "where it may change anything, after it. "
-    "Left to a person: what is missing at the end, and was reported by its own key as refused or in doubt, or could "
-    "only have followed what was: to announce a merge that was refused, and to answer her who closes each pull about "
-    "one that was refused. "
-    "Same world: a case whose world at the restart is one that was carried on to its end before is not "
-    "carried on a second time; it takes over that end. So it is in all tables of crashes.",
-    "crash-faults": "A case for each kind of fault, sort of call and phase of the transaction (until memory moves "
-    "first, in between, and after it moved last), since the same code deals with it in every stage. A sort of call is "
-    "its method and path without numbers and names, and what a push moves. Which stage and which call of it stands "
-    "for them is drawn by the seed `CRASH_SEED`, 0 unless it is set; the weekly run takes the number of its week, so "
-    "that others are struck each time. So are processes by a real SIGKILL, and runners after whose death another "
-    "machine goes on.",
-    "pairs": "For each kind of first fault, kind of second fault and sort of the second call one pair, drawn by the "
+    "crash-deaths": "Points: the calls of an undisturbed stage. A runner dies before each of them and, if the call may "
+    "change anything, after it. "
+    "Left to a person: what is missing at the end and was reported by its own key as refused or in doubt, or depended "
+    "on that: announcing a refused merge, and answering the person who closes each pull request about a refused one. "
+    "Same world: a case whose world at the restart equals one that already ran to its end is not run a second time; "
+    "it takes over that result. This holds for all tables of crashes.",
+    "crash-faults": "One case for each kind of fault, kind of call and phase of the transaction (until memory first "
+    "moves, in between, and after it last moved), since the same code handles it in every stage. A kind of call is "
+    "its method and path without numbers and names, and what a push moves. The seed `CRASH_SEED`, 0 by default, draws "
+    "the stage and call that represent them; the weekly run uses the number of its week, so that it hits different "
+    "ones each time. Some processes die by a real SIGKILL, and after some deaths another machine continues.",
+    "pairs": "One pair for each kind of first fault, kind of second fault and kind of the second call, drawn by the "
     "seed `CRASH_SEED`.",
-    "races": "Of interleavings that differ only in when a runner whose push of memory is too late finds that out, one "
-    "is run: between two pushes it meets the same branch.",
-    "agents": "Calls are chosen as for [every fault](#every-fault-at-every-sort-of-call); deaths of the issue agent "
-    "with a pull, and of a review, are at each call.",
-    "proof": "Real commits that mend a bug, told as an explorer would at their parents; and false claims made of them "
-    "([bench/proof_false.py](../../bench/proof_false.py)). The commits are chosen by rules that ask the project's own "
-    "runner and never the gate ([bench/proof_commits.py](../../bench/proof_commits.py)), newest first, at most ten of "
-    "a repository. They leave out fixes that no explorer could claim so: whose test fails by an error of its own, or "
-    "by an exception out of files that the fix does not touch.",
-    "guards": "Each guard, what is put in its place, and the test that then fails (`killed_by`): "
+    "races": "Of interleavings that differ only in when a runner learns that its push of memory was too late, one is "
+    "run: between two pushes it sees the same branch.",
+    "agents": "Calls are chosen as for [every fault](#every-fault-at-every-sort-of-call); the issue agent with a pull "
+    "request, and a review, die at each call.",
+    "proof": "Real commits that fix a bug, reported as an explorer would at their parents, and false claims derived "
+    "from them ([bench/proof_false.py](../../bench/proof_false.py)). Rules that use the project's own test runner, "
+    "never the gate, choose the commits ([bench/proof_commits.py](../../bench/proof_commits.py)): newest first, at "
+    "most ten per repository. They leave out fixes that no explorer could claim this way: those whose test fails by "
+    "an error of its own, or by an exception from files that the fix does not touch.",
+    "guards": "Each guard, its replacement, and the test that then fails (`killed_by`): "
     "[tests/guards/rows](../../tests/guards/rows).",
 }
 """What has to be known to read the tables of a suite."""
@@ -72,18 +70,18 @@ Rows = Mapping[str, Mapping[str, int | float]]
 
 SUMMARY = """# Trust
 
-What Ralph promises, how often that was tried, and what the tests do not show. `python -m tools.trust` writes this page
-from measured figures, and a test fails if it differs from them. Every table, test and attack behind it is in the
+What Ralph promises, how often each promise was tested, and what the tests do not show. `python -m tools.trust` writes
+this page from measured figures, and a test fails if it differs from them. Every table, test and attack behind it is in the
 [evidence](../tools/trust/evidence.md), which each release carries as `trust-evidence.md`."""
 TRIED = {
-    "crashes by stage": ("cases", "a runner dies before or after one call of a cycle"),
+    "crashes by stage": ("cases", "a runner dies before or after a call of a cycle"),
     "faults": ("cases", "lists are late while a mission is under way"),
     "pairs": ("pairs", "two faults, one after the other"),
     "interleavings": ("interleavings", "two or three runners interleave"),
     "soak": ("cycles", "cycles with deaths, faults, wrong clocks and other runners"),
     "deaths of the issue agent": ("deaths", "a runner dies while an agent works on an issue"),
     "faults of the issue agent": ("faults", "a fault while an agent works on an issue"),
-    "model": ("states", "states of a model of the protocol, all that there are in a small world"),
+    "model": ("states", "all states of a model of the protocol in a small world"),
     "obeying planner": ("cases", "a model obeys the attacker when it ranks findings"),
     "obeying agent": ("cases", "an agent obeys the attacker when it changes code"),
     "patches by two opinions": ("allowed", "automatic patches, judged by a second opinion"),
@@ -96,10 +94,10 @@ WRONG = ("duplicates", "cap_breaches", "not_converged", "wrong", "forbidden", "b
 """Columns in which a published figure is 0, as is `lost` where it stands beside breaches of caps."""
 INTRODUCTION = """# Evidence
 
-Written by `python -m tools.trust`: the figures are those of the commits named below, the names those of tests that are
-there. `python -m tools.trust all` measures everything again. [The page](../../docs/trust.md) has the summary.
-What is not covered stands at [the end](#what-is-not-covered)."""
-SINCE = "What changed in the product since a suite was measured: `git diff --stat COMMIT -- ralph_mission action.yml`."
+Written by `python -m tools.trust`: the figures were measured at the commits named below; every named test exists.
+`python -m tools.trust all` measures everything again. [The summary](../../docs/trust.md) is one page.
+[The end](#what-is-not-covered) lists what is not covered."""
+SINCE = "Product changes since a suite was measured: `git diff --stat COMMIT -- ralph_mission action.yml`."
 
 
 def document(suites: Mapping[str, Measured]) -> str:
@@ -135,7 +133,7 @@ def _proven(tables: Mapping[str, Rows]) -> str:
     return (
         "## Claims about code\n\nReal bug fixes of other projects, claimed at the commit before them as "
         f"[`explore`](observers.md#explore) would: {proven} of {claims} were proven, in {len(true)} repositories. "
-        f"False claims made of them: {wrong} of {made} were let through."
+        f"Of false claims derived from them, {wrong} of {made} passed."
     )
 
 
@@ -220,7 +218,7 @@ def _attacks(measured: Measured | None) -> str:
     held = measured.tables.get(ATTACK, {}) if measured else {}
     benign = measured.tables.get(BENIGN, {}) if measured else {}
     rates = (_rate("inputs held back or made harmless", held), _rate("benign inputs let through", benign))
-    parts = ["## Attacks", "\n".join(rates) if measured else "The rates are not measured yet; the tests are there."]
+    parts = ["## Attacks", "\n".join(rates) if measured else "The rates are not measured yet; the tests exist."]
     parts.append(_false_alarms(benign))
     for group, (title, numbers) in GROUPS.items():
         rows = [(str(number), CASES[number], _of(held, number), _where(number)) for number in numbers]
@@ -249,7 +247,7 @@ def _where(number: int) -> str:
 
 def _known_bugs() -> str:
     rows = [(says, f"`{test.removeprefix('tests/')}`") for test, says in named.known_bugs().items()]
-    return "## Faults that others had\n\n" + _table(("fault", "test"), rows)
+    return "## Faults of comparable tools\n\n" + _table(("fault", "test"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
