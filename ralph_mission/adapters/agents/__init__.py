@@ -1,1 +1,1 @@
-"""Who plays the sessions of a loop: any program (`command`), or a script (`scripted`), each a fresh process."""
+"""The agents of a loop's sessions: any program (`command`), or a script (`scripted`), each a fresh process."""

@@ -1,8 +1,8 @@
-"""Agents that speak the Agent Client Protocol: `kind: acp` for any program that does, `acp:NAME` for one of the table.
+"""Agents that speak the Agent Client Protocol: `kind: acp` for any such program, `acp:NAME` for one of the table.
 
-`acp_driver` runs it in a process of its own, judges every call for which the agent asks, and prints one result. The
-clients of `clients.CLIENTS` are spoken to in their own ways because those tell more: Claude Code takes a schema and
-limits of turns and money; Codex tells what its sandbox refused, OpenCode a price, Gemini and Copilot their turns.
+`acp_driver` runs it in its own process, judges every call that needs permission, and prints one result. The clients of
+`clients.CLIENTS` use their own interfaces because those offer more: Claude Code takes a schema and limits of turns and
+money; Codex reports what its sandbox refused, OpenCode a price, Gemini and Copilot their turns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ANY = Client(NAME, DRIVER, _invocation, claude.read)
 
 
 def find_clients(known: Mapping[str, Client]) -> Mapping[str, Client]:
-    """The table: each with the program that speaks the protocol for it, and with what its own row knows of keys."""
+    """The table: each with its program for the protocol, and its keys."""
     rows = (
         ("claude", ("claude-agent-acp",), "npm install --global @agentclientprotocol/claude-agent-acp"),
         ("codex", ("codex-acp",), "npm install --global @zed-industries/codex-acp"),

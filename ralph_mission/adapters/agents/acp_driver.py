@@ -1,8 +1,8 @@
 """One session of an agent that speaks the Agent Client Protocol: `python -I -m …acp_driver PROGRAM [ARGUMENT…]`.
 
-Reads one JSON request (`acp.py` writes it) from standard input, starts the program in the work tree, and prints a line
-of JSON for each thing that it says or does, the last of them the result. Files that the agent asks us to read or write,
-and every call for which it asks permission, are judged here by what the hat may do; what cannot be judged is denied.
+Reads one JSON request (written by `acp.py`) from standard input, starts the program in the work tree, and prints a line
+of JSON for each of its messages and calls, the result last. File reads and writes, and every call that needs
+permission, are judged here by the hat's permissions; unknown ones are denied.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 MISSING, AUTH_REQUIRED = 127, -32000
 NEEDED = f"agent-client-protocol: not found: {install_command('acp')}"
 TOOLS = {"read": "Read", "search": "Grep", "edit": "Edit", "delete": "Edit", "move": "Edit", "execute": "Bash"}
-"""Kinds of calls by the names of tools that hats deny. Others (the web among them) are no tools of a session."""
+"""Kinds of calls by the names of tools that hats deny. Others (such as the web) are not available to sessions."""
 HARMLESS = ("think", "switch_mode")
-LONGEST_LINE = 50_000_000  # bytes of one message: it may hold a file
-LONGEST = 4000  # characters of what a tool was given
+LONGEST_LINE = 50_000_000  # bytes of a message, which may contain a file
+LONGEST = 4000  # characters of a tool's input
 ENDS = {
     "max_turn_requests": "it was not done within its turns",
     "max_tokens": "its answer was cut off at the most tokens",
     "refusal": "it refused to go on",
     "cancelled": "it was cancelled",
 }
-"""What ended a session that came to no end of its own, by its stop reason."""
+"""The cause of an early end, by stop reason."""
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 0 whatever the session came to, for that is in the result."""
+    """The exit code: always 0, as the outcome is in the result."""
     *words, last = arguments or [""]
     asked_version = last == "--version" and bool(words)
     program = words if asked_version else arguments
@@ -94,12 +94,12 @@ async def _play(program: Sequence[str], asked: Mapping[str, Any]) -> dict[str, A
             return us.result(usage=ended.usage, error=ENDS.get(ended.stop_reason, ""))
     except RequestError as error:
         return us.result(error=_describe(error, errors), status=401 if error.code == AUTH_REQUIRED else None)
-    except (OSError, EOFError, ValueError) as error:  # also what is no message of the protocol
+    except (OSError, EOFError, ValueError) as error:  # also output that is not the protocol's
         return us.result(error=_describe(error, errors))
 
 
 async def _choose_model(agent: ClientSideConnection, made: Any, model: str) -> str:
-    """Have the session played by this model; gives why that cannot be, "" when it can."""
+    """Set the session's model; returns why that is impossible, or ""."""
     if not model:
         return ""
     options = [one for one in made.config_options or () if getattr(one, "category", None) == "model"]
@@ -110,7 +110,7 @@ async def _choose_model(agent: ClientSideConnection, made: Any, model: str) -> s
 
 
 def _describe(error: Exception, errors: IO[bytes]) -> str:
-    """What went wrong, with the program's own last words."""
+    """The error, with the end of the program's output."""
     data = getattr(error, "data", None)
     more = data if isinstance(data, str) else json.dumps(data) if data else ""
     errors.seek(max(errors.seek(0, os.SEEK_END) - LONGEST, 0))
@@ -119,7 +119,7 @@ def _describe(error: Exception, errors: IO[bytes]) -> str:
 
 
 class _Client:
-    """Our side of the protocol: tells what comes, and decides what is asked."""
+    """Our side of the protocol: reports messages, and decides requests."""
 
     def __init__(self, asked: Mapping[str, Any], tree: Path, home: Path) -> None:
         allowed = asked["write_allowed"]
@@ -136,10 +136,10 @@ class _Client:
         self._calls: dict[str, Any] = {}
 
     def on_connect(self, conn: Any) -> None:
-        """Nothing is asked of the agent from here."""
+        """Does nothing: we send no requests from here."""
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
-        """Words, calls and costs as they come."""
+        """Messages, calls and costs, live."""
         kind = update.session_update
         if kind == "agent_message_chunk" and update.content.type == "text":
             self._words.append(update.content.text)
@@ -159,7 +159,7 @@ class _Client:
         self._calls[update.tool_call_id] = now
         if new or before is None:
             self._flush()
-            self._said = ""  # what is said after the last call is the answer
+            self._said = ""  # the text after the last call is the answer
             given = now["input"] if isinstance(now["input"], dict) else {"title": now["title"]}
             _print({"type": "call", "tool": TOOLS.get(now["kind"], now["kind"]), "input": _shorten(given)})
 
@@ -172,7 +172,7 @@ class _Client:
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
-        """Allowed once, or refused with nothing more said: the protocol has no words for why."""
+        """Allow once, or refuse without a reason: the protocol has none."""
         from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
         self._call(tool_call, False)
@@ -207,7 +207,7 @@ class _Client:
         )  # fmt: skip  # one value
 
     async def write_text_file(self, session_id: str, path: str, content: str, **_: Any) -> None:
-        """As the hat may. Raises RequestError."""
+        """Write a file if the hat may. Raises RequestError."""
         self._require("Write", path)
         place = self.tree / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -236,7 +236,7 @@ class _Client:
             raise RequestError.invalid_params({"refused": why})
 
     def result(self, usage: Any = None, error: str = "", status: int | None = None) -> dict[str, Any]:
-        """As `claude.read` takes it."""
+        """The result, in the form of `claude.read`."""
         self._flush()
         told = {} if usage is None else {
             "input_tokens": usage.input_tokens + (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0),

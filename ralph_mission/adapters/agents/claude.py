@@ -1,8 +1,8 @@
-"""Claude Code, spoken to in one of two ways.
+"""Claude Code, by one of two interfaces.
 
-By claude-agent-sdk, where that is installed: `claude_driver` runs it in a process of its own, judges every tool call
-and prints one result. Else, or where a program is named, by the client's own command line (`claude -p`), as people have
-it: the client denies tools by its rules, and what it lets through is found and undone afterwards.
+By claude-agent-sdk, if installed: `claude_driver` runs it in its own process, judges every tool call and prints one
+result. Else, or if a program is named, by the client's command line (`claude -p`): the client denies tools by its
+rules, and forbidden changes that it lets through are reverted afterwards.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ralph_mission.loop.model.state import Hat, Session, SessionUsage
 from ralph_mission.safety.text import truncate
 
 TOOLS = ("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep")
-"""All that a session is offered: nothing that asks a person, the web, or works on after the session."""
+"""The tools of a session: none that asks a person, uses the web, or continues after the session."""
 QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "CLAUDE_CODE_MAX_RETRIES": "1",  # the loop waits and tries again; a 401 would be tried for minutes
+    "CLAUDE_CODE_MAX_RETRIES": "1",  # the loop waits and retries; a 401 would be retried for minutes
     "DISABLE_AUTOUPDATER": "1",
 }
 ENDED = {
@@ -36,7 +36,7 @@ ENDED = {
     "error_max_structured_output_retries": "it gave no answer of the wanted form",
     "error_no_structured_output": "it gave no answer of the wanted form",
 }
-"""What ended a session that the client itself ended, by its `subtype`."""
+"""The cause of the client ending a session, by its `subtype`."""
 
 
 def _invocation(session: Session, place: SessionPlace) -> Invocation:
@@ -58,7 +58,7 @@ def _invocation(session: Session, place: SessionPlace) -> Invocation:
 
 
 def read(gave: Gave) -> AgentReply:
-    """The last line is the result; without one the driver died, and nothing names a provider's failure."""
+    """The last line is the result; without one the driver crashed, and no provider failure is known."""
     told = list(reading.documents(gave.stdout))
     calls = tuple(
         reading.describe_call(reading.as_text(one.get("tool")), one.get("input"))
@@ -85,7 +85,7 @@ def _read_result(result: Mapping[str, Any]) -> AgentReply:
 
 
 def _usage(result: Mapping[str, Any]) -> SessionUsage:
-    """By model where it tells that: `usage` leaves out what the last, unfinished answer took."""
+    """By model if available: `usage` omits the last, unfinished answer."""
     models = [value for value in reading.inner(result, "model_usage").values() if isinstance(value, dict)]
     read = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
     cost = reading.as_cost(result.get("total_cost_usd"))
@@ -111,7 +111,7 @@ CLIENT = Client(
         "-I",
         "-m",
         DRIVER,
-    ),  # -I: the work tree is no place for modules
+    ),  # -I: import no modules from the work tree
     _invocation,
     read,
     keys=KEYS,
@@ -126,7 +126,7 @@ CLIENT = Client(
 # --- its own command line -------------------------------------------------------------
 
 ASKED_FIRST = ("Bash", "Edit", "Write", "NotebookEdit")
-"""Tools of which the client would ask a person; what it reads within the work tree it does not ask about."""
+"""Tools for which the client would ask a person; reading within the work tree needs no permission."""
 
 
 def _call(session: Session, place: SessionPlace) -> Invocation:
@@ -170,13 +170,13 @@ def _read_stream(gave: Gave) -> AgentReply:
     if not found:
         said = reading.words(gave.stdout) or reading.words(gave.stderr)
         error = said if gave.code else ": ".join(filter(None, ("it gave no result", said)))
-        # What it prints before its model has said anything is its own, and none of a session's.
+        # Its output before the model's first message is its own, not the session's.
         return AgentReply("", error, failure="exit" if content else "", calls=calls, recorded=True)
     return replace(_read_result(_as_driver(found[-1])), calls=calls, recorded=True)
 
 
 def _as_driver(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The client's own result by the names that the driver uses."""
+    """The client's own result with the driver's field names."""
     denials = result.get("permission_denials")
     refused = [
         f"{reading.as_text(one.get('tool_name'))}: {_target(reading.inner(one, 'tool_input'))} was denied"
@@ -202,8 +202,8 @@ COMMAND_LINE = replace(
 
 
 def find_client(words: Sequence[str] = ()) -> Client:
-    """How it is spoken to here: a program that `words` name as Claude Code's own command line, whatever it is called,
-    but for our driver; without one by the SDK, else by the `claude` that is on the PATH."""
+    """The interface to use: a program in `words` is Claude Code's command line, whatever its name, except our driver;
+    without one the SDK, else the `claude` on the PATH."""
     if words:
         return CLIENT if any(DRIVER in word for word in words) else COMMAND_LINE
     here = find_spec("claude_agent_sdk") is not None or not shutil.which("claude")

@@ -1,9 +1,8 @@
 """One session of Claude Code: `python -I -m ralph_mission.adapters.agents.claude_driver` in the work tree.
 
-Reads one JSON request (`claude.py` writes it) from standard input and prints a line of JSON for each message, the
-last of them the result. A process of its own, so that the library and the client end with the session, and see only
-what the session may see. Every tool call that the client does not hold for harmless is judged here; what cannot be
-judged is denied.
+Reads one JSON request (written by `claude.py`) from standard input and prints a line of JSON for each message, the
+result last. It is a separate process, so that the library and the client end with the session, and only see what the
+session may see. Every tool call that the client does not consider harmless is judged here; unknown ones are denied.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ MISSING = 127
 WRITES = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 READS = {"Read": "file_path", "Glob": "path", "Grep": "path"}
 LINES = 20  # of the client's errors
-LONGEST = 4000  # characters of what a tool was given
+LONGEST = 4000  # characters of a tool's input
 NEEDED = f"claude-agent-sdk: not found: {install_command('claude')}"
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 0 whatever the session came to, for that is in the result."""
+    """The exit code: always 0, as the outcome is in the result."""
     if "--version" in arguments:
         return _version()
     try:
@@ -51,7 +50,7 @@ def main(arguments: list[str]) -> int:
     except ImportError:
         print(NEEDED, file=sys.stderr)
         return MISSING
-    import asyncio  # who only asks for the rules of a hat does without
+    import asyncio  # not needed for just the rules of a hat
 
     result = asyncio.run(_Driver(json.load(sys.stdin)).play())
     _print({"type": "result", **result})
@@ -59,7 +58,7 @@ def main(arguments: list[str]) -> int:
 
 
 def why_not(hat: Hat, tool: str, arguments: Mapping[str, Any], tree: Path, home: Path) -> str:
-    """Why a hat may not make this tool call in `tree`, "" when it may."""
+    """Why a hat may not make this tool call in `tree`, or ""."""
     if tool in WRITES:
         return _unwritable(hat, Path(os.path.realpath(tree / str(arguments[WRITES[tool]]))), tree.resolve())
     if tool in READS:
@@ -80,7 +79,7 @@ def _unwritable(hat: Hat, place: Path, tree: Path) -> str:
 
 
 def rules(hat: Hat) -> Iterator[str]:
-    """What the client itself denies: files, and commands wherever they stand in a line."""
+    """The client's own deny rules: files, and commands anywhere in a line."""
     words = (" ".join(parse_pattern(text)) for text in hat.commands_denied)
     commands = (text if text.endswith("*") else f"{text}:*" for text in words if text)
     rules = (("Edit", hat.write_denied), ("Bash", commands))
@@ -88,7 +87,7 @@ def rules(hat: Hat) -> Iterator[str]:
 
 
 class _Driver:
-    """One session: what was asked, and what was kept from happening so far."""
+    """One session: the request, and refused calls so far."""
 
     def __init__(self, asked: Mapping[str, Any]) -> None:
         allowed = asked["write_allowed"]
@@ -105,7 +104,7 @@ class _Driver:
         self._limit = ""
 
     async def play(self) -> dict[str, Any]:
-        """The result, whatever happens. The library gives it first and raises then what it says already."""
+        """The result, in any case. The library returns it first and then raises the same error."""
         from claude_agent_sdk import ClaudeSDKClient, ClaudeSDKError, ResultMessage
 
         result: ResultMessage | None = None
@@ -128,7 +127,7 @@ class _Driver:
         return ClaudeAgentOptions(
             tools=list(asked["tools"]),
             disallowed_tools=list(rules(self._hat)),
-            permission_mode="default",  # whatever is not harmless is asked of `_may`; nothing is allowed beforehand
+            permission_mode="default",  # `_may` decides everything that is not harmless; nothing is allowed beforehand
             can_use_tool=self._may,
             system_prompt={"type": "preset", "preset": "claude_code"},
             setting_sources=["project"] if trusted else [],
@@ -168,7 +167,7 @@ class _Driver:
 
     def _result(self, result: ResultMessage) -> dict[str, Any]:
         told = asdict(result)
-        # What `_may` refused is told in its own words; only the client's rules refuse commands.
+        # `_may` words its own refusals; only the client's rules refuse commands.
         denials = [
             one for one in result.permission_denials or () if one.get("tool_name") == "Bash" or not self._refused
         ]
@@ -181,7 +180,7 @@ class _Driver:
         return {**made, "refused": refused, "limit": self._limit}
 
     def _format_result(self, result: ResultMessage) -> dict[str, Any]:
-        """The answer in the form that was asked for; it may be missing from a result that is a success."""
+        """The answer in the requested form; it may be missing even from a success."""
         if result.structured_output is None:
             return {"subtype": "error_no_structured_output", "is_error": True}
         return {"result": json.dumps(result.structured_output, ensure_ascii=False)}
@@ -192,7 +191,7 @@ class _Driver:
 
 
 def _shorten_input(given: Mapping[str, Any]) -> dict[str, str]:
-    """What a tool was given, without whole files."""
+    """A tool's input, without whole files."""
     return {name: truncate(str(value), LONGEST) for name, value in given.items()}
 
 

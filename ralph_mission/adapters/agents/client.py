@@ -1,11 +1,11 @@
-"""A coding agent as a program: how it is called, what it needs, and how its answer is read.
+"""A coding agent as a program: its invocation, requirements, and the reading of its answer.
 
-`Client` is one frozen value for each known program (`clients.CLIENTS`). How any of them is run is `CommandAgent`, the
-same for all: the prompt goes to its standard input, its last message is what it prints.
+`Client` is one frozen value for each known program (`clients.CLIENTS`). `CommandAgent` runs all of them
+the same way: the prompt goes to standard input, the output contains the last message.
 
-It sees the work tree as its folder, a home of the run's own, PATH, the names that are allowed, and RALPH_HAT,
-RALPH_ITERATION, RALPH_RUN_DIR, RALPH_MODEL (its hat's or the run's), RALPH_MAX_TURNS and what its hat may not do, for
-a program that can turn it into options of its own. Nothing else of ours.
+It sees the work tree as its folder, the run's own home, PATH, the allowed variables, and RALPH_HAT,
+RALPH_ITERATION, RALPH_RUN_DIR, RALPH_MODEL (its hat's or the run's), RALPH_MAX_TURNS and its hat's restrictions, for
+programs that can turn them into options. Nothing else of ours.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from ralph_mission.values import dataclass
 LONGEST = 1_000_000  # bytes
 WRITES = ("Edit", "Write")
 RUNS = "Bash"
-"""Tools as hats deny them: by the names that Claude Code gives them."""
+"""Tools that hats can deny, by Claude Code's names."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPlace:
-    """Where a session is played. `env` is what the program sees of ours: keys and addresses of models.
+    """A session's environment. `env`: our variables that the program sees: keys and URLs of models.
 
-    `trusted`: it may obey what the repository says to it (hooks, servers, rules). `sandboxed`: something of ours keeps
-    it from the rest of the machine already, and a wall of its own could not stand within that.
+    `trusted`: it may obey the repository's configuration (hooks, servers, rules). `sandboxed`: our sandbox already
+    isolates it, and its own could not work inside.
     """
 
     work_tree: Path
@@ -55,7 +55,7 @@ class SessionPlace:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What follows the program's name, what it reads, what it sees besides, and files that it finds in its home."""
+    """The program's arguments, input, additional environment, and files in its home."""
 
     arguments: tuple[str, ...] = ()
     stdin: str = ""
@@ -69,8 +69,8 @@ def _plain(session: Session, _: SessionPlace) -> Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Where a person's login to the provider stands: `file` in the folder that `variable` names, else in `folder` of
-    her home. `how` tells how one logs in."""
+    """A person's login to the provider: `file` in the folder that `variable` names, else in `folder` of their home.
+    `how`: the way to log in."""
 
     variable: str
     folder: str
@@ -78,7 +78,7 @@ class Login:
     how: str
 
     def find(self, environ: Mapping[str, str]) -> Path | None:
-        """The folder, where somebody is logged in."""
+        """The folder, if a person is logged in."""
         place = Path(environ.get(self.variable) or Path(environ.get("HOME", "/")) / self.folder)
         return place if (place / self.file).is_file() else None
 
@@ -87,12 +87,11 @@ class Login:
 class Client:
     """A coding agent's program.
 
-    `version` are the arguments by which it tells its version. One of `keys` has to be set for it to reach its model;
-    `endpoints` name other addresses of that model. `fresh` is what it keeps in its home and may not keep: it is taken
-    away before each session. `leaves` is a file in its home that `read` gets too. `obeys` are paths of a repository
-    that it would obey whatever it is told, so that it plays only where they are missing, or trusted. `install` is the
-    command that brings it. `priced`: a session that comes to its end tells what it cost. `login`: where a
-    person's stands, which serves instead of a key. `streams`: what it prints tells of each step as it comes.
+    `version`: the arguments to print its version. One of `keys` has to be set to reach its model; `endpoints` name
+    other URLs of that model. `fresh`: files in its home that are removed before each session. `leaves`: a file in its
+    home that `read` gets too. `obeys`: paths of a repository that it would obey in any case, so that it only runs if
+    they are missing, or trusted. `install`: the command that installs it. `priced`: a completed session reports its
+    cost. `login`: a person's login, an alternative to a key. `streams`: it prints each step live.
     """
 
     name: str
@@ -111,7 +110,7 @@ class Client:
     streams: bool = True
 
     def objection(self, place: SessionPlace) -> str:
-        """Why it may not play there, "" when it may."""
+        """Why it may not run there, or ""."""
         found = next((path for path in self.obeys if _is_there(place.work_tree / path)), "")
         if not found or place.trusted:
             return ""
@@ -119,13 +118,13 @@ class Client:
 
 
 PLAIN = Client("command")
-"""Any program: the prompt is its input, its output the message."""
+"""Any program: its input is the prompt, its output the message."""
 
 
 def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
-    """Leave nothing of an earlier session that `client` would obey, then write `files`, by links nowhere else."""
+    """Remove an earlier session's files that `client` would obey, then write `files`, without following links."""
     gone = (*client.fresh, *filter(None, (client.leaves,)))
-    durable_files.unlink(home, gone)  # a link on the way would have us remove what is somebody's own
+    durable_files.unlink(home, gone)  # a link on the path would have us remove other files
     for name in gone:
         _away(home / name)
     for name, text in files.items():
@@ -139,7 +138,7 @@ def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
 
 
 def read_leavings(home: Path, client: Client) -> bytes:
-    """What the program left of itself; nothing of a file that is none, or too long."""
+    """The file the program left; empty if it is not a file, or too long."""
     found = durable_files.content(home / client.leaves, LONGEST + 1) if client.leaves else None
     return found if found and len(found) <= LONGEST else b""
 
@@ -150,7 +149,7 @@ def denies(hat: Hat, tools: Iterable[str]) -> bool:
 
 
 def may_write(hat: Hat) -> bool:
-    """Whether there is anything at all that this hat may write."""
+    """Whether this hat may write anything at all."""
     return hat.write_allowed != () and not denies(hat, WRITES)
 
 
@@ -165,7 +164,7 @@ def _away(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
+GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C works within two
 OUTPUT_CAP = 20_000_000  # bytes over both streams: hours of a talkative agent
 SHIMS = "shims"
 RUN = ".ralph"
@@ -183,11 +182,11 @@ def _utc() -> datetime:
 class CommandAgent:
     """Runs `command` (a text: by the shell) once per session in `work_tree`.
 
-    `allow` names variables of ours that it may see (a model's key, its endpoint); `extra_env` sets others. `home` is
-    made and kept between sessions. Commands like those in `denied`, or that the hat denies, are refused by what stands
-    before them on its PATH (`adapters/sandbox/shims.py`). `identity` signs commits where neither the repository nor the
-    program says who does. `tell` is given what it says and does as it comes. `sandbox` keeps it apart. `client` knows
-    how the program is spoken to, `trusted` that it may obey what the repository says to it.
+    `allow` names our variables that it may see (a model's key, its endpoint); `extra_env` sets others. `home` is
+    created and kept between sessions. Commands in `denied`, or that the hat denies, are refused by shims on its PATH
+    (`adapters/sandbox/shims.py`). `identity` is the author of commits if neither the repository nor the program sets
+    one. `tell` receives its messages and calls live. `sandbox` isolates it. `client` is the program's interface;
+    `trusted`: it may obey the repository's configuration.
     """
 
     command: tuple[str, ...] | str
@@ -207,10 +206,9 @@ class CommandAgent:
     trusted: bool = False
 
     def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
-        """One session in a fresh process; its whole group is gone when this returns or an interrupt leaves it.
+        """One session in a fresh process; its whole group has ended when this returns or an interrupt leaves it.
 
-        Whatever the program does is a `failure` of the turn. Raises UserError when it cannot be kept as far apart as
-        `sandbox` wants.
+        The program's errors are a `failure` of the turn. Raises UserError if the isolation of `sandbox` is unavailable.
         """
         place = self._place()
         if objection := self.client.objection(place):
@@ -264,7 +262,7 @@ class CommandAgent:
 
 
 def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:
-    """What was refused in this session, each once; a session may have taken the older lines away."""
+    """This session's refusals, each once; a session may have removed the older lines."""
     return tuple(dict.fromkeys(refused[before:] if len(refused) >= before else refused))
 
 
@@ -281,7 +279,7 @@ def _session_environment(session: Session) -> dict[str, str]:
         "RALPH_WRITE_ALLOWED": "\n".join(EVERYWHERE if hat.write_allowed is None else hat.write_allowed),
         "RALPH_WRITE_DENIED": "\n".join(hat.write_denied),
     }
-    return {name: value.replace("\0", "") for name, value in told.items()}  # no environment can hold one
+    return {name: value.replace("\0", "") for name, value in told.items()}  # invalid in an environment
 
 
 def _path(guards: Path | None, home: Path, path: str) -> str:
@@ -289,7 +287,7 @@ def _path(guards: Path | None, home: Path, path: str) -> str:
 
 
 def _solid(home: Path) -> None:
-    """No link on the way to the home, and none in place of what is made anew in it: a session may have left one."""
+    """Ensure no links on the path to the home, or in place of its recreated files: a session may have left one."""
     parts = home.absolute().parts
     top = parts.index(RUN) if RUN in parts else len(parts) - 1
     way = Path(*parts[top:])
@@ -297,7 +295,7 @@ def _solid(home: Path) -> None:
 
 
 def _furnish(home: Path, identity: Identity) -> None:
-    """Make the home anew where agents rely on it: `ralph` is found, and git knows whom to name."""
+    """Recreate the parts of the home that agents rely on: `ralph` on the PATH, and git's identity."""
     (home / "bin").mkdir(parents=True, exist_ok=True)
     ralph = Path(own_tool("ralph"))
     if ralph.is_absolute() and not shutil.which("ralph"):
@@ -305,7 +303,7 @@ def _furnish(home: Path, identity: Identity) -> None:
     settings = f"[user]\n\tname = {_quote(identity.name)}\n\temail = {_quote(identity.email)}\n"
     shims.replace_file(home / ".gitconfig", settings)
     guarded = f'PATH={shlex.quote(str(home.resolve() / SHIMS))}:"$PATH"\nexport PATH\n'
-    for profile in PROFILES:  # a login shell sets PATH anew before it reads these
+    for profile in PROFILES:  # a login shell resets PATH before it reads these
         shims.replace_file(home / profile, guarded)
 
 

@@ -1,17 +1,16 @@
-"""The agents that `--agent NAME` and `hands: {agent: {kind: …}}` name, and lists of them where one replaces another.
+"""The agents of `--agent NAME` and `hands: {agent: {kind: …}}`, and lists of agents with fallbacks.
 
 Amp (`amp --execute --stream-json`): one message a line, the last of them a result as Claude Code prints it. It needs
-Amp's own server, so that it was never run here: what is known of it is its manual.
+Amp's own server, so it was never run here: this follows its manual.
 
-GitHub Copilot CLI (`copilot --output-format json`): one event a line. With a model of one's own
-(`COPILOT_PROVIDER_BASE_URL`) it needs no account and talks to nobody else. With an account it needs
-`COPILOT_GITHUB_TOKEN`, a token that may ask Copilot and nothing else; no other token is given to it.
+GitHub Copilot CLI (`copilot --output-format json`): one event a line. With your own model
+(`COPILOT_PROVIDER_BASE_URL`) it needs no account and contacts no other server. With an account it needs
+`COPILOT_GITHUB_TOKEN`, a token for Copilot only; it gets no other token.
 
-Gemini CLI (`gemini -o json`): one document on standard output, or an error document at the end of the other one.
+Gemini CLI (`gemini -o json`): one document on standard output, or an error document at the end of standard error.
 
 OpenCode (`opencode run --format json`): one event a line, tokens and cost of each step. `OPENAI_BASE_URL` names any
-server that speaks OpenAI's chat; without it the model names its provider (`anthropic/…`), whose key it finds by its
-own name.
+server with OpenAI's chat API; without it the model names its provider (`anthropic/…`), whose key has its usual name.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from ralph_mission.values import dataclass
 
 AMP_SETTINGS = ".config/amp/settings.json"
 AMP_TOOLS = {RUNS: "Bash", WRITES[0]: "edit_file", WRITES[1]: "create_file"}
-"""Its names of the tools that hats deny."""
+"""Its names for the tools that hats deny."""
 
 
 def _call_amp(session: Session, place: SessionPlace) -> Invocation:
@@ -135,7 +134,7 @@ def _copilot_refusal(data: Mapping[str, Any]) -> list[str]:
 
 
 def _copilot_usage(models: Mapping[str, Any]) -> SessionUsage:
-    """`inputTokens` counts those that were cached."""
+    """`inputTokens` includes cached ones."""
     used = [reading.inner(models, name, "usage") for name in models]
     return SessionUsage(
         0,
@@ -157,7 +156,7 @@ GEMINI_ADDRESS = "GOOGLE_GEMINI_BASE_URL"
 GEMINI_GOOGLE = "https://generativelanguage.googleapis.com"
 GEMINI_SETTINGS = ".gemini/settings.json"
 GEMINI_TURNS_OVER = 53
-"""Its exit code when it was not done within its turns."""
+"""Its exit code if it used up its turns."""
 GEMINI_SHELL, GEMINI_WRITERS, GEMINI_WEB = (
     ("run_shell_command",),
     ("write_file", "replace"),
@@ -170,7 +169,7 @@ def _call_gemini(session: Session, place: SessionPlace) -> Invocation:
     arguments += ["-m", session.model] if session.model else []
     env = {
         GEMINI_ADDRESS: place.env.get(GEMINI_ADDRESS) or GEMINI_GOOGLE
-    }  # said here, so that no file of the repository says it
+    }  # set here, so that no file of the repository sets it
     return Invocation(tuple(arguments), session.prompt, env, {GEMINI_SETTINGS: json.dumps(_gemini_settings(session))})
 
 
@@ -201,7 +200,7 @@ def _read_gemini(gave: Gave) -> AgentReply:
 
 
 def _gemini_calls(tools: Mapping[str, Any]) -> Iterator[str]:
-    """The tools, as often as they were called: it does not tell with what."""
+    """The tools, as often as they were called: it does not report arguments."""
     for name in tools:
         count = min(reading.as_count(reading.inner(tools, name).get("count")), reading.CALLS)
         yield from (reading.line(name) for _ in range(count))
@@ -232,7 +231,7 @@ OPENCODE_QUIET = {
 }
 OPENCODE_UNTRUSTED = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1", "OPENCODE_DISABLE_CLAUDE_CODE": "1"}
 OPENCODE_ALONE = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}
-"""With a server of one's own, no list of everybody's models is fetched."""
+"""With your own server, it does not fetch the public list of models."""
 
 
 def _call_opencode(session: Session, place: SessionPlace) -> Invocation:
@@ -253,7 +252,7 @@ def _opencode_settings(session: Session, address: str) -> Mapping[str, Any]:
     made: dict[str, Any] = {
         "autoupdate": False,
         "share": "disabled",
-        "snapshot": False,  # it would keep a git repository of its own
+        "snapshot": False,  # it would create its own git repository
         "permission": {
             "edit": _opencode_edits(session.hat),
             "bash": "deny" if RUNS in session.hat.tools_denied else "allow",
@@ -276,7 +275,7 @@ def _opencode_settings(session: Session, address: str) -> Mapping[str, Any]:
 
 
 def _opencode_edits(hat: Hat) -> Mapping[str, str]:
-    """Its patterns, of which the last one that fits counts."""
+    """Its patterns, of which the last match counts."""
     if not may_write(hat):
         return {"*": "deny"}
     allowed = (
@@ -314,7 +313,7 @@ def _opencode_usage(part: Mapping[str, Any]) -> SessionUsage:
 
 
 def _opencode_cost(usage: SessionUsage) -> float | None:
-    """Its cost; it tells 0 of a model whose price it does not know."""
+    """Its cost; it reports 0 for a model of unknown price."""
     return usage.cost_usd or None
 
 
@@ -344,12 +343,12 @@ SPEAKERS = acp.find_clients(CLIENTS)
 
 
 def is_client(name: str) -> bool:
-    """Whether there is a program that is started for this name alone."""
+    """Whether a program exists for just this name."""
     return name in CLIENTS or name in SPEAKERS
 
 
 def find_client(name: str, words: Sequence[str] = ()) -> Client:
-    """The client of that name, as the program that `words` name is spoken to."""
+    """The client of that name, for the program in `words`."""
     if name == acp.NAME or (name in SPEAKERS and words):
         return replace(SPEAKERS.get(name, acp.ANY), program=(*acp.DRIVER, *words))
     found = claude.find_client(words) if name == claude.CLIENT.name else {**CLIENTS, **SPEAKERS}[name]
@@ -357,21 +356,21 @@ def find_client(name: str, words: Sequence[str] = ()) -> Client:
 
 
 def find_login(client: Client, environ: Mapping[str, str]) -> Path | None:
-    """Where a person is logged in, and no key is set that would be used before that."""
+    """A person's login, if no key is set that takes precedence."""
     if client.login is None or any(environ.get(name) for name in client.keys):
         return None
     return client.login.find(environ)
 
 
 PRICED = frozenset(name for name, client in CLIENTS.items() if client.priced)
-"""Those of which a session without a price was cut off, so that nobody knows what it cost."""
-VERSION_SECONDS = 20.0  # seconds for a program to say its version
+"""Failures for which a session without a price was cut off, so that its cost is unknown."""
+VERSION_SECONDS = 20.0  # seconds for a program to print its version
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Whether an agent could play here: its version ("" when it is not installed), which of its keys is set, the
-    command that brings it, and what is to be known of a login that serves instead of a key."""
+    """An agent's availability here: its version ("" if not installed), which of its keys is set, the command that
+    installs it, and a note on a login that replaces a key."""
 
     name: str
     version: str = ""
@@ -382,7 +381,7 @@ class Presence:
 
 
 def presence(client: Client, home: Path, environ: Mapping[str, str] = os.environ) -> Presence:
-    """Ask the program for its version, in a home of its own; no model is asked."""
+    """Get the program's version, in its own home; uses no model."""
     key, program = next((name for name in client.keys if environ.get(name)), ""), client.program
     if not shutil.which(program[0]):
         return Presence(client.name, "", key, client.keys, client.install)
@@ -394,24 +393,24 @@ def presence(client: Client, home: Path, environ: Mapping[str, str] = os.environ
     return Presence(client.name, version, key, client.keys, client.install, login)
 
 
-PATIENCE = 300.0  # seconds of a limit that are waited for rather than changing the agent
+PATIENCE = 300.0  # seconds of a limit to wait for rather than change the agent
 GONE = ("missing", "auth", "server")
 
 
 @dataclass(frozen=True, slots=True)
 class FallbackAgent:
-    """`agents`, at least one, the favourite first; each session begins with that one again."""
+    """`agents`, at least one, the preferred first; each session starts with that one again."""
 
     agents: tuple[Agent, ...]
     patience: float = PATIENCE
 
     @property
     def name(self) -> str:
-        """The favourite's."""
+        """The preferred agent's."""
         return self.agents[0].name
 
     def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
-        """One session of the first agent that is there. The last one's failure is the turn's."""
+        """One session of the first available agent. The last one's failure is the turn's."""
         usage, passed, turn = SessionUsage(), list[str](), AgentTurn()
         for agent in self.agents:
             turn = agent.play(session if agent is self.agents[0] else replace(session, model=""), stopped).after(turn)
@@ -425,18 +424,18 @@ class FallbackAgent:
 
 @dataclass(frozen=True, slots=True)
 class HatAgents:
-    """`agent`, but for hats that name another one of `others`, who plays with the hat's own model or none."""
+    """`agent`, except for hats that name one of `others`, which runs with the hat's own model or none."""
 
     agent: Agent
     others: Mapping[str, Agent]
 
     @property
     def name(self) -> str:
-        """That of who plays usually."""
+        """The default agent's."""
         return self.agent.name
 
     def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
-        """One session of whoever the hat names."""
+        """One session of the agent that the hat names."""
         other = self.others.get(session.hat.agent)
         if other is None:
             return self.agent.play(session, stopped)
@@ -445,7 +444,7 @@ class HatAgents:
 
 
 def down(turn: AgentTurn, patience: float) -> bool:
-    """Whether somebody else has to play. A limit without a time is over soon, as far as anybody knows."""
+    """Whether another agent has to run. A limit without a time is assumed to end soon."""
     if turn.failure == "rate_limit":
         return turn.retry_after > patience
     return turn.failure in GONE

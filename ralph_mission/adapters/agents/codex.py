@@ -1,9 +1,8 @@
-"""Codex: `codex exec --json`, one event a line. It keeps what it runs in a sandbox of its own.
+"""Codex: `codex exec --json`, one event a line. It runs commands in its own sandbox.
 
-Of a command that this sandbox kept from something `--json` has not a word, though what the command did before that is
-done; nor of what is typed into a program that runs on. Those are read from its log, which is written to its errors as
-it happens, where no session can take it back. An entry begins with a time and a level; what a call gave may fill the
-lines after it.
+`--json` does not report commands that this sandbox blocked, although what they did before remains done; nor input typed
+into a running program. Those are read from its log, which goes to standard error live, where no session can remove it.
+An entry begins with a time and a level; a call's output may fill the following lines.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ from ralph_mission.values import compile_regex, dataclass
 
 SPAN = "dispatch_tool_call_with_state"
 WANTED = f"error,[{SPAN}]=trace"
-"""Its RUST_LOG: the errors that it logs anyway, and all that happens within a tool call."""
+"""Its RUST_LOG: the errors that it logs anyway, and all events within a tool call."""
 ENTRY = compile_regex(r"^(?=\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ )", re.MULTILINE)
 RESULT = compile_regex(
     rf'\S{{1,50}} +INFO \S{{0,200}}{SPAN}: codex_otel\.log_only: event\.name="codex\.tool_result" '
     r".{0,200}?\btool_name=(\S{1,200}) tool_namespace=functions .{0,300}? arguments="
 )
-"""A tool of its own, neither a server's nor a connector's, and where its arguments begin: as the model wrote them."""
+"""A built-in tool, not a server's or a connector's, and the start of its arguments, as the model wrote them."""
 DENIED = (
     compile_regex(r'tools::router: error=.*Rejected\(\\"(`.+?)(?:\\"\)|$)'),  # a text within a text, as Rust quotes it
     compile_regex(r"tools::router: error=(patch rejected: .+)"),
     compile_regex(r"::violation: (recorded sandbox violation: .+)"),
 )
 LOOKED_AT = 5_000
-"""Characters of an entry that says why: however long the words of a model are, this does not take long."""
+"""Characters of an entry with a reason: bounds the time for a model's long texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """Tools and what they were given (an object, or a text that is none), what was refused, and errors besides."""
+    """Tools with their input (an object, or other text), refusals, and other errors."""
 
     calls: tuple[tuple[str, object], ...]
     refused: tuple[str, ...]
@@ -48,7 +47,7 @@ class Logged:
 
 
 def read(stderr: str) -> Logged:
-    """What stands in the errors of a process."""
+    """The log in a process's standard error."""
     entries = ENTRY.split(stderr)
     return Logged(
         tuple(call for entry in entries for call in _call(entry)),
@@ -75,7 +74,7 @@ def _refusals_in(entry: str) -> Iterator[str]:
 
 
 def _errors(entry: str) -> str:
-    """What is no part of a call: its result takes lines, anything else only one."""
+    """Errors outside calls: a call's result takes several lines, anything else one."""
     head, _, rest = entry.partition("\n")
     if SPAN not in head or " ERROR " in head.partition(SPAN)[0]:
         return entry
@@ -85,9 +84,9 @@ def _errors(entry: str) -> str:
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 OPENAI = "https://api.openai.com/v1"
 FORM = ".ralph-form.json"
-RETRIES = 1  # the loop waits and tries again
+RETRIES = 1  # the loop waits and retries
 STEPS = ("agent_message", "command_execution", "file_change", "mcp_tool_call", "web_search")
-"""Items that took an answer of the model each; it tells no other number of turns."""
+"""Items that took a model's answer each; it reports no other number of turns."""
 CALLS = STEPS[1:]
 LOG = "RUST_LOG"
 
@@ -105,7 +104,7 @@ def _invocation(session: Session, place: SessionPlace) -> Invocation:
 
 
 def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]]:
-    """Values as TOML. The address stands here, so that nothing else can name one for the key."""
+    """Values as TOML. The URL is set here, so that nothing else can redirect the key."""
     address = json.dumps(place.env.get(ADDRESS) or OPENAI)
     retries = f"request_max_retries={RETRIES},stream_max_retries={RETRIES}"
     yield "model_provider", '"ralph"'
@@ -115,18 +114,18 @@ def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]
     )
     yield "approval_policy", '"never"'
     yield "web_search", '"disabled"'
-    yield "analytics.enabled", "false"  # it tells figures to its makers, and waits for them where it is kept from that
+    yield "analytics.enabled", "false"  # it sends statistics to its makers, and hangs if that is blocked
     yield "otel.metrics_exporter", '"none"'
-    yield "features.plugins", "false"  # a catalogue of its makers, which it would ask three hosts for at every start
-    yield "shell_environment_policy.ignore_default_excludes", "false"  # no *KEY* for what it runs
+    yield "features.plugins", "false"  # its makers' catalogue, which it would request from three hosts at every start
+    yield "shell_environment_policy.ignore_default_excludes", "false"  # no *KEY* for its commands
     yield "shell_environment_policy.exclude", json.dumps([LOG])
     yield "sandbox_workspace_write.exclude_slash_tmp", "true"
     if not place.trusted:
-        yield "project_doc_max_bytes", "0"  # `.codex` of the repository is not read before somebody trusts it
+        yield "project_doc_max_bytes", "0"  # the repository's `.codex` is not read until a person trusts it
 
 
 def _sandbox(session: Session, place: SessionPlace) -> str:
-    """Within a wall of ours its own could not stand; what a hat may not write is put back afterwards all the same."""
+    """Its own sandbox does not work inside ours; forbidden changes of a hat are still reverted afterwards."""
     if place.sandboxed:
         return "danger-full-access"
     return "workspace-write" if may_write(session.hat) else "read-only"
@@ -155,7 +154,7 @@ def _read(gave: Gave) -> AgentReply:
 
 
 def _unheard(logged: Iterable[tuple[str, object]], items: Iterable[reading.Json]) -> Iterator[str]:
-    """The calls in its log that no event told of."""
+    """The calls in its log without an event."""
     told = Counter(map(_known_as, items))
     for tool, given in logged:
         known = reading.as_text(given.get("cmd")) if isinstance(given, dict) else ""
@@ -165,7 +164,7 @@ def _unheard(logged: Iterable[tuple[str, object]], items: Iterable[reading.Json]
 
 
 def _known_as(item: reading.Json) -> str:
-    """By what the log knows it: the command that a shell was given, or the tool that changes files."""
+    """Its identity in the log: a shell's command, or the tool that changes files."""
     command = reading.as_text(item.get("command"))
     if not command:
         return "apply_patch" if item.get("type") == "file_change" else ""
@@ -176,13 +175,13 @@ def _known_as(item: reading.Json) -> str:
 
 
 def _describe_call(item: reading.Json) -> str:
-    """A command, or the files of a change; known as soon as it begins, so that one that never ends is told too."""
+    """A command, or the files of a change; reported at its start, to include those that never end."""
     told = {name: value for name, value in item.items() if name in ("command", "changes", "tool", "arguments", "query")}
     return reading.describe_call(reading.as_text(item.get("type")), told)
 
 
 def _usage(told: reading.Json) -> SessionUsage:
-    """`input_tokens` counts those that were cached, `output_tokens` those of reasoning."""
+    """`input_tokens` includes cached ones, `output_tokens` those of reasoning."""
     return SessionUsage(0, reading.as_count(told.get("input_tokens")), reading.as_count(told.get("output_tokens")))
 
 

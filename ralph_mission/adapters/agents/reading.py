@@ -1,9 +1,9 @@
-"""What an agent's process gave, read as a turn: its last message, what it took, why it failed, how long to wait.
+"""Reads an agent process's output as a turn: its last message, usage, failure, and how long to wait.
 
-Pure: bytes and an exit code in, a value out. A time-out is decided before any word is read, so that it is never
-taken for a provider's limit; and words are looked at only when the process failed or says itself that it did, so
-that an agent may write about rate limits as much as it likes. Of a client that reports its errors in records of its own
-only these are: a model that ends its client does not choose why.
+Pure: bytes and an exit code in, a value out. A time-out is decided before any text is read, so that it is never
+mistaken for a provider's limit; and text is only searched if the process failed or reports a failure, so that an agent
+may freely write about rate limits. For a client that reports errors in its own records, only those count: a model that
+ends its client cannot choose the reason.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ralph_mission.values import compile_regex, dataclass
 
 LAST_LINES, LAST_CHARACTERS = 5, 600
 MOST_USD, MOST = 1_000.0, 10_000_000_000
-"""What one session can have cost, and how many tokens or turns it can have had: many times what the dearest model takes
-in a day. More is a mistake or a lie, which must not use up the money of others; it counts as not told."""
-CALLS, CALL_CHARACTERS = 2_000, 2_000  # of a session, and of each: no session has as many, but for one that floods us
+"""The maximum plausible cost, tokens and turns of a session: many times the dearest model's use in a day. More is a
+mistake or a lie, which must not use up others' money; it counts as unreported."""
+CALLS, CALL_CHARACTERS = 2_000, 2_000  # per session, and characters of each: only a flood has as many
 MAIN_ARGUMENTS = ("command", "cmd", "file_path", "filePath", "notebook_path", "path", "pattern", "query", "url")
-"""Arguments of tools that say what a call is about, whoever names them."""
-LOOKED_AT = 30  # lines of errors: what ended a process stands at its end. Of its words the last few are enough
+"""Tool arguments that describe a call, for all clients."""
+LOOKED_AT = 30  # lines of errors: the cause is at the end. Of its messages the last few are enough
 READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 MISSING = compile_regex(r"not found|No such file or directory|Permission denied|cannot execute", re.IGNORECASE)
 
 STATUS = r"(?:API Error|HTTP(?:/[\d.]+)?|status(?:[ _]?code)?|error(?:[ _]code)?|code)\W{0,5}"
 FAULTS: tuple[tuple[Failure, str, str], ...] = (
-    # failure, what is looked for, who says it
+    # failure, pattern, source
     ("server", r"tool use concurrency", "Claude Code: API Error: 400 due to tool use concurrency issues"),
     ("auth", STATUS + r"401\b|\b401 Unauthorized", "RFC 9110 §15.5.2"),
     ("auth", r"\bplease run /login\b|\bnot logged in\b", "Claude Code: Invalid API key · Please run /login; Codex"),
@@ -54,18 +54,18 @@ FAULTS: tuple[tuple[Failure, str, str], ...] = (
     ("server", r"\b(?:api_error|server_error|internal_server_error)\b", "error types of the same APIs"),
     ("server", r"\b(?:ECONNRESET|ETIMEDOUT|stream disconnected)\b", "Node.js; Codex: stream disconnected before …"),
 )  # fmt: skip  # one table
-"""The first that matches names the failure. Nothing here is looked for in the words of a turn that went well."""
+"""The first match names the failure. Texts of successful turns are not searched."""
 _FAULTS = tuple((failure, compile_regex(pattern, re.IGNORECASE)) for failure, pattern, _ in FAULTS)
 
 
-DIGITS = 20  # of a whole number; one that is longer counts nothing
+DIGITS = 20  # of an integer; longer ones are ignored
 NOTHING = SessionUsage()
 Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Gave:
-    """What is left of a process: streams, exit code, how it was ended by us, wall time in seconds; a file in `left`."""
+    """A process's result: streams, exit code, how we ended it, wall time in seconds; a file in `left`."""
 
     stdout: bytes
     stderr: bytes = b""
@@ -79,12 +79,11 @@ class Gave:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The last message, the error that the output itself reports ("" none), and tokens and cost where it tells them.
+    """The last message, the error that the output reports (or ""), and tokens and cost if reported.
 
-    `failure` is known where the output names it rather than describing it; `refused` says of each tool call that the
-    program kept from happening why; `calls` are all of them, each as `called` has it. `errors` is its stderr without
-    what is none there, for a program that logs more. `recorded`: it reports its errors in records of its own, so that
-    whatever else it printed names no failure.
+    `failure`: if the output names it instead of describing it; `refused`: the reason for each tool call that the
+    program refused; `calls`: all calls, in the form of `called`. `errors`: its stderr, without other log entries.
+    `recorded`: it reports errors in its own records, so that other output names no failure.
     """
 
     text: str
@@ -98,12 +97,12 @@ class AgentReply:
 
 
 def plain(gave: Gave) -> AgentReply:
-    """What any program says: `message` of its output."""
+    """Any program's reply: `message` of its output."""
     return message(gave.stdout.decode(errors="replace"))
 
 
 def turn(gave: Gave, now: datetime, read: Callable[[Gave], AgentReply] = plain) -> AgentTurn:
-    """The turn that this process played; `now` is what reset times are counted from, `read` knows its output."""
+    """The turn of this process; `now`: the base of reset times; `read`: parses its output."""
     said = read(gave)
     gave = gave if said.errors is None else replace(gave, stderr=said.errors)
     calls = said.calls[:CALLS]
@@ -112,14 +111,14 @@ def turn(gave: Gave, now: datetime, read: Callable[[Gave], AgentReply] = plain) 
 
 
 def describe_call(tool: str, given: object) -> str:
-    """A tool call as one line for the record: its name and what tells most of it, no secrets, harmless in a log."""
+    """A tool call as one line for the record: its name and most descriptive argument, no secrets, harmless in a log."""
     told = given if isinstance(given, dict) else {}
     what = next((text for name in MAIN_ARGUMENTS if (text := as_text(told.get(name)))), "") or _dump(given)
     return line(f"{tool}: {what}")
 
 
 def line(text: str) -> str:
-    """Words of a session or of its processes as one line for the record."""
+    """A text of a session or its processes as one line for the record."""
     return " ".join(sanitise(redact(truncate(text, CALL_CHARACTERS)), "log").split())
 
 
@@ -137,9 +136,9 @@ def _turn(gave: Gave, now: datetime, said: AgentReply) -> AgentTurn:
 
 
 def usage_when_refused(failure: Failure, usage: SessionUsage, said: AgentReply) -> SessionUsage:
-    """A program that is not there, and one that was turned away before it told of any token, cost nothing.
+    """A missing program, or one that was rejected before it reported any token, cost nothing.
 
-    One that called a tool was not: its model had an answer, and may have said these words itself before it ended it.
+    Not if it called a tool: then its model answered, and may have written these words itself.
     """
     nothing = usage.cost_usd is None and not (usage.input_tokens or usage.output_tokens or said.calls)
     return replace(usage, cost_usd=0.0) if nothing and failure in ("missing", "rate_limit", "auth") else usage
@@ -164,12 +163,12 @@ def message(stdout: str) -> AgentReply:
 
 
 def fault(text: str) -> Failure:
-    """What kind of failure the last lines of a failed turn speak of; "exit" when it is none of a provider's."""
+    """The kind of failure in the last lines of a failed turn; "exit" if not a provider's."""
     return next((failure for failure, pattern in _FAULTS if pattern.search(text)), "exit")
 
 
 def by_status(status: object) -> Failure:
-    """What kind of failure an HTTP status is; "" for what is none, or not a status."""
+    """An HTTP status's kind of failure, or ""."""
     if type(status) is not int or not 400 <= status <= 599:
         return ""
     if status >= 500:
@@ -178,9 +177,9 @@ def by_status(status: object) -> Failure:
 
 
 def documents(stream: bytes) -> Iterator[Json]:
-    """The JSON objects of a stream that has one a line; other lines are left out.
+    """The JSON objects of a stream with one per line; other lines are skipped.
 
-    Lines end at a line feed: within its texts JSON may have all else that ends a line elsewhere (U+2028).
+    Lines end at a line feed: JSON texts may contain other line separators (U+2028).
     """
     for line in stream.split(b"\n"):
         value = _load(line.decode(errors="replace")) if line[:1] == b"{" else None
@@ -189,13 +188,13 @@ def documents(stream: bytes) -> Iterator[Json]:
 
 
 def words(stream: bytes) -> str:
-    """The end of what a client that speaks in documents said beside them."""
+    """The end of a JSON client's output outside its documents."""
     lines = stream[-20_000:].decode(errors="replace").split("\n")
     return last_lines("\n".join(line for line in lines if line[:1] != "{"))
 
 
 def last_document(stream: bytes) -> Json:
-    """The object that ends a stream, over one line or several; an empty one when something else does."""
+    """The last object of a stream, over one or more lines; an empty one if it ends otherwise."""
     text = stream.decode(errors="replace").rstrip()
     start = text.rfind("\n{\n") + 1 if "\n{\n" in text else 0
     value = _load(text[start:])
@@ -203,7 +202,7 @@ def last_document(stream: bytes) -> Json:
 
 
 def inner(value: Json, *keys: str) -> Json:
-    """The object at the end of `keys`, an empty one where there is none."""
+    """The object at `keys`, or an empty one."""
     for key in keys:
         found = value.get(key)
         value = found if isinstance(found, dict) else {}
@@ -217,7 +216,7 @@ def last_lines(text: str) -> str:
 
 
 def _own_failure(gave: Gave) -> Failure:
-    """The failures that are ours: nothing that the agent printed has a say in them."""
+    """Our own failures, independent of the agent's output."""
     if gave.timed_out:
         return "timeout"
     return "exit" if gave.stopped or gave.truncated else ""
@@ -256,7 +255,7 @@ def _detail(gave: Gave, said: AgentReply) -> str:
 
 
 def _load(text: str) -> Any:
-    """The value, None for what is none. No number is so long that the rest is lost with it."""
+    """The JSON value, or None. Too long numbers do not lose the rest."""
     try:
         return json.loads(text, parse_int=_integer)
     except (ValueError, RecursionError):
@@ -275,7 +274,7 @@ def _dump(value: object) -> str:
 
 
 def _document(text: str) -> Mapping[str, Any] | None:
-    """The object that ends an agent's output; None when this is ordinary text or an object of something else."""
+    """The object at the end of an agent's output; None for ordinary text or another object."""
     if text[:1] not in ("{", "["):
         return None
     value = _load(text)
@@ -288,12 +287,12 @@ def _is_result(value: Mapping[str, Any]) -> bool:
 
 
 def _stream(rest: str) -> bool:
-    """Whether what stands before the last object is more of a stream of objects, rather than words."""
+    """Whether the output before the last object is a stream of objects, not text."""
     return rest.lstrip()[:1] == "{"
 
 
 def _error(value: Mapping[str, Any]) -> str:
-    """What the document itself calls an error: `is_error`, an `error_…` subtype, or an API's error object."""
+    """The document's own error: `is_error`, an `error_…` subtype, or an API's error object."""
     subtype = as_text(value.get("subtype"))
     if value.get("is_error") is True or subtype.startswith("error"):
         named = "" if subtype == "success" else subtype
@@ -305,18 +304,18 @@ def _error(value: Mapping[str, Any]) -> str:
 
 
 def as_text(value: object) -> str:
-    """A text or a number as text, anything else as none."""
+    """A text or a number as text, anything else as ""."""
     known = isinstance(value, str | int) and not isinstance(value, bool)
-    return str(value).encode("utf-8", "replace").decode() if known else ""  # half a character can be written nowhere
+    return str(value).encode("utf-8", "replace").decode() if known else ""  # half a character cannot be written
 
 
 def as_texts(value: object) -> tuple[str, ...]:
-    """The texts of a list, none of what is no list."""
+    """The texts of a list, none for anything else."""
     return tuple(filter(None, map(as_text, value))) if isinstance(value, list) else ()
 
 
 def tokens(value: Mapping[str, Any]) -> SessionUsage:
-    """Tokens and cost as `usage` and `total_cost_usd` of a document tell them."""
+    """Tokens and cost from a document's `usage` and `total_cost_usd`."""
     told = value.get("usage")
     usage = told if isinstance(told, dict) else {}
     read = sum(as_count(usage.get(name)) for name in READ)
@@ -324,26 +323,26 @@ def tokens(value: Mapping[str, Any]) -> SessionUsage:
 
 
 def as_cost(value: object) -> float | None:
-    """An amount of USD, None for what is none or beyond what a session can cost."""
+    """An amount in USD, None if invalid or implausible for a session."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return float(value) if 0 <= value <= MOST_USD else None
 
 
 def as_count(value: object) -> int:
-    """A number of things, 0 for what is none or beyond what a session can have."""
+    """A count, 0 if invalid or implausible for a session."""
     return value if type(value) is int and 0 <= value <= MOST else 0
 
 
 def _bound_usage(usage: SessionUsage) -> SessionUsage:
-    """The same of sums."""
+    """The same for sums."""
     read, written, turns = map(as_count, (usage.input_tokens, usage.output_tokens, usage.turns))
     return SessionUsage(0, read, written, as_cost(usage.cost_usd), turns=turns)
 
 
 SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 UNIT = r"(?:days?|d|hours?|hrs?|h|minutes?|mins?|milliseconds?|ms|m|seconds?|secs?|s)"
-LONGEST = 7 * 86_400.0  # seconds: no limit of theirs is longer than a week
+LONGEST = 7 * 86_400.0  # seconds: no provider's limit is longer than a week
 
 AFTER_WORD = r"retry[-_ ]after(?:[-_ ]seconds)?[\"']?\s*[:=]?\s*[\"']?"
 DAY = r"[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} [\d:]{8} GMT"
@@ -362,11 +361,11 @@ CLOCK = compile_regex(rf"resets? (?:at )?{HOUR}(?:\s*\(([\w+/-]{{1,40}})\))?", r
 
 
 def seconds_until(text: str, now: datetime) -> float:
-    """Seconds from `now` (aware) until the provider takes requests again; 0 when it does not say.
+    """Seconds from `now` (aware) until the provider takes requests again; 0 if unknown.
 
     Understood: Retry-After as seconds or date (RFC 9110 §10.2.3), `…limit reached|1753088400` and `resets 10:30pm
     (Europe/Berlin)` (Claude Code), `try again in 6m0s` or `in 2 days 3 hours` (OpenAI, Codex), `resets at <ISO 8601>`.
-    A time of day without a zone is one of this machine's.
+    A time of day without a zone is local to this machine.
     """
     for pattern, read in READERS:
         match = pattern.search(text)

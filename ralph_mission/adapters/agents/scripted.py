@@ -1,7 +1,7 @@
-"""An agent that plays a script: for a hat and its n-th call, what is written, run and said. The same every time.
+"""An agent that follows a script: for a hat's n-th call, what to write, run and say. Deterministic.
 
-It takes the command agent's way: each session is a fresh process (a shell that carries out one step), with the same
-environment, limits and reading of what came out. A script is TOML or JSON:
+It works like the command agent: each session is a fresh process (a shell that executes one step), with the same
+environment, limits and parsing of its output. A script is TOML or JSON:
 
     [[hats.builder]]                      # the first call; the last step stays for every call after it
     write = {"src/a.py" = "print(1)\\n"}   # also append, and delete = ["old.py"]
@@ -49,7 +49,7 @@ FAILURES = {
 
 
 class ScriptPart(BaseModel):
-    """Takes what it knows and nothing else."""
+    """Rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -62,7 +62,7 @@ class Saying(ScriptPart):
 
 
 class ScriptedUsage(ScriptPart):
-    """What a session claims to have taken."""
+    """A session's claimed usage."""
 
     input_tokens: int = Field(0, ge=0)
     output_tokens: int = Field(0, ge=0)
@@ -70,7 +70,7 @@ class ScriptedUsage(ScriptPart):
 
 
 class ScriptStep(ScriptPart):
-    """What one session does, in this order: wait, write, append, delete, run, say, end."""
+    """A session's actions, in this order: wait, write, append, delete, run, say, end."""
 
     write: dict[str, str] = {}
     append: dict[str, str] = {}
@@ -90,7 +90,7 @@ class ScriptStep(ScriptPart):
 
 
 class CallCount(ScriptPart):
-    """The calls of each hat until the session of that number."""
+    """The calls of each hat up to that session number."""
 
     iteration: int = 0
     calls: dict[str, int] = {}
@@ -108,9 +108,9 @@ Script = Mapping[str, tuple[ScriptStep, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAgent:
-    """Plays `script` by way of `agent`, whose command does not matter.
+    """Runs `script` through `agent`, whose command does not matter.
 
-    Which call it is stands in the file `counts`: it is the run's, and outlives the home.
+    The file `counts` has the call numbers: it belongs to the run, and outlives the home.
     """
 
     script: Script
@@ -119,11 +119,11 @@ class ScriptedAgent:
     name: str = "scripted"
 
     def apart(self, agent: CommandAgent, task: str) -> ScriptedAgent:
-        """The same by way of another agent, which works on a task of its own: its calls are counted for that alone."""
+        """The same through another agent, with its own task: its calls are counted separately."""
         return replace(self, agent=agent, counts=self.counts.with_suffix("") / f"{task}.json")
 
     def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
-        """One session: the step that is due, as a process. A hat without steps is a failed turn."""
+        """One session: the due step, as a process. A hat without steps is a failed turn."""
         steps = self.script.get(session.hat.name) or self.script.get(ANY) or ()
         if not steps:
             return AgentTurn(failure="exit", detail=f"the script has no step for {session.hat.name}")
@@ -146,7 +146,7 @@ def load(place: Path) -> Script:
 
 
 def script(value: object, where: str = "the script") -> Script:
-    """A script from what TOML or JSON gives: `{"hats": {name: [step, …]}}`. Raises UserError for anything else."""
+    """A script from parsed TOML or JSON: `{"hats": {name: [step, …]}}`. Raises UserError for anything else."""
     try:
         return Play.model_validate(value).hats
     except ValidationError as error:
@@ -180,7 +180,7 @@ def _write_command(path: str, text: str, how: str) -> str:
 
 
 def _reply_text(step: ScriptStep) -> str:
-    """Words, then the event, then what it took as `claude -p --output-format json` says it."""
+    """The text, then the event, then its usage in the form of `claude -p --output-format json`."""
     said = [step.text, f'<event topic="{step.event.topic}">{step.event.payload}</event>' if step.event else ""]
     words = "\n".join(filter(None, said))
     if not step.usage:
@@ -191,9 +191,9 @@ def _reply_text(step: ScriptStep) -> str:
 
 
 def _count_call(place: Path, session: Session) -> int:
-    """The number of this call, written down before it is played: a run that is taken up again goes on counting.
+    """The number of this call, recorded before it runs: a resumed run continues counting.
 
-    A session with a smaller number than the one before is of a new run, which counts anew.
+    A session with a smaller number than the previous belongs to a new run, which counts from the start.
     """
     kept = _read_count(place)
     calls = dict(kept.calls) if session.iteration >= kept.iteration else {}
@@ -206,7 +206,7 @@ def _count_call(place: Path, session: Session) -> int:
 
 
 def _read_count(place: Path) -> CallCount:
-    """What was counted; nothing where a session wrote something else."""
+    """The counts; none if a session overwrote the file."""
     try:
         return CallCount.model_validate_json(files.content(place, LONGEST) or b"{}")
     except ValidationError:

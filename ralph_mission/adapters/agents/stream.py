@@ -1,7 +1,7 @@
-"""What a coding agent says and does while it runs, from the lines that it prints.
+"""A coding agent's messages and calls during a run, from its output.
 
-Every client that streams prints one JSON object a line, and no two of them mean different things by the same shape: one
-reader knows them all, also where a person's own command starts one of them. Anything else that is printed is words.
+Every streaming client prints one JSON object per line, and no two of them use the same shape for different things: one
+reader covers them all, also if a custom command starts one of them. Other output is text.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ralph_mission.loop.model.watch import RunEvent
 from ralph_mission.safety.text import sanitise, truncate
 
 LONGEST_LINE = 1_000_000  # bytes: a longer one is not shown
-WORDS = 4_000  # characters of what an agent says at once
+WORDS = 4_000  # characters of an agent's single message
 
 
 class AgentStream:
-    """Feeds `tell` with what an agent does, from its standard output as it comes."""
+    """Passes an agent's steps to `tell`, from its standard output, live."""
 
     def __init__(self, tell: Callable[[RunEvent], None]) -> None:
         self._tell, self._rest, self._skipping = tell, b"", False
         self._last, self._counted, self.told = "", False, False
 
     def feed(self, chunk: bytes) -> None:
-        """The next bytes; what is no whole line yet waits for the rest of it."""
+        """Process the next bytes; an incomplete line waits for its rest."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             if not self._skipping:
@@ -38,7 +38,7 @@ class AgentStream:
             self._rest, self._skipping = b"", True
 
     def end(self, turn: AgentTurn) -> None:
-        """The session is over: a client that tells everything at its end has told it now."""
+        """Process the rest at the session's end, as some clients print everything then."""
         if self._rest and not self._skipping:
             self._read(self._rest)
         if not self.told:
@@ -59,7 +59,7 @@ class AgentStream:
                 self._tell(event)
 
     def _uncounted(self, document: Json, event: RunEvent) -> RunEvent:
-        """Without tokens that were told already: some clients print an answer in parts, and a sum at the end."""
+        """Without tokens already reported: some clients print an answer in parts, and a sum at the end."""
         id = reading.as_text(reading.inner(document, "message").get("id"))
         again = bool(id) and id == self._last
         self._last = id or self._last
@@ -130,7 +130,7 @@ def _part(kind: str, part: Json) -> Iterator[RunEvent]:
 
 
 def _call(tool: Any, given: object) -> RunEvent:
-    """A call with the first line of what tells most of it."""
+    """A call with the first line of its most descriptive argument."""
     told = given if isinstance(given, dict) else {}
     short = {name: text.strip().partition("\n")[0] if isinstance(text := told[name], str) else text for name in told}
     return RunEvent("tool", truncate(reading.describe_call(reading.as_text(tool), short or given), 300))

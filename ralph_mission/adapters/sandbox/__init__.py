@@ -1,1 +1,1 @@
-"""Foreign processes: bounded, in a sandbox, with no network but a relay."""
+"""Foreign processes: limited, sandboxed, with a relay as their only network."""

@@ -1,14 +1,14 @@
-"""What a process sees at the level `bwrap`, and its only way out: to the model's host, and to no other.
+"""A process's view at the level `bwrap`, and its only network access: the model's host.
 
-It sees the system read-only, its folders, nothing else of the machine. Bubblewrap gets namespaces of its own for
-users, processes, shared memory, names, cgroups and, where the kernel can, the network. It ends with us, and everything
-inside it with it. It starts no new session: `process.run_foreign` has, and its group has to reach all that runs inside.
+It sees the system read-only, its folders, nothing else of the machine. Bubblewrap gets its own namespaces for users,
+processes, shared memory, names, cgroups and, if the kernel supports it, the network. It ends with us, together with
+everything inside. It starts no new session: `process.run_foreign` did, and its group must include everything inside.
 
-Where we are root, the kernel takes what runs inside for root too, though one without any right of root (no capability).
-Files that belong to root are then its own, so that those that only root may read or write are not there.
+If we are root, the kernel treats processes inside as root too, but without any capability. They own root's files, so
+those that only root may read or write are hidden.
 
-A host of this machine (a model server, a test) is reached at its own address and port inside, byte for byte. Any
-other is reached as a proxy is (RFC 9110 §9.3.6, CONNECT), so that TLS stays between the agent and the host.
+A server on this machine (a model server, a test) has the same address and port inside, byte for byte. Others are
+reached through a proxy (RFC 9110 §9.3.6, CONNECT), so that TLS stays between the agent and the host.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ PROVIDERS = (
     ("COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BASE_URL", ""),
     ("AMP_API_KEY", "AMP_URL", "https://ampcode.com"),
 )
-"""The key's name, the name of another address, the address: as the providers' own clients have them."""
-HEAD = 8192  # bytes of a request's head: as most servers take
-PATIENCE = 30.0  # seconds for a head, and for a host to answer a connection
-TEMPORARY = "/tmp"  # a socket's path has 107 characters at most, which TMPDIR may exceed
+"""The key's variable, the variable of another URL, the default URL, as in the providers' own clients."""
+HEAD = 8192  # bytes of a request's head: the limit of most servers
+PATIENCE = 30.0  # seconds for a head, and for a connection to a host
+TEMPORARY = "/tmp"  # a socket's path is limited to 107 characters, which TMPDIR may exceed
 ORDINARY = 1024  # ip_unprivileged_port_start of Linux
 PORTS = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A host and port that is to be reached."""
+    """A host and port to reach."""
 
     host: str
     port: int
@@ -73,13 +73,13 @@ class Endpoint:
 
     @property
     def listens(self) -> str:
-        """The address at which it is offered inside."""
+        """Its address inside."""
         return self.host if self.loopback and self.host != "localhost" else "127.0.0.1"
 
 
 def endpoint(url: str) -> Endpoint:
-    """The host of an address. Raises UserError (usage) for one that is none, would carry keys in clear, or cannot be
-    offered inside: there, as here, a port below 1024 is root's."""
+    """The host of a URL. Raises UserError (usage) if it is invalid, would send keys unencrypted, or cannot be offered
+    inside: a port below 1024 needs root there, too."""
     parts = urlsplit(url)
     try:
         made = Endpoint(parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0))
@@ -93,14 +93,14 @@ def endpoint(url: str) -> Endpoint:
 
 
 def of_models(environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """The hosts of the providers whose key is there, each once. `environ`: what the agent sees."""
+    """The hosts of providers whose key is set, each once. `environ`: the agent's."""
     urls = (environ.get(address) or usual for key, address, usual in PROVIDERS if environ.get(key))
     return tuple(dict.fromkeys(endpoint(url) for url in urls if url))
 
 
 @contextmanager
 def relay(endpoints: Sequence[Endpoint]) -> Iterator[Path]:
-    """A folder with one socket per endpoint, named by its number, which only we may use."""
+    """A folder with one socket per endpoint, named by its number, for us only."""
     folder = Path(tempfile.mkdtemp(prefix="ralph-way-", dir=TEMPORARY))
     heard: list[socket.socket] = []
     try:
@@ -111,7 +111,7 @@ def relay(endpoints: Sequence[Endpoint]) -> Iterator[Path]:
     finally:
         for one in heard:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for the next one
+                one.shutdown(socket.SHUT_RDWR)  # wakes the waiting thread
             one.close()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -152,7 +152,7 @@ def _onward(came: socket.socket, end: Endpoint, allowed: tuple[Endpoint, ...]) -
 
 
 def _read_connect(came: socket.socket) -> Endpoint | None:
-    """The host and port of a CONNECT request; None when it is none. A byte at a time: what follows is not ours."""
+    """The host and port of a CONNECT request, or None. Reads byte by byte, as later data is not ours."""
     came.settimeout(PATIENCE)
     head = b""
     while not head.endswith(b"\r\n\r\n"):
@@ -172,10 +172,10 @@ INSTALL = "install bubblewrap (apt-get install bubblewrap, dnf install bubblewra
 SYSTEM = tuple(map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap".split()))
 """Programs, libraries and settings of the machine. Not homes, /var, /run (sockets of services), /srv, /mnt, /tmp."""
 INSTALLED = ("lib", "lib64", "libexec", "pyvenv.cfg")
-"""What belongs to the programs in a folder `bin` beside it. Not `share`: below a home that is people's data."""
+"""Folders that belong to programs in a `bin` beside them. Not `share`: below a home that is personal data."""
 RUSTUP = ("toolchains", "settings.toml", "update-hashes", "downloads", "tmp")
 """What it wants to see in its own folder."""
-LONGEST = 65_536  # bytes: all that a pipe holds
+LONGEST = 65_536  # bytes: a pipe's capacity
 RELAY = "/run/ralph"
 SECONDS = 20.0  # for a program that does nothing
 PROC = Path("/proc")
@@ -183,17 +183,17 @@ NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgro
 FRESH = ("--proc", "/proc", "--dev", "/dev", "--symlink", "/tmp", "/var/tmp", "--hostname", "ralph")
 AS_USER = ("--unshare-user",)
 AS_ROOT = ("--unshare-user", "--uid", "1000", "--gid", "1000")
-"""Inside, root looks like an ordinary user, since many programs refuse to be started by root."""
+"""Inside, root appears as an ordinary user, since many programs refuse to run as root."""
 TRIAL = ("/bin/sh", "-c", 'exec "$0" -I -S -c ""', sys.executable)
 """Our own Python: each session needs it, for `ralph agent emit` and for the guard before its commands."""
-# bwrap waits for what runs in it to act upon TERM; the helper has the command notice it all the same.
+# bwrap waits for processes inside to handle TERM; the helper passes it to the command.
 DEAF = ("/bin/sh", "-c", 'trap "" TERM; exec "$@"', "sh")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is seen, in resolved paths. `scratch` stands as /tmp as well; `path` is the PATH; `program` is what is run
-    in `cwd`; `socket` is the folder of the way out."""
+    """The visible paths, resolved. `scratch` is also /tmp; `path`: the PATH; `program`: runs in `cwd`; `socket`: the
+    relay's folder."""
 
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
@@ -207,13 +207,13 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A pipe from inside. A session can write to it too, so what it says is believed of processes alone."""
+    """A pipe from inside. A session can write to it too, so it is only trusted about processes."""
 
     reading: int
     writing: int
 
     def heard(self) -> tuple[str, ...]:
-        """The command lines of what was still running; nothing of what is none, or of a view that was killed."""
+        """The command lines of processes still running; empty if invalid, or for a killed view."""
         os.set_blocking(self.reading, False)
         with suppress(OSError, ValueError, RecursionError):
             told = json.loads(os.read(self.reading, LONGEST))
@@ -223,7 +223,7 @@ class Report:
 
 @contextmanager
 def reporting() -> Iterator[Report]:
-    """A report for as long as it is wanted."""
+    """A report, open within the context."""
     made = Report(*os.pipe())
     try:
         yield made
@@ -233,7 +233,7 @@ def reporting() -> Iterator[Report]:
 
 
 def program() -> str:
-    """Where bubblewrap is; "" when it is not installed."""
+    """The path of bubblewrap, or "" if not installed."""
     return shutil.which("bwrap") or ""
 
 
@@ -248,8 +248,8 @@ def wrap_command(view: View, command: Sequence[str], closed: bool) -> list[str]:
 
 
 def with_helper(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], report: int) -> list[str]:
-    """The command in `cwd` behind our helper inside (`isolation_inside`), which listens for `endpoints` and writes to
-    the descriptor `report`."""
+    """The command in `cwd`, started by our helper inside, which listens for `endpoints` and writes to the descriptor
+    `report`."""
     ways = [[str(number), end.listens, end.port if end.loopback else 0] for number, end in enumerate(endpoints)]
     script = str(Path(inside.__file__).resolve())
     told = {"cwd": str(cwd), "folder": RELAY, "ways": ways, "report": report}
@@ -258,15 +258,15 @@ def with_helper(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], r
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What came of starting something in a view. `refused`: why that fails, "" when it works; `open_network`: why the
-    network of a view stays open, "" where it can be closed."""
+    """The result of starting a process in a view. `refused`: why that fails, or ""; `open_network`: why the network
+    cannot be closed, or ""."""
 
     refused: str = ""
     open_network: str = ""
 
 
 def attempt() -> Attempt:
-    """Start our own Python in a view; once for each bubblewrap, as a machine does not change under a run."""
+    """Start our own Python in a view; cached per bubblewrap, as a machine does not change during a run."""
     return _try_bwrap(program())
 
 
@@ -281,7 +281,7 @@ def _try_bwrap(found: str) -> Attempt:
 
 
 def _error(command: Sequence[str]) -> str:
-    """What a command complains of; "" when it ends well."""
+    """A command's error output; "" if it succeeds."""
     try:
         done = subprocess.run(command, check=False, capture_output=True, timeout=SECONDS, env={"PATH": os.defpath})
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -299,8 +299,8 @@ def _system() -> Iterator[tuple[str, ...]]:
 
 
 def _of_root() -> tuple[tuple[str, ...], ...]:
-    """What is root's alone, and would be open to a session of root's: kernel settings are read-only; what nobody else
-    may read in `/etc`, or what only root may read or write of the kernel, is not there. Nothing unless we are root."""
+    """Hides root's own files, which root's sessions could access: kernel settings are read-only; files in `/etc` that
+    others may not read, and kernel files that only root may read or write, are hidden. Empty unless we are root."""
     if os.geteuid() != 0:
         return ()
     kernel = [entry for entry in os.scandir(PROC) if not entry.name.isdigit() and not entry.is_symlink()]
@@ -311,7 +311,7 @@ def _of_root() -> tuple[tuple[str, ...], ...]:
 
 
 def _closed_to_others(folder: Path) -> Iterator[Path]:
-    """The topmost files and folders below `folder` that only their owner, or a group, may read."""
+    """The topmost files and folders below `folder` that others may not read."""
     for entry in os.scandir(folder):
         if entry.is_symlink():
             continue
@@ -323,7 +323,7 @@ def _closed_to_others(folder: Path) -> Iterator[Path]:
 
 
 def _places(view: View) -> Iterator[tuple[str, ...]]:
-    """The more particular path wins, because it comes later; of equals the more generous one."""
+    """The more specific path wins, because it comes later; of equal ones the more permissive."""
     yield ("--bind", str(view.scratch), "/tmp") if view.scratch else ("--perms", "1777", "--tmpfs", "/tmp")
     known = (*view.writable, *SYSTEM)
     needed = {place for place in _needed_paths(view) if not _inside(place, known)}
@@ -331,7 +331,7 @@ def _places(view: View) -> Iterator[tuple[str, ...]]:
     steps = [(place, 0, _cover(place)) for place in view.hidden if _inside(place, (*known, *seen))]
     steps += [(place, 1, ("--ro-bind", str(place), str(place))) for place in seen]
     steps += [(place, 2, ("--bind", str(place), str(place))) for place in view.writable]
-    # Made by bubblewrap in passing, the folders above them would be closed to another user.
+    # If bubblewrap created them implicitly, the parent folders would be closed to another user.
     above = {parent for place, _, _ in steps for parent in place.parents[:-1] if not _inside(parent, SYSTEM)}
     steps += [(parent, -1, ("--perms", "0755", "--dir", str(parent))) for parent in above]
     yield from (words for place, rank, words in sorted(steps, key=lambda step: (len(step[0].parts), step[1])))
@@ -342,9 +342,8 @@ def _cover(place: Path) -> tuple[str, ...]:
 
 
 def _needed_paths(view: View) -> Iterator[Path]:
-    """What the programs on PATH and our own Python need, as it is named and as it really stands. Looked up for each
-    view: a program that updates itself stands elsewhere from one session to the next. Links in a folder that sessions
-    write in lead nowhere."""
+    """The paths that programs on PATH and our own Python need, named and resolved. Computed for each view: a program
+    that updates itself moves between sessions. Links in folders that sessions write are not followed."""
     named = [Path(folder) for folder in (*view.path.split(os.pathsep), os.path.dirname(view.program))]
     folders = [folder for folder in named if folder.is_absolute()]
     folders += [Path(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
@@ -356,7 +355,7 @@ def _needed_paths(view: View) -> Iterator[Path]:
         if folder in known or not os.access(folder / ".", os.R_OK) or _inside(folder.resolve(), closed):
             continue
         known.add(folder)
-        if (folder / "rustup").exists():  # its `cargo` starts the one of a toolchain, which stands elsewhere
+        if (folder / "rustup").exists():  # its `cargo` starts a toolchain's, which is elsewhere
             found |= {rustup_home() / name for name in RUSTUP}
         found |= {folder, *(folder.parent / name for name in INSTALLED if folder.name == "bin")}
         links = (entry for entry in folder.iterdir() if entry.is_symlink())
@@ -367,10 +366,10 @@ def _needed_paths(view: View) -> Iterator[Path]:
 
 
 def rustup_home() -> Path:
-    """Where rustup keeps toolchains: `RUSTUP_HOME`, or its folder below the home of whoever runs us."""
+    """The folder of rustup's toolchains: `RUSTUP_HOME`, or below our user's home."""
     return Path(os.environ.get("RUSTUP_HOME") or Path.home() / ".rustup")
 
 
 def _inside(place: Path, folders: Iterable[Path]) -> bool:
-    path = f"{place}/"  # as text: asking `parents` for each pair was a quarter of a session's cost
+    path = f"{place}/"  # as text: `parents` for each pair took a quarter of a session's time
     return any(path.startswith(f"{str(folder).rstrip('/')}/") for folder in folders)

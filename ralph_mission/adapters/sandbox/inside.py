@@ -1,8 +1,9 @@
-"""Runs inside bubblewrap, before the command and beside it: the way to the model's host, and how TERM gets through.
+"""Runs inside bubblewrap, before the command and beside it: relays to the model's host, and passes on TERM.
 
-Started by its path with `python -I -S`, so that it costs little and imports nothing of ours. Called with a JSON
+Started by its path with `python -I -S`, so that it is cheap and imports none of our code. Called with a JSON
 `{"cwd": …, "folder": …, "ways": [[socket, address, port], …], "report": …}` and the command; port 0: by way of a
-proxy. What still runs when the command is over is told on `report`, a descriptor: it ends with the view, unseen.
+proxy. Processes still running after the command are written to the descriptor `report`, as they end with the view,
+unseen.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from collections.abc import Callable
 from contextlib import suppress
 
 PROXY = ("HTTPS_PROXY", "https_proxy")
-NOT_FOUND, NOT_RUN = 127, 126  # as a shell says it
-LINES = 128  # connections that wait to be taken
-MOMENT = 0.3  # seconds that a process has to end after the one that started it
+NOT_FOUND, NOT_RUN = 127, 126  # as a shell reports it
+LINES = 128  # connections in the backlog
+MOMENT = 0.3  # seconds that a process has to end after its parent
 TICK = 0.02
 SHOWN = 500  # bytes of a command line
 
 
 def main(said: str, argv: list[str]) -> int:
-    """Listen, start the command, pass on what is sent, and end with the command's own exit code."""
+    """Listen, start the command, relay data, and end with the command's exit code."""
     told = json.loads(said)
-    os.chdir(told["cwd"])  # here rather than by bwrap, which may not have been let in
+    os.chdir(told["cwd"])  # here rather than by bwrap, which may lack access
     os.environ["PWD"] = told["cwd"]  # some ask this instead of the kernel
     listening = [(_listen_at(address, port), f"{told['folder']}/{name}") for name, address, port in told["ways"]]
     proxies = [heard.getsockname()[1] for (heard, _), way in zip(listening, told["ways"], strict=True) if not way[2]]
@@ -46,7 +47,7 @@ def main(said: str, argv: list[str]) -> int:
 
 
 def pass_on(one: socket.socket, other: socket.socket) -> None:
-    """Pass on what either side sends until both have said all."""
+    """Relay data in both directions until both sides are done."""
     with one, other:
         back = threading.Thread(target=_copy, args=(other, one), daemon=True)
         back.start()
@@ -55,7 +56,7 @@ def pass_on(one: socket.socket, other: socket.socket) -> None:
 
 
 def still(running: Callable[[], list[int]]) -> tuple[str, ...]:
-    """What goes on running although it had a moment to end: the command lines."""
+    """The command lines of processes still running after a grace period."""
     patience = time.monotonic() + MOMENT
     while (left := running()) and time.monotonic() < patience:
         time.sleep(TICK)
@@ -63,7 +64,7 @@ def still(running: Callable[[], list[int]]) -> tuple[str, ...]:
 
 
 def command_line(pid: int) -> str:
-    """How a process was called, its number when it does not say."""
+    """A process's command line, or its number if unknown."""
     with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
         said = file.read(SHOWN).replace(b"\0", b" ").decode("utf-8", "replace").strip()
         return said or f"process {pid}"
@@ -71,14 +72,14 @@ def command_line(pid: int) -> str:
 
 
 def _report(place: int) -> None:
-    """Nobody waits for what is told, so that nobody who fills the pipe can make us wait."""
+    """Write without blocking, so that a full pipe cannot make us wait."""
     os.set_blocking(place, False)
     with suppress(OSError):
         os.write(place, json.dumps(still(_others)).encode())
 
 
 def _others() -> list[int]:
-    """All in this view but its first process, which is bubblewrap's, and ourselves."""
+    """All processes in this view except the first, bubblewrap's, and ourselves."""
     found = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]
     return [pid for pid in found if _works(pid)]
 
@@ -94,7 +95,7 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
         while chunk := source.recv(65536):
             target.sendall(chunk)
         target.shutdown(socket.SHUT_WR)
-    except OSError:  # one of them is gone: so is what they had to say
+    except OSError:  # one side is gone, so the relay ends
         for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -1,8 +1,8 @@
-"""How far what runs agents' or a repository's code is kept apart from us: at `env` or at `bwrap`.
+"""The isolation of agents' and repositories' code: the levels `env` and `bwrap`.
 
-`env` is what `process.run_foreign` always does: an environment and a home of the run's own. `bwrap` adds a view of the
-machine of its own: bubblewrap's namespaces. It is the default wherever it can be had, which is tried. What each holds
-and does not hold stands in docs/isolation.md.
+`env` is what `process.run_foreign` always does: the run's own environment and home. `bwrap` adds its own view of the
+machine by bubblewrap's namespaces. It is the default if it works, which is tested. docs/isolation.md lists what each
+level prevents and does not.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ PRIVATE = (
     ".aws", ".claude", ".codex", ".config", ".copilot", ".docker", ".gemini", ".git-credentials", ".gitconfig",
     ".gnupg", ".kube", ".netrc", ".npmrc", ".pypirc", ".ssh",
 )  # fmt: skip  # one list
-"""Where tools keep keys below a person's home."""
+"""Folders below a person's home with tools' keys."""
 STORED = compile_regex(
     r"^\s*(?:extraheader\s*=.*authorization|(?:push)?url\s*=\s*\S+://[^/\s:@]*:[^/\s@]+@)", re.I | re.M
 )
-"""A credential in git's configuration: as actions/checkout leaves it, or a password in an address."""
+"""A credential in git's configuration: as actions/checkout leaves it, or a password in a URL."""
 UNSTORED = (
     "give actions/checkout `persist-credentials: false`, or take it out with `git config --unset-all`; or let agents "
     "read it, with sandbox: env"
@@ -45,12 +45,12 @@ UNSTORED = (
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What a foreign process may reach besides the home of its run. Paths that are missing are left out.
+    """What a foreign process may access besides its run's home. Missing paths are skipped.
 
-    `writable`: folders it may write in. `readable`: what else it needs to see at `bwrap` besides the system and PATH.
-    `hidden`: what it must not see, also inside the others; the more particular path wins. `endpoints`: the only hosts
-    it reaches at `bwrap`, where the kernel can close the network; None leaves the network as it is. `wrap`: the owner's
-    own command in front of the process.
+    `writable`: folders it may write in. `readable`: further visible paths at `bwrap` besides the system and PATH.
+    `hidden`: invisible paths, also inside the others; the more specific path wins. `endpoints`: the only hosts it
+    reaches at `bwrap`, if the kernel can close the network; None leaves the network unchanged. `wrap`: the owner's
+    command in front of the process.
     """
 
     level: Level = "env"
@@ -63,9 +63,9 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """A command as it is started in a sandbox.
+    """A command to start in a sandbox.
 
-    `report`: where a view tells what its end ends, and where that is read; None where it can be seen from here.
+    `report`: the pipe on which a view reports processes that end with it; None if they are visible from here.
     """
 
     argv: tuple[str, ...]
@@ -73,7 +73,7 @@ class Inside:
 
     @property
     def passed_on(self) -> tuple[int, ...]:
-        """The descriptors that the command has to get."""
+        """The descriptors to pass to the command."""
         return (self.report.writing,) if self.report else ()
 
 
@@ -84,9 +84,9 @@ OPEN = Sandbox()
 def enter_sandbox(
     sandbox: Sandbox, argv: Sequence[str], cwd: Path, home: Path, scratch: Path, path: str
 ) -> Iterator[Inside]:
-    """The command in its sandbox; `path` is the PATH it gets. Afterwards nothing runs there any more.
+    """The command in its sandbox; `path`: its PATH. Afterwards no process runs there any more.
 
-    Raises UserError when the level cannot be had.
+    Raises UserError if the level is unavailable.
     """
     argv = (*sandbox.wrap, *argv)
     if sandbox.level == "env":
@@ -112,8 +112,8 @@ def enter_sandbox(
 class Found:
     """The level for agents here, and the owner's own command in front of them.
 
-    `open_network`: why the network stays open at `bwrap`, "" where it is closed. `lacking`: for `env` that nobody asked
-    for, why `bwrap` cannot be had and what would bring it.
+    `open_network`: why the network stays open at `bwrap`, or "". `lacking`: for `env` by default, why `bwrap` is
+    unavailable and how to get it.
     """
 
     level: Level
@@ -123,10 +123,10 @@ class Found:
 
 
 def find_level(wanted: Level | None, environ: Mapping[str, str]) -> Found:
-    """The level to insist on: `wanted` as the owner's configuration has it; where it says nothing (None), `bwrap`, or
-    `env` on a machine that has none.
+    """The level to use: `wanted` from the owner's configuration; without one (None), `bwrap`, or `env` if the machine
+    lacks it.
 
-    Raises UserError when `bwrap` is asked for and cannot be had, and on GitHub for `env` unless the owner wrote it.
+    Raises UserError if `bwrap` is requested but unavailable, and on GitHub for `env` unless the owner configured it.
     """
     if wanted == "env":
         return Found("env")
@@ -142,7 +142,7 @@ def find_level(wanted: Level | None, environ: Mapping[str, str]) -> Found:
 
 
 def missing_bwrap() -> tuple[str, str]:
-    """Why the level `bwrap` cannot be had here, and what would bring it; two empty texts when it is there."""
+    """Why the level `bwrap` is unavailable here, and how to get it; two empty texts if it works."""
     if not sys.platform.startswith("linux"):
         return "bubblewrap is made for Linux", "run ralph on Linux, or in a container"
     why = bwrap.attempt().refused
@@ -166,9 +166,9 @@ def describe_level(found: Found) -> str:
 def of_checkout(
     level: Level, git: Git, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
 ) -> Sandbox:
-    """The sandbox for sessions in a checkout, with its repository where that lies elsewhere (a linked work tree).
+    """The sandbox for sessions in a checkout, with its repository if that is elsewhere (a linked work tree).
 
-    Raises UserError when git's configuration there holds a credential, which a session could read, and for a bare one.
+    Raises UserError if git's configuration there contains a credential, which a session could read, and for a bare one.
     """
     if level == "env":
         return OPEN
@@ -186,7 +186,7 @@ def of_checkout(
 def of_clone(
     level: Level, git: Git, folder: Path, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
 ) -> Sandbox:
-    """The sandbox for what runs in a clone of `git` at `folder`: it sees objects of the repository, no settings."""
+    """The sandbox for a clone of `git` at `folder`: the repository's objects are visible, its settings are not."""
     if level == "env":
         return OPEN
     objects = git.common_dir / "objects"
@@ -195,8 +195,8 @@ def of_clone(
 
 
 def _credentials(git: Git) -> Iterator[str]:
-    """The files of git's configuration that hold one: of the repository and the work tree, or included by them, as
-    newer versions of actions/checkout leave it."""
+    """Git configuration files with a credential: the repository's and the work tree's, or included ones, as newer
+    versions of actions/checkout leave it."""
     for place in dict.fromkeys((git.common_dir, git.git_dir)):
         for file in (place / "config", place / "config.worktree"):
             if file.is_file() and STORED.search(file.read_text("utf-8", "replace")):
@@ -209,7 +209,7 @@ def _credentials(git: Git) -> Iterator[str]:
 
 
 def private(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where the machine keeps what is no agent's business: keys below the home, a runner's own files."""
+    """Private paths of the machine: keys below the home, a runner's own files."""
     home, temporary = environ.get("HOME", ""), environ.get("RUNNER_TEMP", "")
     found = [Path(home, name) for name in PRIVATE] if home else []
     if temporary:
@@ -224,7 +224,7 @@ def _keep_existing(places: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _borrowed_objects(objects: Path) -> tuple[Path, ...]:
-    """The object folders of other repositories that one borrows from, and they in turn."""
+    """The object folders of other repositories that one borrows from, recursively."""
     found: list[Path] = []
     waiting = [objects]
     while waiting:

@@ -1,4 +1,4 @@
-"""Ourselves as processes, several at a time: one that crashes, hangs or is killed takes no other one with it."""
+"""Runs ralph itself in several processes: a crash, hang or kill of one does not affect the others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import IO
 
 from ralph_mission.values import dataclass
 
-LAST_WORDS = 30.0  # seconds that whoever is asked to end has for it
-LOOK = 0.05  # seconds between two looks at who is over
-CAP = 4_000_000  # bytes of what one said
+LAST_WORDS = 30.0  # seconds that a process has to end after a request
+LOOK = 0.05  # seconds between two polls for ended ones
+CAP = 4_000_000  # bytes of a process's output
 
 
 @dataclass(frozen=True, slots=True)
 class OwnProcess:
-    """Ourselves with `arguments`, and `env` on top of our environment. After `seconds` it is ended."""
+    """A ralph process with `arguments`, and `env` on top of our environment. It is ended after `seconds`."""
 
     name: str
     arguments: tuple[str, ...]
@@ -32,8 +32,8 @@ TellEnd = Callable[[OwnProcess, int, bytes, float], None]
 
 
 def run_side_by_side(every: Iterable[OwnProcess], at_once: int, tell_end: TellEnd) -> None:
-    """Run each to its end, so many at a time and in this order. `tell_end` is given its exit code (-1: it was ended
-    after its time), what it said on standard output, and how many seconds it took. Whatever is raised here ends all."""
+    """Run each to its end, so many at a time and in this order. `tell_end` gets its exit code (-1: ended after its
+    time), its standard output, and its duration in seconds. An exception here ends all."""
     waiting, running = deque(every), list[_Running]()
     try:
         while waiting or running:
@@ -51,7 +51,7 @@ def run_side_by_side(every: Iterable[OwnProcess], at_once: int, tell_end: TellEn
 
 
 class _Running:
-    """One of them while it runs."""
+    """A running process."""
 
     def __init__(self, job: OwnProcess, process: subprocess.Popen[bytes], output: IO[bytes]) -> None:
         self.job, self.process, self.output = job, process, output
@@ -74,7 +74,7 @@ class _Running:
         return self.process.poll() is not None
 
     def result(self) -> tuple[int, bytes]:
-        """Waits for its end."""
+        """Wait for its end."""
         try:
             self.process.wait(LAST_WORDS)
         except subprocess.TimeoutExpired:

@@ -1,7 +1,7 @@
-"""The one gateway for whatever executes code of a repository or of an agent.
+"""The only gateway for executing code of a repository or an agent.
 
-It gives that code a program path, a home of its own and nothing of ours: no token, no agent
-socket, no git or runner variable, no open file. When the call returns, nothing of it runs any more.
+That code gets a program path, its own home and nothing of ours: no token, no agent socket, no git or runner variable,
+no open file. When the call returns, none of its processes runs any more.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL")
 ENDED_BY_US = 124  # as timeout(1) of GNU coreutils
 GRACE = 2.0  # seconds between TERM and KILL
 TICK = 0.05
-EXECVE = 0.5  # seconds that a process may take to become another program
+EXECVE = 0.5  # seconds that a process may take to exec another program
 MEMORY = 20  # `vsize` among the fields of /proc/PID/stat behind the name: proc(5)
-ASKED_EVERY = 0.2  # seconds between two looks at whether somebody wants it ended
+ASKED_EVERY = 0.2  # seconds between two polls of the stop condition
 PROC = Path("/proc")
 FILE_BLOCKS = 8 * 1024 * 1024  # of 512 bytes, POSIX's unit for `ulimit -f`: 4 GiB
-# Limits are set by a shell rather than in a forked copy of ourselves, which is unsafe beside threads.
-# The same shell answers 127 for a program that is missing and 126 for one that cannot run.
+# A shell sets limits instead of a fork of ourselves, which is unsafe with threads.
+# The same shell returns 127 for a missing program and 126 for one that cannot run.
 STOPPED: ContextVar[Callable[[], bool] | None] = ContextVar("STOPPED", default=None)
-"""Asked by whoever is not told of another way to be ended: a thread cannot be interrupted, its processes can."""
+"""The default stop condition: a thread cannot be interrupted, but its processes can."""
 LIMITED = ("/bin/sh", "-c", f'ulimit -c 0; ulimit -f {FILE_BLOCKS} 2>/dev/null; exec "$@"', "sh")
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedProcess:
-    """What came of a foreign command; `seconds` of wall time, `code` 124 when we ended it, for whatever reason.
+    """A foreign command's result; `seconds` of wall time, `code` 124 if we ended it, for any reason.
 
-    `left` are the command lines of what it left running when it ended by itself: that was ended too.
+    `left`: the command lines of processes it left running when it ended by itself: they were ended too.
     """
 
     code: int
@@ -76,14 +76,13 @@ def run_foreign(
     live: Callable[[bytes], None] | None = None,
     sandbox: Sandbox = OPEN,
 ) -> FinishedProcess:
-    """Run a program (a string: by `/bin/sh -c`) and see the last of its children out.
+    """Run a program (a string: by `/bin/sh -c`) until the last of its children has ended.
 
     `home` is made 0700 and holds HOME, XDG folders and a TMPDIR that is removed afterwards;
-    `allow` names variables of ours it may see. `timeout` in seconds; `output_cap` in bytes over
-    both streams: reaching either ends the whole process group, and so does `stopped`, asked five times
-    a second. Whoever is ended has `grace` seconds between TERM and KILL. `live` is given what comes in on
-    standard output, as it comes. A missing program gives code 127. `sandbox` keeps it further apart, or raises
-    UserError.
+    `allow` names our variables it may see. `timeout` in seconds; `output_cap` in bytes over
+    both streams: reaching either ends the whole process group, and so does `stopped`, polled five times
+    a second. An ended process has `grace` seconds between TERM and KILL. `live` receives standard output
+    as it comes. A missing program gives code 127. `sandbox` isolates it further, or raises UserError.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     with (
@@ -125,9 +124,9 @@ def run_foreign(
 
 
 def end_orphans(variable: str) -> int:
-    """End everything of this user that has `variable` ("NAME=value") in its environment: how many processes it was.
+    """End all processes of this user with `variable` ("NAME=value") in their environment; returns their number.
 
-    For what a process of ours left running when it was killed itself. Where there is no /proc none is found.
+    For processes left running by our killed processes. Finds none without /proc.
     """
     mark, ended = os.fsencode(variable), set[int]()
     patience = time.monotonic() + GRACE
@@ -141,13 +140,13 @@ def end_orphans(variable: str) -> int:
 
 
 def own_tool(name: str) -> str:
-    """A program of our own virtualenv by its full path; just `name` when it is not installed there."""
+    """A program of our own virtualenv by its full path; just `name` if it is not installed there."""
     folders = (os.path.dirname(sys.executable), sysconfig.get_path("scripts"))
     return next((found for folder in folders if (found := shutil.which(name, path=folder))), name)
 
 
 class _Capture:
-    """Reads both streams at once, so that neither blocks, and never keeps more than `cap` bytes."""
+    """Reads both streams at once, so that neither blocks, and keeps at most `cap` bytes."""
 
     def __init__(self, process: subprocess.Popen[bytes], cap: int, live: Callable[[bytes], None] | None = None) -> None:
         assert process.stdout and process.stderr
@@ -174,7 +173,7 @@ class _Capture:
         return bytes(list(self._kept.values())[1])
 
     def until(self, deadline: float, stopped: Callable[[], bool] | None) -> Literal["", "late", "stopped"]:
-        """Read until the process is over or the cap is hit; else what came first."""
+        """Read until the process is over or the cap is hit; returns which came first."""
         ask = 0.0
         while self._process.poll() is None and not self.full:
             now = time.monotonic()
@@ -195,7 +194,7 @@ class _Capture:
                 self._process.wait(TICK)
 
     def rest(self) -> None:
-        """Read what is still in the pipes, without waiting for a writer."""
+        """Read the rest of the pipes, without waiting for a writer."""
         while not self.full and self._selector.get_map() and self._read(0):
             pass
 
@@ -228,7 +227,7 @@ def _home(home: Path) -> Iterator[Path]:
 
 @contextmanager
 def _source(content: bytes) -> Iterator[int]:
-    # A file, not a pipe: a program that never reads its input cannot make us wait.
+    # A file, not a pipe: a program that never reads its input cannot block us.
     if not content:
         yield subprocess.DEVNULL
         return
@@ -240,7 +239,7 @@ def _source(content: bytes) -> Iterator[int]:
 
 @contextmanager
 def _signals_held() -> Iterator[Callable[[], None]]:
-    """Ctrl-C and TERM wait until the function it gives is called: nobody is started and then forgotten.
+    """Delays Ctrl-C and TERM until the yielded function is called, so that no started process is forgotten.
 
     A handler instead of a mask, which the child would inherit. Only the main thread gets signals.
     """
@@ -275,14 +274,13 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
 
 
 def _find_remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[tuple[str, ...], bool]:
-    """What goes on although the command is over, after the moment that a process may take to end; whether nothing is
-    there to be ended."""
+    """Processes still running after the command and a grace period; whether there is nothing to end."""
     seen = still(lambda: sorted({*_left_running(process, scratch)}))
     return (*seen, *(inside.report.heard() if inside.report else ())), not seen
 
 
 def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
-    """TERM, then KILL after the grace (or at once, for a second Ctrl-C), for the group and for who left it."""
+    """TERM, then KILL after the grace (or at once, for a second Ctrl-C), for the group and processes that left it."""
     try:
         if _signal(process, scratch, signal.SIGTERM):
             _await(process, scratch, grace)
@@ -290,24 +288,24 @@ def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
         killed = _signal(process, scratch, signal.SIGKILL)
         process.wait()
         if killed:
-            _await(process, scratch, GRACE)  # a kill is a request until the kernel has seen to it
+            _await(process, scratch, GRACE)  # the kernel handles a kill asynchronously
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Who is a new process at every moment is in no list of them, and cannot escape from a signal to the group."""
+    """A process that keeps forking is in no list, but cannot escape a signal to the group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> None:
-    """Wait until none of them runs any more, at most so long."""
+    """Wait until none of them runs any more, up to a time limit."""
     patience = time.monotonic() + seconds
     while _left_running(process, scratch) and time.monotonic() < patience:
         time.sleep(TICK / 5)
 
 
 def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> bool:
-    """Whether there was anybody to signal."""
+    """Send a signal; returns whether any process got it."""
     left = _left_running(process, scratch)
     for target in (-process.pid, *left):
         with suppress(ProcessLookupError, PermissionError):
@@ -316,9 +314,9 @@ def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> boo
 
 
 def _left_running(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
-    """Whom to signal: on Linux the ids of all that still run, elsewhere the group as a whole.
+    """The processes to signal: on Linux the ids of all still running, elsewhere the whole group.
 
-    In a view of bubblewrap's its first process is in the group, and over only when all that runs in there is.
+    A bubblewrap view's first process is in the group, and only ends after everything inside.
     """
     process.poll()
     if PROC.is_dir():
@@ -335,23 +333,23 @@ def _find_running(group: int, mark: bytes) -> list[int]:
 
 
 def _belongs_to_us(folder: str, group: int, mark: bytes) -> bool:
-    # A child may leave the group (`setsid`), but it keeps the one TMPDIR that was given to it.
+    # A child may leave the group (`setsid`), but it keeps its TMPDIR.
     # One that also empties its environment needs a stronger level of isolation.
     with suppress(OSError):
         state, _, its_group, *_ = _content(f"{folder}/stat").rpartition(b")")[2].split()
-        if state == b"Z":  # dead, only not yet collected by its parent
+        if state == b"Z":  # dead, but not reaped by its parent
             return False
         return int(its_group) == group or mark in _environment(folder).split(b"\0")
     return False
 
 
 def _environment(folder: str) -> bytes:
-    """What a process was started with. In the middle of `execve` it has neither arguments nor an environment yet:
-    whoever leaves the group in that moment (`setsid sleep`) would go unseen, so it is given time to have them."""
+    """A process's environment. During `execve` it has neither arguments nor an environment: a process that leaves the
+    group at that time (`setsid sleep`) would be missed, so this waits for them."""
     patience = time.monotonic() + EXECVE
     while not (said := _content(f"{folder}/environ")) and not _content(f"{folder}/cmdline"):
         if not int(_content(f"{folder}/stat").rpartition(b")")[2].split()[MEMORY]) or time.monotonic() > patience:
-            break  # a thread of the kernel, which never has any
+            break  # a kernel thread, which never has any
         time.sleep(TICK / 50)
     return said
 

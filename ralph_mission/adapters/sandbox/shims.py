@@ -1,10 +1,10 @@
-"""Denied commands: on an agent's PATH a shim stands before each program that they name, and judges its arguments.
+"""Denied commands: on an agent's PATH, a shim precedes each named program, and judges its arguments.
 
-This is a guard rail, not a wall: `/usr/bin/git push -f`, an alias of git or a library that speaks git's protocol go
-around it. It keeps a session from mistakes, also one whose client knows no such rules; what a session could do to
-others is up to its workspace, to credentials, which it does not get, and to the isolation level.
+This is a guard rail, not a wall: `/usr/bin/git push -f`, a git alias or a library with git's protocol bypass it. It
+prevents mistakes, also with clients that have no such rules; protection against harm is up to the workspace, missing
+credentials, and the isolation level.
 
-`main` is started before each such command that a pattern may be about, so nothing here imports much at first.
+`main` runs before each command that a pattern may match, so this module imports little at first.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ DANGEROUS = {
     "twine upload": "what is published cannot be taken back",
     "gh repo delete": "the repository is lost",
 }
-"""Denied for every hat unless a person says otherwise: pattern -> why. A pattern is a program and words that have to
-stand in its command: options anywhere, the others in this order; `*` at a word's end is any rest."""
+"""Denied for every hat unless a person configures otherwise: pattern -> why. A pattern is a program and words that its
+command must contain: options anywhere, the others in this order; `*` at a word's end is any rest."""
 SAME = {
     "git push": ("-f --force --force-with-lease +", "-d --delete :"),
     "git commit": ("-n --no-verify",),
     "git": ("-f --force", "-d --delete"),
     "rm": ("-r -R --recursive", "-f --force"),
 }
-"""Options of a program, or of one of its commands, that do the same. `+` and `:` begin what is pushed."""
+"""Equivalent options of a program or its commands. `+` and `:` are prefixes of a pushed ref."""
 VALUED = frozenset("-C -c --git-dir --work-tree --namespace --config-env --attr-source".split())
-"""Options of git itself that take the next word."""
+"""Options of git itself that take an argument."""
 UNGUARDED = frozenset("sh bash dash zsh ksh fish env python python3".split())
-"""Never shimmed though a pattern names them: a shim is started by one of them."""
+"""Never shimmed even if a pattern names them: shims need them to start."""
 LIST, RECORD = "shims.list", "denied.jsonl"
-LONGEST = 16 * 1024 * 1024  # bytes of a record that are read
-DENIED, MISSING = 126, 127  # as a shell says that a command cannot be run, or is not there
+LONGEST = 16 * 1024 * 1024  # bytes read of a record
+DENIED, MISSING = 126, 127  # a shell's codes for a command that cannot run, or is missing
 SHIM = """#!/bin/sh
 _ralph_judge={always}
 for _ralph_word; do case $_ralph_word in {words}) _ralph_judge=1;; esac; done
@@ -74,7 +74,7 @@ for _ralph_word; do case $_ralph_word in {words}) _ralph_judge=1;; esac; done
 done; }}
 exec {judge} "$@"
 """
-"""A command that has none of the words of a pattern needs no judge: Python takes longer to start than git."""
+"""A command without any of a pattern's words is not judged: Python takes longer to start than git."""
 JUDGE = (
     "import sys; sys.path.insert(0, {!r}); from ralph_mission.adapters.sandbox.shims import main; "
     "sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))"
@@ -85,7 +85,7 @@ JUDGE = (
 
 
 def why_denied(argv: Sequence[str], patterns: Iterable[str]) -> str:
-    """Why a command may not run, "" when it may: by its words alone, whoever starts it."""
+    """Why a command may not run, or "", only by its words."""
     program, words = os.path.basename(argv[0]), list(argv[1:])
     if program == "git":
         while words and words[0].startswith("-"):
@@ -99,7 +99,7 @@ def why_denied(argv: Sequence[str], patterns: Iterable[str]) -> str:
 
 
 def parse_pattern(text: str) -> list[str]:
-    """The words of a pattern; `Bash(git push:*)`, as one of the agents spells it, is read too."""
+    """The words of a pattern; accepts an agent's spelling `Bash(git push:*)` too."""
     bare = text.strip()
     if bare.endswith(")") and "(" in bare:
         bare = bare.partition("(")[2][:-1].removesuffix(":*")
@@ -123,14 +123,14 @@ def _fits(program: str, words: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _options(word: str) -> set[str]:
-    """An option as each letter that it stands for; nothing of a word that is none."""
+    """The letters of a combined option; empty for other words."""
     if word.startswith("--"):
         return {word.partition("=")[0]}
     return {f"-{letter}" for letter in word[1:] if letter.isalpha()} if word.startswith("-") else set()
 
 
 def _is_given(command: str, option: str, options: set[str]) -> bool:
-    """Whether it stands there, by any of its names, a long one also as far as it needs to be written."""
+    """Whether an option is given by any of its names, including abbreviations of long ones."""
     groups = (*SAME.get(command, ()), *(SAME["git"] if command.startswith("git ") else ()))
     names = {name for group in groups if option in group.split() for name in group.split()} | {option}
     return any(one in names or (len(one) > 3 and any(n.startswith(one) for n in names)) for one in options)
@@ -143,7 +143,7 @@ def _equal(program: str, word: str, wanted: str) -> bool:
 
 
 def main(folder: str, program: str, arguments: list[str]) -> int:
-    """Judge, then become the program. The exit code of a refusal; otherwise it does not return."""
+    """Judge, then exec the program. Returns the exit code of a refusal; otherwise it does not return."""
     with open(os.path.join(folder, LIST), encoding="utf-8") as file:
         record, *patterns = file.read().split("\n")
     if why := why_denied([program, *arguments], patterns):
@@ -165,7 +165,7 @@ def _append(path: str, argv: list[str], why: str) -> None:
     line = dumps({"at": round(time(), 3), "argv": argv, "why": why})
     try:
         target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError:  # refused all the same
+    except OSError:  # refused anyway
         return
     os.write(target, line.encode("utf-8", "surrogateescape") + b"\n")
     os.close(target)
@@ -175,9 +175,9 @@ def _append(path: str, argv: list[str], why: str) -> None:
 
 
 def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
-    """Write the shims for `patterns` into `folder`; what they refuse is told in `<run dir>/denied.jsonl`.
+    """Write the shims for `patterns` into `folder`; refusals are recorded in `<run dir>/denied.jsonl`.
 
-    Gives the folder to put first on PATH, None when the patterns name no program that can be guarded.
+    Returns the folder to put first on PATH, None if the patterns name no guardable program.
     """
     texts = [" ".join(text.split()) for text in patterns]
     parsed = [words for text in texts if (words := parse_pattern(text))]
@@ -215,7 +215,7 @@ def path_with(folder: Path | None, path: str = "") -> str:
 
 
 def refused_commands(run_dir: Path) -> tuple[str, ...]:
-    """Why commands were refused, oldest first; lines that cannot be read are left out, and all of what is no file."""
+    """The reasons of refused commands, oldest first; unreadable lines are skipped, and anything but a file."""
     from ralph_mission.adapters import files
 
     lines = (files.content(run_dir / RECORD, LONGEST) or b"").split(b"\n")
@@ -232,7 +232,7 @@ def _why(line: bytes) -> str:
 
 
 def replace_file(place: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file of an agent's home at once: agents that play side by side read it, and a link is not followed."""
+    """Replace a file in an agent's home atomically: parallel agents read it, and a link is not followed."""
     from ralph_mission.adapters import files
 
     if _stands(place, text, mode):
@@ -241,7 +241,7 @@ def replace_file(place: Path, text: str, mode: int = 0o644) -> None:
 
 
 def _stands(place: Path, text: str, mode: int) -> bool:
-    """Whether the file is there already, as it was written for an earlier session."""
+    """Whether the file already exists, from an earlier session."""
     import stat
 
     try:
