@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -120,6 +121,64 @@ def test_what_cannot_be_looked_after_costs_one_line_and_nobody_else_anything(fak
         "acme/old-name": "it is acme/new-name now",
         "acme/gone": "it does not exist, or the app is not installed there",
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spend_usd", "inf"),
+        ("spend_usd", ".nan"),
+        ("spend_usd", "-1000000"),
+        ("today", "[" * 200_000),
+        ("paused", "[" * 100_000),
+        ("next_due_at", "0001-01-01T00:00:00+14:00"),
+        ("cycle", "9" * 5000),
+        ("", None),  # a blob that is no text
+    ],
+)
+def test_no_memory_breaks_the_others_or_their_budget(fake, gate, key, value):
+    text = re.sub(rf"(?m)^{key}:.*$", f"{key}: {value}", memory(NOW - HOUR, today="2026-05-04")) if key else b""
+    fake.add("acme/evil", memory=text or None, moved_at=NOW)
+    if not key:
+        tell = fake._node
+        fake._node = lambda one: tell(one) | ({"memory": {"text": None}} if one.name == "acme/evil" else {})
+    fake.add("acme/rich", memory=memory(NOW - HOUR, today="2026-05-04", spend_usd=20.0), moved_at=NOW)
+    told = gate("repositories: [installation]\nbudget: {usd: 20}")
+    assert [(job["repository"], json.loads(job["fleet"])["usd_per_day"]) for job in told["jobs"]] == [("acme/rich", 20)]
+    assert [one["name"] for one in told["failing"]] == ["acme/evil"] and "memory" in told["failing"][0]["reason"]
+
+
+@pytest.mark.parametrize("selected", ["acme/bad, acme/good", "org:acme"])
+def test_an_error_that_names_one_repository_is_its_own(fake, gate, selected):
+    tell = fake._graphql
+
+    def answer(*asked):
+        told = tell(*asked)
+        if "bad" in json.dumps(told):
+            data, path = told["data"], ["r0"] if "r0" in told["data"] else ["list", "repositories", "nodes", 0]
+            (data if path == ["r0"] else data["list"]["repositories"]["nodes"])[path[-1]] = None
+            told["errors"] = [{"message": "Something went wrong", "path": path}]
+        return told
+
+    fake._graphql = answer
+    fake.add("acme/bad")
+    fake.add("acme/good")
+    told = gate(f"repositories: [{selected}]")
+    assert names(told) == ["acme/good"]
+    (line,) = told["failing"]
+    assert (line["name"], line["reason"][:20]) in (
+        ("acme/bad", "GitHub could not ans"),
+        ("org:acme", "one of its repositor"),
+    )
+
+
+def test_an_owner_that_is_gone_costs_one_line(fake, gate):
+    tell = fake._graphql
+    fake._graphql = lambda *asked: tell(*asked) | ({"data": {"list": None}} if '"gone"' in asked[1] else {})
+    fake.add("acme/good")
+    told = gate("repositories: [acme/good, topic:x, 'org:acme', 'org:gone']")
+    assert names(told) == ["acme/good"]
+    assert told["failing"] == [{"name": "org:gone", "reason": "GitHub knows no such owner"}]
 
 
 def test_memory_that_a_person_wrote_differently_is_read_too(fake, gate):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from ralph_mission.adapters.git.remote import RepositoryPlace
@@ -32,11 +33,13 @@ BRANCH, STATE = "ralph-fleet", "fleet.json"
 MOST_PAGES = 1000  # of a list
 LABEL, TITLE, MARKER = "ralph:fleet", "Ralph's fleet", "<!-- ralph:fleet -->"
 DASHBOARD = "Ralph"  # the title of the issue that people tick
+UNREADABLE = "its memory cannot be read: run `ralph memory recover` there"
 _FENCES = compile_regex(r"---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _REASON = {
     "NOT_FOUND": "it does not exist, or the app is not installed there",
     "FORBIDDEN": "the token may not read it",
 }
+TOO_MUCH = "RESOURCE_LIMITS_EXCEEDED"  # of a part: a smaller request brings it
 _THREAD = "number title state createdAt updatedAt"
 _NEWEST = "orderBy: {field: UPDATED_AT, direction: DESC}"
 FIELDS = (
@@ -118,11 +121,12 @@ class FleetReader:
             (owners if everything else names).extend(listed)
         for owner in dict.fromkeys(owners):
             below = "repositories(ownerAffiliations: OWNER, %s) { %s }"
-            yield from self._listed("owner", f"list: repositoryOwner(login: {_quote(owner)}) {{ {below} }}")
+            query = f"list: repositoryOwner(login: {_quote(owner)}) {{ {below} }}"
+            yield from self._listed(f"org:{owner}", query)
         home = self._place.repository.partition("/")[0]
         for topic in self._config.topics:
             words = _quote(f"topic:{topic} user:{home} archived:false fork:true")
-            yield from self._listed("topic", f"list: search(query: {words}, type: REPOSITORY, %s) {{ %s }}")
+            yield from self._listed(f"topic:{topic}", f"list: search(query: {words}, type: REPOSITORY, %s) {{ %s }}")
         names = list(dict.fromkeys(names))
         while names:
             try:
@@ -161,10 +165,11 @@ class FleetReader:
         reasons = _reasons(told)
         data = told.get("data") or {}
         for at, name in enumerate(names):
-            if isinstance(one := data.get(f"r{at}"), dict):
+            place, one = f"r{at}", data.get(f"r{at}")
+            if isinstance(one, dict) and reasons.get(place, "") in ("", *_REASON.values()):
                 yield self._moved(name, read_header(one, self._now))
             else:
-                yield RepositoryHeader(name, reasons.get(f"r{at}", _REASON["NOT_FOUND"]))
+                yield RepositoryHeader(name, reasons.get(place, _REASON["NOT_FOUND"]))
 
     @staticmethod
     def _moved(name: str, header: RepositoryHeader) -> RepositoryHeader:
@@ -172,8 +177,9 @@ class FleetReader:
             return header
         return RepositoryHeader(name, f"it is {header.name} now: write that in fleet.yml")
 
-    def _listed(self, kind: str, query: str) -> Iterator[RepositoryHeader]:
-        after = ""
+    def _listed(self, name: str, query: str) -> Iterator[RepositoryHeader]:
+        """The repositories of a list; `name` is how fleet.yml calls it, and what is wrong with it one line."""
+        after, owned = "", name.startswith("org:")
         for _ in range(MOST_PAGES):
             place = f"first: {self._page}{f', after: {_quote(after)}' if after else ''}"
             try:
@@ -182,13 +188,18 @@ class FleetReader:
                 self._ask_for_fewer(problem)
                 continue
             found = (told.get("data") or {}).get("list")
-            listed = found.get("repositories") if isinstance(found, dict) and kind == "owner" else found
+            listed = found.get("repositories") if isinstance(found, dict) and owned else found
             if not isinstance(listed, dict):
-                what = "GitHub knows none of that name" if kind == "owner" else "GitHub refuses the search"
-                raise UserError(
-                    f"fleet.yml: {query.split('(')[1].split(')')[0][:80]}: {what}", "correct it", usage=True
-                )
-            yield from (read_header(one, self._now) for one in listed["nodes"] if isinstance(one, dict))
+                yield RepositoryHeader(name, "GitHub knows no such owner" if owned else "GitHub refuses the search")
+                return
+            reasons = _reasons(told)
+            for at, one in enumerate(listed["nodes"]):
+                if isinstance(one, dict):
+                    reason = reasons.get(str(at), "")
+                    header = read_header(one, self._now)
+                    yield header if reason in ("", *_REASON.values()) else RepositoryHeader(header.name, reason)
+                else:
+                    yield RepositoryHeader(name, "one of its repositories or more cannot be read")
             if not listed["pageInfo"]["hasNextPage"]:
                 return
             after = listed["pageInfo"]["endCursor"]
@@ -213,7 +224,8 @@ class FleetReader:
             said = "; ".join(str(one.get("message")) for one in _errors(told))
             what = f"GitHub does not answer the scan ({said[:160]})"
             raise UserError(what, "the next scan tries again", who="network")
-        if left_out := sorted({str(one.get("type")) for one in _errors(told)} - _REASON.keys()):
+        unplaced = (one for one in _errors(told) if not _spot(one) or one.get("type") == TOO_MUCH)
+        if left_out := sorted({str(one.get("type")) for one in unplaced} - _REASON.keys()):
             what = f"GitHub answers a part of the scan only ({', '.join(left_out)[:160]})"
             raise UserError(what, "the next scan tries again", who="network")
         self._control = self._control or _control_of(data.get("control"), self._place)
@@ -291,9 +303,12 @@ def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
             threads=threads,
         )
         blob = told.get("memory")
-        text = blob.get("text") if isinstance(blob, dict) else None
-        return empty if text is None else with_memory(empty, text, now)
-    except (KeyError, ValueError, TypeError, AttributeError):
+        if not isinstance(blob, dict):
+            return empty
+        if not isinstance(blob.get("text"), str):
+            return RepositoryHeader(name, UNREADABLE)
+        return with_memory(empty, blob["text"], now)
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         return RepositoryHeader(name, "GitHub's answer about it cannot be read")
 
 
@@ -301,8 +316,10 @@ def with_memory(header: RepositoryHeader, text: str, now: datetime) -> Repositor
     """The header with what a memory file says; one that cannot be read is a `failure`."""
     try:
         told = _read_memory(text)
-    except UserError:
-        return replace(header, failure="its memory cannot be read: run `ralph memory recover` there")
+        if not (math.isfinite(told.spend_usd) and told.spend_usd >= 0):
+            raise ValueError(told.spend_usd)
+    except (UserError, ValueError, OverflowError, RecursionError):  # one hostile file is not the others' trouble
+        return replace(header, failure=UNREADABLE)
     return replace(
         header,
         has_memory=True,
@@ -328,7 +345,7 @@ def _read_memory(text: str) -> Header:
             today=json.loads(fields["today"]),
             spend_usd=float(fields["spend_usd"]),
         )
-    except (KeyError, ValueError):  # a person wrote it differently
+    except (KeyError, ValueError, OverflowError, RecursionError):  # a person wrote it differently
         from ralph_mission.safety.front_matter import FrontMatter, YamlError, parse
 
         try:
@@ -357,7 +374,7 @@ def _moment(text: str | None) -> datetime | None:
     when = datetime.fromisoformat(text)
     if when.tzinfo is None:
         raise ValueError(text)
-    return when
+    return when.astimezone(UTC)  # one that overflows is no time
 
 
 def _errors(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -365,9 +382,21 @@ def _errors(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _reasons(told: Mapping[str, Any]) -> dict[str, str]:
-    """Why each part of a query got no answer."""
-    named = [one for one in _errors(told) if one.get("path")]
-    return {str(one["path"][0]): _REASON[str(one.get("type"))] for one in named}
+    """Why a repository got no answer, or none of all its fields, by its `_spot`."""
+    return {
+        spot: _REASON.get(str(one.get("type")), "GitHub could not answer for it; the next scan asks again")
+        for one in _errors(told)
+        if (spot := _spot(one))
+    }
+
+
+def _spot(error: Mapping[str, Any]) -> str:
+    """Which repository an error is about: its alias, or its index in a list; "" for none, so that it is everybody's."""
+    path = error.get("path")
+    first, *rest = path if isinstance(path, list) and path else [""]
+    if first == "list":
+        return next((str(one) for one in rest if isinstance(one, int)), "")
+    return first if isinstance(first, str) and first[:1] == "r" and first[1:].isdecimal() else ""
 
 
 def _rate_of(headers: Mapping[str, str]) -> RateLimit | None:

@@ -214,7 +214,7 @@ class _Purse:
         pulls = min(left.pulls, self._pulls) >= 1
         self._starts, self._jobs = self._starts - 1, self._jobs - 1
         self._minutes, self._usd, self._pulls = self._minutes - minutes, self._usd - usd, self._pulls - pulls
-        bounded = math.isfinite(min(left.usd, self._usd))
+        bounded = not (self._limits.each.usd is None and self._limits.fleet.usd is None)
         cap = round(due.header.spent_usd + usd, 6) if bounded else None
         late = int(due.late.total_seconds())
         return FleetStart(due.header.name, late, due.header.urgency, due.spoke, cap, pulls, minutes)

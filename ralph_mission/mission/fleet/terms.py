@@ -8,17 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import FleetStart, RepositoryHeader
 from ralph_mission.mission.memory.learning import read_verdicts
+from ralph_mission.mission.memory.text import MEASURED, MEASURED_END
 from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.mission import Acceptance
 from ralph_mission.values import compile_regex, dataclass
 
 MOST_KINDS = 100
 MOST_VERDICTS = 999_999
+MOST_EACH = 100  # verdicts of one kind that one repository brings: none speaks for the whole fleet
 _KIND = compile_regex(r"[a-z][a-z0-9-]{0,39}")
 Verdicts = Mapping[str, Acceptance]
 
@@ -55,13 +58,25 @@ class FleetVerdicts:
 
 def count_verdicts(headers: Iterable[RepositoryHeader]) -> FleetVerdicts:
     """The verdicts that the scanned memories tell."""
-    each = {header.name: read_verdicts(header.text.splitlines()) for header in headers}
+    each = {header.name: _own_verdicts(header.text) for header in headers}
     total: dict[str, Acceptance] = {}
     for verdicts in each.values():
         for kind, one in verdicts.items():
             known = total.get(kind, Acceptance())
             total[kind] = Acceptance(known.accepted + one.accepted, known.rejected + one.rejected)
     return FleetVerdicts(each, total)
+
+
+def _own_verdicts(memory: str) -> dict[str, Acceptance]:
+    """Those under Ralph's own heading: what is written elsewhere is no verdict. Each has a bounded share."""
+    _, _, measured = f"\n{memory}".partition(f"\n{MEASURED}\n")
+    lines = takewhile(lambda line: not line.startswith(("#", MEASURED_END)), measured.splitlines())
+    return {kind: _bounded(one) for kind, one in read_verdicts(lines).items()}
+
+
+def _bounded(one: Acceptance) -> Acceptance:
+    share = min(1.0, MOST_EACH / max(1, one.accepted + one.rejected))
+    return Acceptance(round(one.accepted * share), round(one.rejected * share))
 
 
 def _less(all: Acceptance, own: Acceptance) -> Acceptance:
@@ -72,7 +87,9 @@ def render_terms(start: FleetStart, verdicts: FleetVerdicts, extends: str = "") 
     """The terms of one start, as one line of JSON."""
     elsewhere = verdicts.elsewhere(start.name)
     judged = sorted(elsewhere.items(), key=lambda pair: (-pair[1].accepted - pair[1].rejected, pair[0]))
-    priors = {kind: [one.accepted, one.rejected] for kind, one in judged[:MOST_KINDS]}
+    priors = {
+        kind: [min(one.accepted, MOST_VERDICTS), min(one.rejected, MOST_VERDICTS)] for kind, one in judged[:MOST_KINDS]
+    }
     told: dict[str, object] = {"usd_per_day": start.usd_per_day, "pulls": start.pulls, "spoke": start.spoke}
     told["priors"] = priors
     if start.onboard:
