@@ -65,7 +65,30 @@ class LooserSetting(Exception):
 
 
 def _at_most(own: Any, theirs: Any) -> str:
+    if not all(isinstance(one, int | float) for one in (own, theirs)):
+        return "" if own == theirs else f"write {theirs}, or take the key out"
     return f"lower it to {theirs:g} or less" if own > theirs else ""
+
+
+def _no_longer(own: Any, theirs: Any) -> str:
+    from pydantic import TypeAdapter
+
+    from ralph_mission.config.fields import Duration
+
+    longest = TypeAdapter(Duration)
+    return f"shorten it to {theirs}" if longest.validate_python(own) > longest.validate_python(theirs) else ""
+
+
+def _no_cheaper(own: Any, theirs: Any) -> str:
+    # A price that is too low makes every budget in USD too high.
+    from pydantic import TypeAdapter
+
+    from ralph_mission.config.loop import PriceText
+
+    price = TypeAdapter(PriceText)
+    mine, least = price.validate_python(own), price.validate_python(theirs)
+    cheaper = mine.input < least.input or mine.output < least.output
+    return f"write {least.input:g}/{least.output:g} or more" if cheaper else ""
 
 
 def _among(own: Any, theirs: Any) -> str:
@@ -74,26 +97,60 @@ def _among(own: Any, theirs: Any) -> str:
 
 
 def _none_more(own: Any, theirs: Any) -> str:
-    more = [one for one in own if one not in theirs]
+    more = [one for one in _listed(own) if one not in _listed(theirs)]
     return f"take out {', '.join(map(str, more))}" if more else ""
 
 
-def _as_strict(own: Any, theirs: Any) -> str:
-    return "take the key out" if theirs == "all" and own != "all" else ""
+def _stays(*strict: Any) -> Callable[[Any, Any], str]:
+    """What stays where the extended file says it: these values, or any that is not empty."""
+
+    def check(own: Any, theirs: Any) -> str:
+        return "take the key out" if own != theirs and (theirs in strict if strict else theirs) else ""
+
+    return check
 
 
+def _listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+LIFTED = ("limits", "above_ceilings")
 LIMITS: Mapping[Path, Callable[[Any, Any], str]] = {
+    LIFTED: _stays(False),
     ("limits", "*"): _at_most,
     ("publishers", "per_day"): _at_most,
     ("thinker", "usd"): _at_most,
     ("work", "usd_per_issue"): _at_most,
     ("work", "max_iterations"): _at_most,
+    ("work", "max_runtime"): _no_longer,
+    ("event_loop", "max_iterations"): _at_most,
+    ("event_loop", "max_runtime_seconds"): _at_most,
+    ("event_loop", "max_cost_usd"): _at_most,
+    ("event_loop", "max_consecutive_failures"): _at_most,
+    ("loop", "thresholds", "*"): _at_most,
+    ("loop", "browser_check"): _stays(),
+    ("cost", "prices", "*"): _no_cheaper,
     ("owners",): _among,
+    ("telegram", "chats"): _none_more,
+    ("telegram", "users"): _none_more,
     ("hands", "auto"): _none_more,
-    ("merge", "checks"): _as_strict,
+    ("hands", "verify_timeout"): _at_most,
+    ("hands", "agent", "sandbox"): _stays("bwrap"),
+    ("hands", "agent", "trust"): _stays(False),
+    ("hands", "agent", "wrap"): _stays(),
+    ("hats", "*", "write_allowed"): _none_more,
+    ("completion", "open_tasks"): _stays("reject"),
+    ("merge", "checks"): _stays("all"),
 }
 """What may only be stricter: given a file's own value and the one that it extends, what to do where it is looser."""
-ADDED = (("hands", "verify"), ("thinker", "watch_only"))
+ADDED: tuple[Path, ...] = (
+    ("hands", "verify"),
+    ("thinker", "watch_only"),
+    ("event_loop", "required_events"),
+    ("hats", "*", "write_denied"),
+    ("hats", "*", "commands_denied"),
+    ("hats", "*", "disallowed_tools"),
+)
 """Lists in which more is stricter: both files' entries count."""
 
 
@@ -105,8 +162,16 @@ def merge_layers(layers: Sequence[SettingsLayer]) -> tuple[dict[str, Any], dict[
     merged: dict[str, Any] = {}
     origins: dict[Path, str] = {}
     for layer in reversed(layers):
+        if layer is not layers[-1] and _lifts(layer.value) and not _lifts(merged):
+            what = "is true, which only the file that it extends may say"
+            raise LooserSetting(layer, LIFTED, what, "take the key out")
         merged = _overlay(layer, (), merged, layer.value, origins)
     return merged, origins
+
+
+def _lifts(value: Mapping[str, Any]) -> bool:
+    limits = value.get(LIFTED[0])
+    return isinstance(limits, Mapping) and limits.get(LIFTED[1]) is True
 
 
 def _overlay(
@@ -115,6 +180,8 @@ def _overlay(
     merged = dict(theirs)
     for key, value in own.items():
         place, before = (*path, key), theirs.get(key)
+        if before is not None:
+            _refuse_looser(layer, place, value, before, origins)
         if isinstance(value, Mapping):
             merged[key] = _overlay(layer, place, before if isinstance(before, Mapping) else {}, value, origins)
             if not merged[key]:
@@ -122,11 +189,9 @@ def _overlay(
             continue
         for below in [one for one in origins if len(one) > len(place) and one[: len(place)] == place]:
             del origins[below]
-        if before is not None:
-            _refuse_looser(layer, place, value, before, origins)
-        if place in ADDED and before:
-            more = [one for one in value if one not in before]
-            merged[key] = [*before, *more]
+        if before and any(_matches(place, known) for known in ADDED):
+            more = [one for one in _listed(value) if one not in _listed(before)]
+            merged[key] = [*_listed(before), *more]
             origins[place] = f"{origins[place]}, {layer.source}" if more else origins[place]
         else:
             merged[key], origins[place] = value, layer.source
@@ -134,7 +199,12 @@ def _overlay(
 
 
 def _refuse_looser(layer: SettingsLayer, path: Path, own: Any, theirs: Any, origins: Mapping[Path, str]) -> None:
-    check = LIMITS.get(path) or LIMITS.get((*path[:-1], "*"))
+    check = next((rule for known, rule in LIMITS.items() if _matches(path, known)), None)
     if check and (next_step := check(own, theirs)):
         shown = ", ".join(map(str, theirs)) if isinstance(theirs, list) else theirs
-        raise LooserSetting(layer, path, f"allows more than {origins[path]}, which says {shown}", next_step)
+        file = next(source for place, source in origins.items() if place[: len(path)] == path)
+        raise LooserSetting(layer, path, f"allows more than {file}, which says {shown}", next_step)
+
+
+def _matches(path: Path, known: Path) -> bool:
+    return len(path) == len(known) and all(name in ("*", part) for part, name in zip(path, known, strict=True))

@@ -58,6 +58,36 @@ LOOSER = (
     ("hands: {auto: [proven-bug]}", "hands: {auto: []}", "hands.auto allows more", "take out proven-bug"),
     ("merge: {checks: required}", "merge: {checks: all}", "merge.checks allows more", "take the key out"),
     ("work: {max_iterations: 9}", "work: {max_iterations: 8}", "work.max_iterations allows more", "lower it to 8"),
+    ("work: {max_runtime: 4h}", "work: {max_runtime: 90m}", "work.max_runtime allows more", "shorten it to 90m"),
+    ("hands: {verify_timeout: 1800}", "hands: {verify_timeout: 60}", "hands.verify_timeout allows more", "to 60"),
+    ("event_loop: {max_cost_usd: 9}", "event_loop: {max_cost_usd: 1}", "event_loop.max_cost_usd allows", "to 1"),
+    ("event_loop: {max_iterations: 9}", "max_iterations: 1", "event_loop.max_iterations allows", "lower it to 1"),
+    (
+        "event_loop: {max_runtime_seconds: 99}",
+        "event_loop: {max_runtime_seconds: 9}",
+        "event_loop.max_runtime_seconds",
+        "to 9",
+    ),
+    ("cost: {prices: {m: 0/0}}", "cost: {prices: {m: 3/15}}", "cost.prices.m allows more", "write 3/15 or more"),
+    ("cost: {prices: {m: {input: 0, output: 15}}}", "cost: {prices: {m: 3/15}}", "cost.prices.m allows", "write 3/15"),
+    (
+        "hands: {agent: {sandbox: env}}",
+        "hands: {agent: {sandbox: bwrap}}",
+        "hands.agent.sandbox allows",
+        "take the key",
+    ),
+    ("hands: {agent: {trust: true}}", "hands: {agent: {trust: false}}", "hands.agent.trust allows", "take the key"),
+    ("hands: {agent: {wrap: ''}}", "hands: {agent: {wrap: srt}}", "hands.agent.wrap allows", "take the key out"),
+    ("loop: {browser_check: ''}", "loop: {browser_check: x}", "loop.browser_check allows more", "take the key out"),
+    ("loop: {thresholds: {x: 9}}", "loop: {thresholds: {x: 1}}", "loop.thresholds.x allows more", "lower it to 1"),
+    (
+        "hats: {b: {write_allowed: [a, c]}}",
+        "hats: {b: {write_allowed: a}}",
+        "hats.b.write_allowed allows",
+        "take out c",
+    ),
+    ("completion: {open_tasks: trust}", "completion: {open_tasks: reject}", "completion.open_tasks allows", "take the"),
+    ("telegram: {users: [1, 2]}", "telegram: {users: [1]}", "telegram.users allows more", "take out 2"),
 )
 
 
@@ -68,6 +98,19 @@ def test_a_limit_may_be_stricter_but_never_looser(own: str, theirs: str, what: s
     assert "harbour/.github//ralph.yml@0123456789ab" in said
     assert next_step in said
     read(shared(theirs, own.replace("[]", "[mara]").replace("[mara, eve]", "[mara]")))  # the other way round
+
+
+def test_ceilings_are_lifted_only_where_the_extended_file_lifts_them() -> None:
+    own = "limits: {above_ceilings: true, usd_per_cycle: 900}\n"
+    assert "limits.above_ceilings is true, which only" in refusal(shared(own, "limits: {usd_per_day: 1}\n"))
+    assert read(shared(own, "limits: {above_ceilings: true}\n")).limits.usd_per_cycle == 900
+
+
+def test_denials_of_a_hat_add_up_and_cannot_be_emptied() -> None:
+    theirs = "hats: {b: {write_denied: ['*.key'], commands_denied: git push, disallowed_tools: [Bash]}}\n"
+    hat = read(shared("hats: {b: {write_denied: [], commands_denied: [], disallowed_tools: Web}}\n", theirs)).hats["b"]
+    assert (hat.write_denied, hat.commands_denied) == (("*.key",), ("git push",))
+    assert hat.disallowed_tools == ("Bash", "Web")
 
 
 def test_what_only_makes_stricter_adds_up() -> None:
