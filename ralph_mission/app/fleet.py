@@ -58,6 +58,8 @@ def run_fleet(config: FleetConfig, base: Path, say: Say) -> FleetOverview:
     home = _home(base)
     with _alone(home):
         now = datetime.now(UTC)
+        if config.extends:
+            files.write(files.own(home) / DEFAULTS, _default_settings(config, base))
         headers = read_folders(config, base, now)
         plan = plan_fleet(headers, _limits(config, headers), _load(home), now)
         _keep(home, plan.state)
@@ -91,9 +93,13 @@ def page_of(base: Path) -> Path:
 
 
 def read_folders(config: FleetConfig, base: Path, now: datetime) -> tuple[RepositoryHeader, ...]:
-    """Each repository once, by its folder as fleet.yml names it; `*` matches any folder name."""
-    found = dict.fromkeys(name for pattern in config.folders for name in _folders(base, pattern))
-    return tuple(_read_folder(base, name, now) for name in found if not config.excludes(name))
+    """Each repository once, by its folder as fleet.yml names it first; `*` matches any folder name."""
+    found: dict[Path, str] = {}
+    for name in (name for pattern in config.folders for name in _folders(base, pattern)):
+        found.setdefault(_same(base, name), name)
+    kept = files.content(_defaults(base), 64 * 1024)
+    defaults = _defaults(base) if config.extends and kept == _default_settings(config, base) else None
+    return tuple(_read_folder(base, name, now, defaults) for name in found.values() if not config.excludes(name))
 
 
 def _folders(base: Path, pattern: str) -> Iterator[str]:
@@ -110,13 +116,22 @@ def _place(base: Path, name: str) -> Path:
     return (base / Path(name).expanduser()).resolve()
 
 
-def _read_folder(base: Path, name: str, now: datetime) -> RepositoryHeader:
+def _same(base: Path, name: str) -> Path:
+    """What two names of one repository have in common: it may have several work trees, and links lead to it."""
+    place = _place(base, name)
+    try:
+        return Git.open(place).common_dir.resolve()
+    except (UserError, GitError, OSError):
+        return place
+
+
+def _read_folder(base: Path, name: str, now: datetime, defaults: Path | None) -> RepositoryHeader:
     try:
         git = Git.open(_place(base, name))
     except UserError as error:
         return RepositoryHeader(name, f"{error.what.replace(str(_place(base, name)), 'it')}: correct fleet.yml")
     try:
-        settings = read(git, _defaults(base) if _has_none(git) and _defaults(base).exists() else None)
+        settings = read(git, defaults if _has_none(git) else None)
         if settings.forge.kind == "github":
             return RepositoryHeader(name, f"{NAME} has its issues on GitHub: name it as OWNER/REPO in fleet.yml")
         forge = LocalForge(git)
@@ -187,8 +202,11 @@ def _given(config: FleetConfig, base: Path, name: str) -> tuple[str, ...]:
     """The fleet's own settings for a repository that has none."""
     if not config.extends or not _has_none(Git.open(_place(base, name))):
         return ()
-    files.write(files.own(_home(base)) / DEFAULTS, f"extends: {json.dumps(_extended(config, base))}\n".encode())
     return ("--config", str(_defaults(base)))
+
+
+def _default_settings(config: FleetConfig, base: Path) -> bytes:
+    return f"extends: {json.dumps(_extended(config, base))}\n".encode()
 
 
 def _extended(config: FleetConfig, base: Path) -> str:

@@ -111,6 +111,20 @@ def test_the_fleets_settings_are_those_of_a_repository_without_any(base: Path, i
     assert given == {"./quay": ("--config", str(base / ".ralph" / "fleet-defaults.yml")), "./pier": ()}
     assert not list((base / "quay" / ".ralph" / "forge" / "pulls").glob("*.md"))
 
+    (base / "fleet.yml").write_text("repositories: [./quay]\nextends: ./nowhere.yml\n")
+    cli_here("fleet", "run", repo=base)
+    assert "nowhere.yml" in (base / ".ralph" / "fleet.md").read_text()
+    (base / "fleet.yml").write_text("repositories: [./quay]\n")
+    assert "0 failing" in cli_here("fleet", "run", repo=base).out  # what is no longer named is no longer in force
+
+
+def test_a_repository_of_several_names_is_looked_after_once(base: Path, in_turn: list[OwnProcess]) -> None:
+    (base / "link").symlink_to(base / "quay")
+    git(base / "quay", "worktree", "add", "-q", str(base / "other"))
+    (base / "fleet.yml").write_text(f"repositories: [./quay, ./quay/, {base}/quay, ./link, ./other]\n")
+    cli_here("fleet", "run", repo=base)
+    assert [job.name for job in in_turn] == ["./quay"]
+
 
 def test_a_repository_is_asked_once_by_a_pull_request_and_merged_means_on(
     base: Path, in_turn: list[OwnProcess]
