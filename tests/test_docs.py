@@ -25,7 +25,7 @@ from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import EXTRAS
-from tools import docs, site
+from tools import docs, layers, site
 
 ROOT = docs.ROOT
 PAGES = sorted(
@@ -180,6 +180,11 @@ def words() -> tuple[str, ...]:
 def avoided() -> re.Pattern[str]:
     assert len(words()) > 10
     return re.compile(rf"(?<![\w/.`\"-])(?:{'|'.join(map(re.escape, words()))})(?![\w/`\"-])", re.IGNORECASE)
+
+
+def test_the_picture_of_the_layers_is_current() -> None:
+    shown = {scheme: (layers.IMAGES / f"layers-{scheme}.svg").read_text() for scheme in layers.COLOURS}
+    assert shown == {scheme: layers.draw(scheme) for scheme in layers.COLOURS}, "run python -m tools.layers"
 
 
 def test_documents_use_plain_words() -> None:

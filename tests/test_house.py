@@ -246,6 +246,14 @@ def test_architecture_can_be_read_in_one_sitting() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) < 150
 
 
+def test_every_package_that_the_product_needs_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    names = {re.split(r"[^\w.-]", one)[0].lower() for one in needed}
+    text = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Errors and dependencies\n")[2].lower()
+    assert {name for name in names if name not in text} == set()
+
+
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "examples/README.md"])
 def test_commands_and_links_in_documents_exist(document: str) -> None:
     text = (ROOT / document).read_text()

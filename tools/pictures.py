@@ -30,6 +30,8 @@ from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
 from rich.text import Text
 
+from tools import layers
+
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs/images"
 WIDE, NARROW = 960, 390
@@ -60,6 +62,7 @@ li:has(> input), li:has(> p > input) {{ list-style: none; margin-left: -1.4em; }
 
 def main(css: Path | None = None) -> None:
     """Run the cycles and write the pictures."""
+    layers.main()
     with tempfile.TemporaryDirectory() as folder:
         css = css or fetch_style(Path(folder))
         sample = Path(folder) / "slackwater"

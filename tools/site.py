@@ -26,10 +26,11 @@ def main(repository: str) -> None:
         place = Path(folder)
         shutil.copytree(ROOT / "docs", place / "docs")
         shutil.copy(ROOT / "zensical.toml", place)
-        for page in (ROOT / "docs").glob("*.md"):
-            (place / "docs" / page.name).write_text(relinked(page.read_text(), "docs", repository))
+        for path in (ROOT / "docs").glob("*.md"):
+            (place / "docs" / path.name).write_text(relinked(path.read_text(), "docs", repository))
         for name in TOP:
-            (place / "docs" / name).write_text(relinked((ROOT / name).read_text(), "", repository))
+            page = relinked((ROOT / name).read_text(), "", repository)
+            (place / "docs" / name).write_text(page.replace('="docs/images/', '="images/'))
         program = str(Path(sys.executable).with_name("zensical"))
         subprocess.run([program, "build", "--clean", "--strict"], cwd=place, check=True)
         shutil.rmtree(ROOT / "site", ignore_errors=True)
