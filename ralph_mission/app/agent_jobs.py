@@ -7,6 +7,7 @@ of its agents, where a client may keep its key, is deleted after the run.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -302,5 +303,6 @@ class LoopCoder:
         if here and here.exists():
             return here
         named = f"{self.head or 'HEAD'}:{name}"
-        run_files.write(self.place / NAME, self.git.blobs([named]).get(named, b""))
+        fleets = f"extends: {json.dumps(self.settings.extends)}\n"  # of a repository without settings of its own
+        run_files.write(self.place / NAME, self.git.blobs([named]).get(named, fleets.encode()))
         return self.place / NAME

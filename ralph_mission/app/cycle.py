@@ -84,7 +84,12 @@ def build_app(
     refuse_old_git(git)
     clock = FixedClock(now) if now else SystemClock()
     progress = progress or QuietProgress()
-    host = hosting.choose_hosting(git, config, forge, clock, progress, staged=staged, spell=spell)
+    told, extends = os.environ.get(FLEET_TERMS, ""), ""
+    if told:
+        from ralph_mission.mission.fleet.terms import parse_terms
+
+        extends = parse_terms(told).extends
+    host = hosting.choose_hosting(git, config, forge, clock, progress, staged=staged, spell=spell, extends=extends)
     recordings = Recordings(git, secrets=environment_secrets())
 
     def build() -> CyclePorts:

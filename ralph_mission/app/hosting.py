@@ -57,23 +57,25 @@ def choose_hosting(
     *,
     staged: bool = False,
     spell: Callable[[str], str] = str,
+    extends: str = "",
 ) -> Hosting:
-    """The hosting, by `--forge`, the settings and the environment. Raises UserError."""
+    """The hosting, by `--forge`, the settings and the environment. `extends`: the settings of a repository that has
+    none of its own. Raises UserError."""
     if forge == "auto" and acts_on_github(os.environ):  # the checkout does not count: it may be a pull request's
-        return _on_github(git, config, forge, clock, progress, staged, spell)
-    settings = read(git, config)
+        return _on_github(git, config, forge, clock, progress, staged, spell, extends)
+    settings = read(git, config, otherwise=extends)
     if forge == "github" or (forge == "auto" and settings.forge.kind == "github"):
-        return _on_github(git, config, forge, clock, progress, staged, spell)
+        return _on_github(git, config, forge, clock, progress, staged, spell, extends)
     if settings.extensions and acts_on_github(os.environ):
         what = "extensions are taken from the default branch alone, and this ralph.yml is that of a checkout"
         raise UserError(what, "let forge.kind be auto or github there, or take extensions out", usage=True)
     return on_this_machine(git, settings, clock, spell)
 
 
-def _of_default_branch(git: Git, config: Path | None, head: str) -> Config:
+def _of_default_branch(git: Git, config: Path | None, head: str, extends: str) -> Config:
     """The settings of the commit `head`, or of the file that `--config` names."""
     name = committed_name(git, config)
-    return read(git, commit=head, name=name) if config and name else read(git, config, head)
+    return read(git, commit=head, name=name) if config and name else read(git, config, head, otherwise=extends)
 
 
 def committed_name(git: Git, config: Path | None) -> str:
@@ -115,6 +117,7 @@ def _on_github(
     progress: CycleProgress,
     staged: bool,
     spell: Callable[[str], str],
+    extends: str,
 ) -> Hosting:
     """Settings come from the default branch: neither a work tree nor a pull request's head decides what is allowed."""
     from ralph_mission.adapters.forges.github import connect
@@ -123,7 +126,7 @@ def _on_github(
     remote = Remote(git, where.git_url, where.credential, keep=not staged)
     name, head = remote.default()
     remote.fetch({f"refs/heads/{name}": head})
-    settings = _of_default_branch(git, config, head)
+    settings = _of_default_branch(git, config, head, extends)
     if forge == "auto" and settings.forge.kind == "local":
         return replace(on_this_machine(git, settings, clock, spell), head=head)
     _apart(git, settings.memory, _memory_tip(git, remote, settings.memory))

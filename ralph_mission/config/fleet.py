@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ralph_mission.config.shared import parse_reference
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import SHARD, DailyBudget, FleetLimits
 from ralph_mission.safety.front_matter import Document, YamlError, parse
@@ -80,6 +81,13 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
         raise _wrong(
             source, reader.line(("extends",)), "extends is no text", "write it like OWNER/REPO//ralph.yml@COMMIT"
         )
+    try:
+        pinned = parse_reference(extends)
+    except ValueError as error:
+        raise _wrong(source, reader.line(("extends",)), f"extends is {extends[:80]!r}", str(error)) from None
+    if extends and not pinned and any(kind != "folder" for kind in found):
+        what = f"extends is {extends[:80]!r}, which jobs on GitHub do not have"
+        raise _wrong(source, reader.line(("extends",)), what, "write OWNER/REPO//PATH@COMMIT")
     return FleetConfig(
         names=found.get("name", ()),
         owners=found.get("org", ()),

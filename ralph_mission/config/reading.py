@@ -7,6 +7,7 @@ here. A file with keys that older versions had loads too, and a warning says wha
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -241,12 +242,14 @@ class SettingsText:
     follow: Callable[[str], SettingsText]
 
 
-def read(git: SettingsSource, path: Path | None = None, commit: str = "", name: str = "") -> Config:
+def read(
+    git: SettingsSource, path: Path | None = None, commit: str = "", name: str = "", otherwise: str = ""
+) -> Config:
     """The configuration of a repository, with what its file extends; all defaults when it has no `ralph.yml`.
 
     `path` names another file, `commit` the commit to read it from, and `name` another one there, which has to be in
-    it. Otherwise the work tree is read, or HEAD when the repository is bare. Raises UserError (usage) when the file is
-    not there or says something impossible.
+    it. Otherwise the work tree is read, or HEAD when the repository is bare. `otherwise`: what a repository without a
+    file extends, in another repository. Raises UserError (usage) when the file is not there or says what cannot be.
     """
     file, first = name or NAME, None
     if path is not None:
@@ -259,6 +262,8 @@ def read(git: SettingsSource, path: Path | None = None, commit: str = "", name: 
         first = _committed(git, commit or "HEAD", file, file)
     if first is None and name:
         raise UserError(f"{name} is not on the default branch", "commit it there, or name another file", usage=True)
+    if first is None and otherwise and (reference := parse_reference(otherwise)):
+        first = SettingsText(NAME, f"extends: {json.dumps(otherwise)}\n", lambda _: _elsewhere(git, reference))
     return _load_chain(first) if first else Config()
 
 

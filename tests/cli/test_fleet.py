@@ -12,6 +12,7 @@ from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
 from ralph_mission.config.fleet import load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import parse_state
+from ralph_mission.mission.fleet.terms import parse_terms
 from ralph_mission.mission.memory.text import render_memory
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Urgency
@@ -262,6 +263,12 @@ def test_a_repository_without_settings_is_asked_first_where_the_fleet_does_so(fa
     }
     assert terms["acme/new"]["extends"] == f"acme/control//ralph.yml@{'0' * 40}"
     assert {one["name"] for one in told["held"]} == {"acme/asked", "acme/no"}
+
+
+def test_the_fleets_settings_are_told_to_every_job(fake, gate):
+    fake.add("acme/api", memory=memory(NOW - HOUR), moved_at=NOW - HOUR)
+    (job,) = gate(f"repositories: [installation]\nextends: acme/control//ralph.yml@{'0' * 40}\n")["jobs"]
+    assert parse_terms(job["fleet"]).extends == f"acme/control//ralph.yml@{'0' * 40}"
 
 
 def test_without_anything_due_nothing_is_written(fake, gate):

@@ -51,6 +51,8 @@ def test_exclude_takes_patterns_of_names():
         ("repositories: [a/b]\nbudget: 3", "budget is no mapping"),
         ("repositories: [a/b]\nrunner: ['a b']", "'a b' is no label"),
         ("repositories: [a/b]\nparallel: yes", "parallel is True"),
+        ("repositories: [a/b]\nextends: a/b//ralph.yml@main", "line 2: extends is 'a/b//ralph.yml@main'"),
+        ("repositories: [./b, a/b]\nextends: ./base.yml", "which jobs on GitHub do not have"),
         ("- a/b", "it is no mapping"),
         ("a: &x b", "anchors"),
         ("", "names no repositories"),

@@ -51,6 +51,12 @@ def test_own_words_come_first_and_the_rest_is_from_the_shared_file() -> None:
     assert origins["schedule.low"] == ("1d", "harbour/.github//ralph.yml@0123456789ab")
 
 
+def test_a_repository_without_settings_has_those_of_its_fleet_and_one_with_some_has_its_own() -> None:
+    fleets, repository = HARBOUR.split()[1], shared("", "owners: [mara]\n")
+    assert read(Repository({}, repository.elsewhere), otherwise=fleets).owners == ("mara",)
+    assert read(Repository({"ralph.yml": ""}, repository.elsewhere), otherwise=fleets).owners == ()
+
+
 LOOSER = (
     ("limits: {usd_per_day: 3}", "limits: {usd_per_day: 2}", "limits.usd_per_day allows more", "lower it to 2 or less"),
     ("owners: [mara, eve]", "owners: [mara]", "owners allows more", "take out eve"),

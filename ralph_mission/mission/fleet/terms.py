@@ -30,7 +30,8 @@ Verdicts = Mapping[str, Acceptance]
 class FleetTerms:
     """`usd_per_day`: USD that the repository's day may have cost when its cycle ends; None: its own limit alone.
     `pulls`: whether pull requests may be opened unasked. `spoke`: a person did. `priors`: verdicts elsewhere, by kind.
-    `onboard`: only ask, by a pull request with settings, which extend `extends`, whether to look after it.
+    `onboard`: only ask, by a pull request with settings, which extend `extends`, whether to look after it. `extends`:
+    the settings of a repository that has none of its own.
     """
 
     usd_per_day: float | None = None
@@ -92,8 +93,10 @@ def render_terms(start: FleetStart, verdicts: FleetVerdicts, extends: str = "") 
     }
     told: dict[str, object] = {"usd_per_day": start.usd_per_day, "pulls": start.pulls, "spoke": start.spoke}
     told["priors"] = priors
+    if extends:
+        told["extends"] = extends
     if start.onboard:
-        told |= {"onboard": True, "extends": extends}
+        told["onboard"] = True
     return json.dumps(told, separators=(",", ":"))
 
 
