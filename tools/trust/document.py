@@ -46,7 +46,8 @@ NOTES = {
     "moves, in between, and after it last moved), since the same code handles it in every stage. A kind of call is "
     "its method and path without numbers and names, and what a push moves. The seed `CRASH_SEED`, 0 by default, draws "
     "the stage and call that represent them; the weekly run uses the number of its week, so that it hits different "
-    "ones each time. Some processes die by a real SIGKILL, and after some deaths another machine continues.",
+    "ones each time. It also draws processes that a real SIGKILL kills, and runners after whose death another machine "
+    "continues.",
     "pairs": "One pair for each kind of first fault, kind of second fault and kind of the second call, drawn by the "
     "seed `CRASH_SEED`.",
     "races": "Of interleavings that differ only in when a runner learns that its push of memory was too late, one is "
