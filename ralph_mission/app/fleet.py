@@ -135,10 +135,12 @@ def _read_folder(base: Path, name: str, now: datetime, defaults: Path | None) ->
         if settings.forge.kind == "github":
             return RepositoryHeader(name, f"{NAME} has its issues on GitHub: name it as OWNER/REPO in fleet.yml")
         forge = LocalForge(git)
+        asked = next((one for one in forge.pulls("all") if one.head == CONFIGURE), None)
         header = RepositoryHeader(
             name,
             has_settings=not _has_none(git),
-            onboarding=next((one.state for one in forge.pulls("all") if one.head == CONFIGURE), ""),
+            onboarding=asked.state if asked else "",
+            onboarding_pull=asked.number if asked else 0,
             threads=tuple(_threads(forge, settings)),
         )
         tip = git.resolve(f"refs/heads/{settings.memory.branch}")

@@ -249,10 +249,12 @@ def test_a_page_that_cannot_be_written_keeps_nobody_from_starting(fake, gate, mo
 
 def test_a_repository_without_settings_is_asked_first_where_the_fleet_does_so(fake, gate):
     fake.add("acme/new")
-    fake.add("acme/asked", onboarding=[{"state": "OPEN", "isCrossRepository": False}])
-    fake.add("acme/no", onboarding=[{"state": "CLOSED", "isCrossRepository": False}])
-    fake.add("acme/forked", onboarding=[{"state": "CLOSED", "isCrossRepository": True}])
-    fake.add("acme/yes", settings=True, onboarding=[{"state": "MERGED", "isCrossRepository": False}])
+    fake.add("acme/asked", onboarding=[{"number": 4, "state": "OPEN", "isCrossRepository": False}])
+    fake.add("acme/no", onboarding=[{"number": 4, "state": "CLOSED", "isCrossRepository": False}])
+    forks = [{"number": 5 + n, "state": "OPEN", "isCrossRepository": True} for n in range(9)]
+    fake.add("acme/crowded", onboarding=[*forks, {"number": 99, "state": "OPEN", "isCrossRepository": False}])
+    fake.add("acme/forked", onboarding=[{"number": 4, "state": "CLOSED", "isCrossRepository": True}])
+    fake.add("acme/yes", settings=True, onboarding=[{"number": 4, "state": "MERGED", "isCrossRepository": False}])
     settings = f"repositories: [installation]\nonboard: true\nextends: acme/control//ralph.yml@{'0' * 40}\n"
     told = gate(settings)
     terms = {job["repository"]: json.loads(job["fleet"]) for job in told["jobs"]}
@@ -262,7 +264,8 @@ def test_a_repository_without_settings_is_asked_first_where_the_fleet_does_so(fa
         "acme/yes": False,
     }
     assert terms["acme/new"]["extends"] == f"acme/control//ralph.yml@{'0' * 40}"
-    assert {one["name"] for one in told["held"]} == {"acme/asked", "acme/no"}
+    assert {one["name"] for one in told["held"]} == {"acme/asked", "acme/crowded", "acme/no"}
+    assert "acme/asked/issues/4" in fake.pages[0]["body"]
 
 
 def test_the_fleets_settings_are_told_to_every_job(fake, gate):
@@ -326,6 +329,11 @@ def test_init_writes_what_the_doctor_then_finds_right(fake, tmp_path, monkeypatc
     written = cli_here("fleet", "init", "--action", f"ralph/mission@{'a' * 40}", repo=repo)
     assert written.code == 0 and "RALPH_APP_PRIVATE_KEY" in written.out
     assert load_fleet((repo / "fleet.yml").read_text()).installation
+    again = cli_here("fleet", "init", repo=repo)  # the workflows say which action
+    assert again.code == 0 and "RALPH_APP_PRIVATE_KEY" in again.out
+    (repo / "fleet.yml").write_text("repositories: [installation]\n")
+    refused = cli_here("fleet", "init", "--runner", "big", repo=repo)
+    assert refused.code == 2 and "write runner into it yourself" in refused.err
     fake.add("acme/api")
     fake.add("acme/old", archived=True)
     for name, value in fake.environ.items():

@@ -33,7 +33,7 @@ FRAGMENT = (
     f'pullRequests(first: 10, labels: ["ralph:auto-fix"], {NEWEST}) {{ nodes {{ {THREAD} }} }} '
     f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {THREAD} }} }} }} "
     'settings: object(expression: "HEAD:ralph.yml") { id } '
-    'onboarding: pullRequests(first: 5, headRefName: "ralph/configure") { nodes { state isCrossRepository } } }'
+    'onboarding: pullRequests(last: 20, headRefName: "ralph/configure") { nodes { number state isCrossRepository } } }'
 )
 CONTROL = re.compile(
     r'control: repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ id '
@@ -294,7 +294,7 @@ class FakeFleet:
             "pullRequests": {"nodes": one.pulls},
             "pinnedIssues": {"nodes": [{"issue": each} for each in one.pinned]},
             "settings": {"id": "B_1"} if one.settings else None,
-            "onboarding": {"nodes": one.onboarding},
+            "onboarding": {"nodes": one.onboarding[-20:]},
         }
 
     # --- the branch of the fleet's state

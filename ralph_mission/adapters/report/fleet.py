@@ -59,7 +59,7 @@ def to_document(overview: FleetOverview) -> dict[str, Any]:
 def headline(overview: FleetOverview) -> str:
     """The fleet in one sentence."""
     late, failing = overview.count(FleetStanding.LATE), overview.count(FleetStanding.FAILING)
-    due = overview.count(FleetStanding.DUE, FleetStanding.LATE)
+    due = sum(row.due for row in overview.rows)
     limit = f" of ${overview.usd_limit:.2f}" if overview.usd_limit is not None else ""
     return (
         f"{repositories(len(overview.rows))}: {due} due, {late} of them late; {failing} failing. "

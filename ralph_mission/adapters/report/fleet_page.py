@@ -64,7 +64,7 @@ def page(overview: FleetOverview) -> str:
 def _figures(overview: FleetOverview) -> Iterator[tuple[str, str]]:
     limit = f", of ${overview.usd_limit:.0f}" if overview.usd_limit is not None else ""
     yield "Waiting for people", str(count_asks(overview))
-    yield "Due", str(overview.count(FleetStanding.DUE, FleetStanding.LATE))
+    yield "Due", str(sum(row.due for row in overview.rows))
     yield "Late", str(overview.count(FleetStanding.LATE))
     yield "Failing", str(overview.count(FleetStanding.FAILING))
     yield "Done this week", str(len(overview.deeds))

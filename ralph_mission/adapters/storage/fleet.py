@@ -51,7 +51,8 @@ FIELDS = (
     f'pullRequests(first: 10, labels: ["ralph:auto-fix"], {_NEWEST}) {{ nodes {{ {_THREAD} }} }} '
     f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {_THREAD} }} }} }} "
     'settings: object(expression: "HEAD:ralph.yml") { id } '
-    f'onboarding: pullRequests(first: 5, headRefName: "{CONFIGURE}") {{ nodes {{ state isCrossRepository }} }} }}'
+    f'onboarding: pullRequests(last: 20, headRefName: "{CONFIGURE}") '
+    "{ nodes { number state isCrossRepository } } }"
 )
 """What is asked of a repository; the cost at GitHub is 10 points for a hundred of them."""
 COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
@@ -294,11 +295,12 @@ def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
     try:
         threads = tuple(_threads(told))
         moved = (told.get("head") or {}).get("target") or {}
-        asked = [str(one["state"]).lower() for one in told["onboarding"]["nodes"] if not one["isCrossRepository"]]
+        asked = next((one for one in told["onboarding"]["nodes"] if not one["isCrossRepository"]), None)
         empty = RepositoryHeader(
             name,
             has_settings=bool(told.get("settings")),
-            onboarding=asked[0] if asked else "",
+            onboarding=str(asked["state"]).lower() if asked else "",
+            onboarding_pull=int(asked["number"]) if asked else 0,
             moved_at=_moment(moved.get("committedDate")),
             threads=threads,
         )

@@ -178,7 +178,7 @@ UNKNOWN = "this installation does not know which commit of the action it is"
 NAMED = "ralph init --action OWNER/NAME@COMMIT (docs/action.md says which)"
 LABELS, HOSTED = ("self-hosted",), ("ubuntu-latest",)
 _ACTION = compile_regex(r"([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})@([A-Za-z0-9][A-Za-z0-9._/-]{0,127})")
-_STEP = compile_regex(rf"^ +- id: ralph\n +uses: {_ACTION.pattern}(?=\s|$)", re.M)  # as we write it
+_STEP = compile_regex(rf"^ +- id: (?:ralph|fleet)\n +uses: {_ACTION.pattern}(?=\s|$)", re.M)  # as we write it
 _LABEL = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SHA = compile_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ON_GITHUB = compile_regex(

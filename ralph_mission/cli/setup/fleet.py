@@ -57,6 +57,8 @@ def write_fleet(repo: Path, action: str | None, runner: str | None, force: bool)
     settings = SetupFile(top / FLEET, render_template(FLEET, RUNNER=f"[{', '.join(labels)}]"), keep=True)
     files = [settings, *(SetupFile(top / name, text) for name, text in render_fleet_workflows(reference).items())]
     planned = [(file, file.state(top, force)) for file in files]
+    if runner and planned[0][1] == "kept":
+        raise UserError(f"{FLEET} is there already, and stays as it is", "write runner into it yourself", usage=True)
     refuse_differing(planned)
     for file, state in planned:
         if state in ("new", "replaced"):

@@ -50,6 +50,7 @@ class RepositoryHeader:
     has_memory: bool = False
     has_settings: bool = True
     onboarding: str = ""
+    onboarding_pull: int = 0  # its number
     next_due_at: datetime | None = None
     urgency: Urgency = Urgency.LOW
     paused: bool = False

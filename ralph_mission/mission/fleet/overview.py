@@ -48,6 +48,7 @@ class FleetRow:
     waiting: int = 0
     done: int = 0
     spent_usd: float = 0.0
+    due: bool = False  # a cycle is to begin, whatever it waits for
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,10 @@ def look_over(
     headers = tuple(headers)
     said = {one.name: one.reason for one in (*plan.held, *plan.failing)}
     failing = {one.name for one in plan.failing}
-    looks = [_look(header, header.name in failing, said.get(header.name, ""), now) for header in headers]
+    due = {start.name for start in plan.starts} | {one.name for one in plan.held}
+    looks = [
+        _look(header, header.name in failing, header.name in due, said.get(header.name, ""), now) for header in headers
+    ]
     order = list(FleetStanding)
     asks = (one for look in looks for one in look.asks)
     deeds = (one for look in looks for one in look.deeds)
@@ -140,13 +144,15 @@ class _Glance:
     deeds: tuple[FleetDeed, ...]
 
 
-def _look(header: RepositoryHeader, failing: bool, note: str, now: datetime) -> _Glance:
+def _look(header: RepositoryHeader, failing: bool, due: bool, note: str, now: datetime) -> _Glance:
     try:
         memory = parse_sections(header.text) if header.text else Memory()
     except UserError as error:
         memory, failing, note = Memory(), True, error.what
     asks, deeds = tuple(_asks(header, memory.active)), tuple(_deeds(header.name, memory, now))
-    standing = _standing(header, failing, now)
+    asked = not header.has_memory and header.onboarding in ("open", "closed")  # held, and not due
+    due = (due or _overdue(header, now) > timedelta(0)) and not (failing or header.paused or asked)
+    standing = _standing(header, failing, due, now)
     row = FleetRow(
         name=header.name,
         standing=standing,
@@ -158,11 +164,12 @@ def _look(header: RepositoryHeader, failing: bool, note: str, now: datetime) -> 
         waiting=len({(one.pull, one.number) for one in asks}),
         done=len(deeds),
         spent_usd=header.spent_usd,
+        due=due,
     )
     return _Glance(row, asks, deeds)
 
 
-def _standing(header: RepositoryHeader, failing: bool, now: datetime) -> FleetStanding:
+def _standing(header: RepositoryHeader, failing: bool, due: bool, now: datetime) -> FleetStanding:
     if failing:
         return FleetStanding.FAILING
     if header.paused:
@@ -171,7 +178,7 @@ def _standing(header: RepositoryHeader, failing: bool, now: datetime) -> FleetSt
         return FleetStanding.NEW
     if _overdue(header, now) > LATE:
         return FleetStanding.LATE
-    return FleetStanding.DUE if header.next_due_at and header.next_due_at <= now else FleetStanding.ON_TIME
+    return FleetStanding.DUE if due else FleetStanding.ON_TIME
 
 
 def _overdue(header: RepositoryHeader, now: datetime) -> timedelta:
@@ -181,7 +188,7 @@ def _overdue(header: RepositoryHeader, now: datetime) -> timedelta:
 def _asks(header: RepositoryHeader, missions: Sequence[MissionNote]) -> Iterator[FleetAsk]:
     assigned = {thread.number: thread.waits_for for thread in header.threads}
     if header.onboarding == "open" and not header.has_memory:
-        number = next((one.number for one in header.threads if one.title == ASKING), 0)
+        number = header.onboarding_pull
         for who in assigned.get(number) or ("",):
             yield FleetAsk(who, header.name, "review", ASKING, number, True)
     for note in missions:

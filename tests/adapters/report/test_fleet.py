@@ -17,7 +17,15 @@ from tests.helpers import NOON
 HOSTILE = "`|</td><script>alert(1)</script> [x](https://evil.example) @mara closes #7 ![](//evil.example/a.png)"
 ROWS = (
     FleetRow("harbour/old", FleetStanding.FAILING, "it is archived"),
-    FleetRow("harbour/quay", FleetStanding.LATE, next_due_at=NOON, late=timedelta(hours=3), missions=2, waiting=2),
+    FleetRow(
+        "harbour/quay",
+        FleetStanding.LATE,
+        next_due_at=NOON,
+        late=timedelta(hours=3),
+        missions=2,
+        waiting=2,
+        due=True,
+    ),
     FleetRow("harbour/pier", FleetStanding.ON_TIME, next_due_at=NOON + timedelta(hours=6), done=1, spent_usd=1.5),
 )
 ASKS = (

@@ -5,13 +5,20 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from ralph_mission.mission.fleet.model import FleetPlan, FleetState, FleetThread, HeldRepository, RepositoryHeader
+from ralph_mission.mission.fleet.model import (
+    FleetPlan,
+    FleetStart,
+    FleetState,
+    FleetThread,
+    HeldRepository,
+    RepositoryHeader,
+)
 from ralph_mission.mission.fleet.overview import LATE, FleetAsk, FleetStanding, look_over
 from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF, WAITS_FOR_AGENT
 from ralph_mission.mission.memory.learning import learnings
 from ralph_mission.mission.memory.text import render_memory
 from ralph_mission.mission.model.memory import CompletedNote, Memory, MissionNote
-from ralph_mission.mission.model.mission import Acceptance, Status
+from ralph_mission.mission.model.mission import Acceptance, Status, Urgency
 from tests.helpers import NOON
 
 NOTHING = FleetPlan((), (), (), FleetState())
@@ -62,6 +69,23 @@ def test_rows_stand_with_what_needs_a_look_first() -> None:
     assert rows[0].note == "it is archived"
     assert [row.standing for row in rows].count(FleetStanding.LATE) == 2
     assert rows[-1].late == timedelta(0)
+
+
+def test_what_the_plan_starts_or_holds_is_due_and_a_question_is_not() -> None:
+    headers = [header("a/spoke"), header("a/waits"), header("a/quiet"), RepositoryHeader("a/new")]
+    headers.append(RepositoryHeader("a/asked", has_settings=False, onboarding="open", onboarding_pull=7))
+    held = tuple(HeldRepository(name, "") for name in ("a/waits", "a/asked"))
+    starts = tuple(FleetStart(name, 0, Urgency.LOW) for name in ("a/spoke", "a/new"))
+    overview = look_over(headers, FleetPlan(starts, held, (), FleetState()), NOON)
+    told = {row.name: (row.standing.value, row.due) for row in overview.rows}
+    assert told == {
+        "a/spoke": ("due", True),
+        "a/waits": ("due", True),
+        "a/quiet": ("on time", False),
+        "a/new": ("new", True),
+        "a/asked": ("new", False),
+    }
+    assert [one.number for one in overview.asks] == [7]
 
 
 def test_a_memory_that_cannot_be_read_is_one_line() -> None:
