@@ -1,6 +1,6 @@
-"""Where a database is, from what an environment says. Nothing here is ever shown: not the host, not the user.
+"""A database's connection URL, from the environment. It is never shown, neither host nor user.
 
-What a database refused, in our own words: what it said itself may hold an address, a user or a row.
+A database's refusals are reworded, as its messages may contain a host, a user or a row.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ PRISMAS_OWN = (
     *("schema", "connection_limit", "pool_timeout", "pgbouncer", "socket_timeout", "statement_cache_size"),
     *("sslaccept", "sslidentity", "sslpassword"),
 )
-"""Parameters that Prisma understands and libpq does not."""
+"""Parameters of Prisma unknown to libpq."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`path` is the file of an SQLite database, `url` an address as libpq takes it.
+    """`path`: the file of an SQLite database; `url`: a URL for libpq.
 
-    `schema` is where tables are that name none; "" leaves it to the server.
+    `schema`: the default schema of tables; "" leaves it to the server.
     """
 
     kind: str  # postgresql, sqlite
@@ -35,7 +35,7 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not stand in any text."""
+        """The values that no text may contain."""
         parts = urlsplit(self.url)
         told = dict(parse_qsl(parts.query))
         passwords = (parts.password or "", unquote(parts.password or ""), told.get("password", ""))
@@ -43,7 +43,7 @@ class Address:
 
 
 def read(said: str, variable: str) -> Address:
-    """An address as SQLAlchemy, libpq or Prisma write it. Raises UserError that names the variable alone."""
+    """A URL in the form of SQLAlchemy, libpq or Prisma. Raises UserError that only names the variable."""
     scheme, _, rest = said.strip().partition(":")
     if scheme.lower() in SQLITE and (path := _path(rest)):
         return Address("sqlite", path=path)
@@ -95,7 +95,7 @@ EXPLANATIONS = {
     "08": ("the database closed the connection", "the next look tries again", "network"),
     "57": ("the database is starting or stopping", "the next look tries again", "network"),
 }
-"""By SQLSTATE, the longest beginning that fits. PostgreSQL's appendix A."""
+"""By SQLSTATE, with the longest matching prefix. PostgreSQL's appendix A."""
 HINTS = (
     (r"password authentication failed|no password supplied|no pg_hba\.conf entry|role .* does not exist", "28"),
     (r"database .* does not exist", "3D000"),
@@ -109,7 +109,7 @@ HINTS = (
     (r"^(timestamp|date) too (large|small)", "22"),  # psycopg's own: infinity has no place in Python
     (r"codec can't (de|en)code", "22"),  # Python's own, where the server does not know its texts' encoding
 )
-"""Where there is no SQLSTATE: before a session is there, and in SQLite."""
+"""Without an SQLSTATE: before a session exists, and in SQLite."""
 REACH = (
     (r"invalid (URI|connection) ", "the database's address has a part that nobody knows", "look at what follows its ?"),
     (r"root certificate file", "the file of sslrootcert cannot be read", "name a file of certificates that is there"),
@@ -138,7 +138,7 @@ REACH = (
 
 
 def explain_error(error: BaseException, what: str) -> UserError:
-    """A UserError that says who must act. `what` is ours, such as "table chains"."""
+    """A UserError with who must act. `what`: our words, such as "table chains"."""
     origin = getattr(error, "orig", None) or error
     said = str(origin)
     code = getattr(origin, "sqlstate", None) or next((code for words, code in HINTS if re.search(words, said)), "")

@@ -1,9 +1,9 @@
-"""What a database says of itself as a `Catalog`: names and keys of all tables, columns of those that are needed.
+"""A database's reflected `Catalog`: names and keys of all tables, columns of needed ones.
 
-A relation is called by its column without `_id` (`chain_id` leads to `chain`), or else by the table it leads to;
-the way back is called by the table it comes from.
+A relation is named by its column without `_id` (`chain_id` leads to `chain`), or else by its target table; the inverse
+is named by its source table.
 
-Whether a role could write: it tries, in a transaction that is rolled back, to change no row at all.
+To find out whether a role could write, it tries statements that change no row, in a transaction that is rolled back.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ KINDS: Sequence[tuple[type | tuple[type, ...], Type]] = (
 )
 """The first that fits; what is none of them is `other`, and cannot be told."""
 NATIVE = (sa.Enum, sa.Float, sa.Double, sa.Uuid, pg.INET, pg.CIDR, pg.MACADDR, pg.CITEXT)
-"""Of these a text has to become one before it is compared with them."""
+"""A text has to be cast to these before a comparison."""
 Place = tuple[str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Foreign:
-    """One foreign key, by the names of columns."""
+    """A foreign key, by column names."""
 
     here: Place
     there: Place
@@ -54,7 +54,7 @@ class _Foreign:
 
 
 def skeleton(inspector: Inspector, schemas: Iterable[str | None]) -> Catalog:
-    """All tables and views of some schemas with their keys and relations, without columns."""
+    """All tables and views of schemas with keys and relations, without columns."""
     found = [(schema, *_skeleton(inspector, schema)) for schema in dict.fromkeys(schemas)]
     shapes = [shape for _, ones, _ in found for shape in ones]
     places = {(shape.schema or None, shape.table) for shape in shapes}
@@ -63,7 +63,7 @@ def skeleton(inspector: Inspector, schemas: Iterable[str | None]) -> Catalog:
 
 
 def add_columns(inspector: Inspector, catalog: Catalog, places: Collection[str]) -> Catalog:
-    """With the columns of the tables at `places` that had none yet."""
+    """Add missing columns of the tables at `places`."""
     bare = [shape for shape in catalog.shapes if shape.place in places and not shape.columns]
     columns: dict[str, tuple[Column, ...]] = {}
     for schema in {shape.schema or None for shape in bare}:
@@ -157,9 +157,9 @@ PROBE = "ralph_may_write"
 
 
 def writable(engine: sa.Engine, caps: Caps, shapes: Sequence[Shape], schema: str) -> tuple[str, ...]:
-    """What was not refused, such as `DELETE on chains`; nothing for a role that may only read. Raises UserError.
+    """The permitted writes, such as `DELETE on chains`; none for a read-only role. Raises UserError.
 
-    The transaction says itself that it may write: a role that only has read-only as its habit is told too.
+    The transaction is explicitly read-write: a role that is only read-only by default is reported too.
     """
     tried = [(f"{verb} on {shape.place}", statement) for shape in shapes for verb, statement in _writes(shape, schema)]
     if engine.dialect.name == "postgresql":
@@ -181,7 +181,7 @@ def _writes(shape: Shape, schema: str) -> Iterator[tuple[str, Executable]]:
 
 
 def _granted_writes(connection: sa.Connection, shape: Shape, schema: str) -> Iterator[str]:
-    """What it was given, though the try failed for another reason: a generated column, a lock."""
+    """Granted writes whose attempt failed for another reason: a generated column, a lock."""
     if connection.dialect.name == "postgresql":
         table = sa.table(shape.table, schema=shape.schema or schema or None)
         place = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")  # it is no statement
@@ -199,7 +199,7 @@ _GRANTS = sa.text(
 
 
 def _try_statement(connection: sa.Connection, statement: Executable) -> bool:
-    """Whether it went through. Whatever it fails for, it did not write."""
+    """Whether a statement succeeded. A failure never writes."""
     step = connection.begin_nested()
     try:
         connection.execute(statement)

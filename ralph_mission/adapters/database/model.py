@@ -1,9 +1,9 @@
-"""What a database holds: tables, their columns, how they are related, and by which names they are called.
+"""A database's structure: tables, columns, relations, and their names.
 
-What is asked of a database, in words that every backend understands.
+Queries of a database, independent of the backend.
 
 Names in a query are those of its `Shape`: fields of a Prisma model, or columns where there is no schema.
-Backends translate them, mapped names and mapped enum values included, and never take a value for SQL.
+Backends translate them, including mapped names and enum values, and never treat a value as SQL.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from ralph_mission.values import dataclass
 
 Type = Literal["int", "decimal", "float", "text", "bool", "time", "enum", "json", "bytes", "other"]
 ALIKE = (
-    {"enum", "text"},  # where a database has no enums
+    {"enum", "text"},  # if a database has no enums
     {"decimal", "float"},
     {"decimal", "int"},
     {"bool", "int"},
     {"time", "text"},
     {"json", "text"},
 )
-"""Types that one database has for another: SQLite has few, and keeps the rest in those."""
+"""Compatible types between databases: SQLite has few, and stores the rest in those."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` is what people call it, `column` what the database does. `values` are an enum's: (name, in database).
+    """`name`: for people; `column`: in the database. `values` are an enum's: (name, in database).
 
-    `native` is the database's name of a type that a text does not become by itself, where it was reflected.
-    `text`: kept as text, and read as `type`; what does not read like one is null.
+    `native`: the database's name of a reflected type that needs a cast from text.
+    `text`: stored as text, and read as `type`; unreadable values are null.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Through:
-    """The table between two others: its column for the near row and for the far one, as the database calls them."""
+    """The table between two others: its database columns for the near and the far row."""
 
     table: str
     schema: str
@@ -61,7 +61,7 @@ class Through:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """From a row to related ones. `pairs` are (our field, theirs); with `through`, (our key, their key)."""
+    """A relation from a row to others. `pairs` are (our field, theirs); with `through`, (our key, their key)."""
 
     name: str
     target: str
@@ -72,7 +72,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One table. `key` are the fields that identify a row: empty when nothing does. `sql`: it is a query's answer."""
+    """One table. `key`: the fields that identify a row, or empty. `sql`: it is a query's result."""
 
     name: str
     table: str
@@ -99,7 +99,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All tables. `origin` is how complaints call it: `prisma/schema.prisma`, or `the database`."""
+    """All tables. `origin`: its name in complaints: `prisma/schema.prisma`, or `the database`."""
 
     shapes: tuple[Shape, ...]
     origin: str = "the database"
@@ -119,7 +119,7 @@ class Catalog:
 
 
 def shapes_reached(catalog: Catalog, source: str, paths: Iterable[str]) -> tuple[Shape, ...]:
-    """A table, and those that relations lead to; a name that is no relation leads nowhere. Raises as `shape` does."""
+    """A table, and those that relations lead to; other names are ignored. Raises as `shape` does."""
     found = {(first := catalog.shape(source)).place: first}
     for path in paths:
         shape = first
@@ -133,7 +133,7 @@ def shapes_reached(catalog: Catalog, source: str, paths: Iterable[str]) -> tuple
 
 
 def read_text(catalog: Catalog, source: str, read_as: Iterable[tuple[str, Type]]) -> Catalog:
-    """The catalog with columns of text that are read as something else, by their paths from `source`."""
+    """The catalog with text columns that are read as other types, by their paths from `source`."""
     for path, kind in read_as:
         *relations, name = path.split(".")
         shape = catalog.shape(source)
@@ -150,7 +150,7 @@ def read_text(catalog: Catalog, source: str, read_as: Iterable[tuple[str, Type]]
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What somebody meant, as advice."""
+    """The most similar name, as advice."""
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     rest = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
@@ -158,7 +158,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def drift(wanted: Catalog, actual: Catalog) -> Iterator[str]:
-    """Where a schema and its database differ, a line each that names both."""
+    """The differences between a schema and its database, a line each that names both."""
     tables = {one.place: one for one in actual.shapes}
     bare = {one.table: one for one in actual.shapes}
     for shape in wanted.shapes:
@@ -195,15 +195,15 @@ def _type_text(column: Column) -> str:
 Value = Decimal | int | str | bool | datetime | None
 """A cell, the same from every backend.
 
-Numbers with a fraction are Decimal (a float by its shortest writing), never float. Times have a zone; what a
-database keeps without one is UTC. Enums are the schema's names for them. JSON is text, its keys sorted, without
+Numbers with a fraction are Decimal (a float by its shortest writing), never float. Times have a zone; those
+stored without one are UTC. Enums are the schema's names for them. JSON is text, its keys sorted, without
 spaces; a list is JSON too. UUIDs are text.
 """
 Row = Mapping[str, Value]
 """By the names in `Query.fields`, and by `Aggregate.name`."""
 
-CAP = 1_000  # rows of any answer, but those of series and sets
-SERIES = 20_000  # rows of a window that say what is usual
+CAP = 1_000  # rows of any answer, except series and sets
+SERIES = 20_000  # rows of a window that define the usual values
 GROUPS = 20_000  # series of one watch, and rows of a set
 
 Operator = Literal["=", "in", ">", ">=", "<", "<=", "known"]
@@ -228,9 +228,9 @@ class RowOrder:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A number made of related rows: how many, or the sum of `field`; 0 where there are none.
+    """A number from related rows: their count, or the sum of `field`; 0 without rows.
 
-    `where` is about the related rows, such as "at or before a time".
+    `where` filters the related rows, such as "at or before a time".
     """
 
     name: str
@@ -244,8 +244,8 @@ class Aggregate:
 class Query:
     """Rows of one table.
 
-    `fields` may lead over relations to one row (`chain.name`), null where there is none. `first_of`: of the rows
-    that are equal in this field (nulls are equal), only the first in `order`; `limit` counts what is left then.
+    `fields` may follow relations to one row (`chain.name`), or null. `first_of`: of the rows that are equal in this
+    field (nulls are equal), only the first in `order`; `limit` applies afterwards.
     `read_as`: fields of text, also of related rows (`delegations.amount`), that are read as numbers or times.
     """
 
@@ -261,10 +261,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What somebody wants to ask about: a model or a table, and relations from there, such as `chain` or `a.b`.
+    """The subject of queries: a model or a table, and relations from there, such as `chain` or `a.b`.
 
-    With `sql`, the rows of that query are the table, and `source` is how it is called. `names`: what a row and those
-    that it belongs to are called is wanted too, where it can be had.
+    With `sql`, the rows of that query are the table, and `source` is its name. `names`: also include the names of a row
+    and its parents, if available.
     """
 
     source: str
@@ -274,32 +274,33 @@ class Interest:
 
 
 class Database(Protocol):
-    """A database that can be looked at and never written.
+    """A read-only database.
 
     Raises UserError (who="network" or "you") for everything that a database, a network or a settings file can
-    cause; what it says never holds an address, a user or a password.
+    cause; its text never contains a host, a user or a password.
     """
 
     @property
     def engine(self) -> str:
-        """What asks, by names and versions, for people."""
+        """The names and versions of client and server, for people."""
         ...
 
     def describe(self, interest: Interest) -> Catalog:
-        """What is there: by the Prisma schema where there is one, checked against the database, else as reflected.
+        """The catalog: from the Prisma schema, checked against the database, or else reflected.
 
-        Only what the interest reaches has columns and was checked.
+        Only tables within the interest have columns and are checked.
         """
         ...
 
     def drift(self) -> tuple[str, ...]:
-        """Every difference between the Prisma schema and the database, a line each that names both; no schema, none."""
+        """Every difference between the Prisma schema and the database, a line each that names both; none without a
+        schema."""
         ...
 
     def writable(self, interest: Interest) -> tuple[str, ...]:
-        """What the role could write, found out by writes of no row that are rolled back; nothing, as it should be."""
+        """The role's possible writes, found by rolled-back writes of no row; ideally none."""
         ...
 
     def rows(self, query: Query) -> Sequence[Row]:
-        """At most `query.limit` rows of what was described."""
+        """At most `query.limit` rows of a described table."""
         ...

@@ -1,4 +1,4 @@
-"""Which backend is opened; either takes half a second to import, so that happens here and not before."""
+"""Opens a backend; each takes half a second to import, so that happens only here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that cannot write and do not wait: one short transaction for each question, whatever stands between."""
+"""Read-only connections with time-outs: one short transaction per query, also through poolers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INSTRUCTIONS = 10_000  # of SQLite's machine between two looks at the clock
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Of one question: seconds on the server, seconds of waiting for a lock, bytes of its answer."""
+    """Limits per query: seconds on the server, seconds of waiting for a lock, bytes of its answer."""
 
     seconds: float = 15.0
     lock_seconds: float = 2.0
@@ -29,7 +29,7 @@ class Caps:
 
 
 def engine(address: Address, caps: Caps) -> sa.Engine:
-    """An engine with one connection. Nothing is connected yet."""
+    """An engine with one connection, which opens later."""
     if address.kind == "sqlite":
         return sa.create_engine("sqlite://", creator=lambda: _sqlite(address.path, caps), poolclass=sa.StaticPool)
     import psycopg
@@ -46,14 +46,14 @@ def engine(address: Address, caps: Caps) -> sa.Engine:
 
 @contextmanager
 def reading(engine: sa.Engine, caps: Caps, what: str) -> Iterator[sa.Connection]:
-    """A read-only transaction, rolled back at its end. Raises UserError; `what` says in our words what was asked."""
+    """A read-only transaction, rolled back at its end. Raises UserError; `what`: the query in our words."""
     with _transaction(engine, caps, what, readonly=True) as connection:
         yield connection
 
 
 @contextmanager
 def trying(engine: sa.Engine, caps: Caps, what: str) -> Iterator[sa.Connection]:
-    """A transaction that may write and is rolled back all the same: to find out what a role may. Raises UserError."""
+    """A read-write transaction that is rolled back, to find out a role's permissions. Raises UserError."""
     with _transaction(engine, caps, what, readonly=False) as connection:
         yield connection
 
@@ -73,7 +73,7 @@ def _transaction(engine: sa.Engine, caps: Caps, what: str, readonly: bool) -> It
 
 
 def stream_rows(connection: sa.Connection, asked: sa.Select[Any]) -> Iterator[tuple[Any, ...]]:
-    """Rows as they come, one at a time in memory.
+    """Rows as they arrive, one at a time in memory.
 
     SQLAlchemy would declare a cursor for that, for which PostgreSQL plans on one processor alone; psycopg need not.
     """
@@ -97,7 +97,7 @@ def _settings(caps: Caps) -> dict[str, str]:
 
 
 def _sqlite(path: str, caps: Caps) -> sqlite3.Connection:
-    """Opened for reading alone; what takes too long is interrupted."""
+    """Opened read-only; slow queries are interrupted."""
     connection = sqlite3.connect(
         f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, timeout=caps.lock_seconds, check_same_thread=False
     )

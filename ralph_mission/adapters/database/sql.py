@@ -30,9 +30,9 @@ from ralph_mission.errors import UserError
 
 @contextmanager
 def open_sql(address: Address, schema: Catalog | None = None, caps: Caps | None = None) -> Iterator[SqlDatabase]:
-    """A database, closed at the end. `schema` is that of Prisma, which is then compared with what is there.
+    """A database, closed at the end. `schema`: Prisma's, to be compared with the database.
 
-    Raises UserError when nobody answers.
+    Raises UserError without an answer.
     """
     caps = caps or Caps()
     connected = engine(address, caps)
@@ -107,12 +107,12 @@ class SqlDatabase:
             return read_rows(query, catalog, self._stream(connection, selected, what), what)
 
     def describe_source(self, query: Query) -> str:
-        """What is asked, in our words."""
+        """The query, in our words."""
         own = query.source in self._own
         return query.source if own else f"table {self._catalog(query.source).shape(query.source).place}"
 
     def text_dialect(self) -> Dialect:
-        """For a driver that is to carry nothing but text."""
+        """The dialect of a driver that only carries text."""
         usual = self.address.schema or self.connected.dialect.default_schema_name or ""
         return Dialect(self.address.kind, usual, self._native_type)
 
@@ -146,7 +146,7 @@ class SqlDatabase:
         return self._actual
 
     def _schemas(self, inspector: sa.Inspector) -> list[str | None]:
-        """That of tables which name none comes last, and wins."""
+        """The default schema comes last, and wins."""
         if self.address.kind == "sqlite":
             return [None]
         usual = self.address.schema or inspector.default_schema_name or "public"
@@ -173,7 +173,7 @@ class SqlDatabase:
     # --- rows -------------------------------------------------------------------------
 
     def _stream(self, connection: sa.Connection, asked: sa.Select[Any], what: str) -> Iterator[Sequence[Any]]:
-        """Row by row, as long as they are not too much to carry."""
+        """Row by row, up to a size limit."""
         size = 0
         for row in stream_rows(connection, asked):
             size += sum(len(raw) if isinstance(raw, str | bytes) else 8 for raw in row)
@@ -184,7 +184,7 @@ class SqlDatabase:
 
 
 def read_rows(query: Query, catalog: Catalog, found: Iterable[Sequence[Any]], what: str) -> list[Row]:
-    """Rows as a driver gave them, in the order of `build_select`. Raises UserError for a cell of another type."""
+    """A driver's rows, in the order of `build_select`. Raises UserError for a cell of another type."""
     catalog = read_text(catalog, query.source, query.read_as)
     columns = [_column(catalog, query, name) for name in query.fields]
     columns += [_count_column(catalog, query, place) for place in range(len(query.aggregates))]
@@ -214,7 +214,7 @@ def _column(catalog: Catalog, query: Query, path: str) -> Column:
 
 
 def _count_column(catalog: Catalog, query: Query, place: int) -> Column:
-    """A number that was made: a count is whole, and so is a sum of whole numbers."""
+    """The column of a computed number: a count is an integer, as is a sum of integers."""
     one = query.aggregates[place]
     summed = _column(catalog, query, f"{one.relation}.{one.field}").type if one.function == "sum" else "int"
     return Column(one.name, one.name, "int" if summed == "int" else "decimal")

@@ -1,6 +1,6 @@
 """A `Query` as one SELECT of SQLAlchemy, the same for PostgreSQL and SQLite, and the cells of its answer as `Value`s.
 
-Values are always parameters. An owner's own query is wrapped as a table: what its answer's columns are is told by it.
+Values are always parameters. An owner's own query is wrapped as a table, and defines its columns itself.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from ralph_mission.adapters.database.model import (
 from ralph_mission.values import compile_regex, dataclass
 
 LONGEST = 4_000
-"""Characters of a text; nothing that is shown or compared is longer."""
+"""Maximum characters of a text to show or compare."""
 DIGITS = 400
-"""Of a whole number; written out, a longer one (a text such as 1e999999999 in SQLite) may take all memory."""
+"""Digits of an integer; a longer one written out (a text such as 1e999999999 in SQLite) may take all memory."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def cell(raw: Any, column: Column) -> Value:
-    """Raises ValueError for what cannot be of the column's type, such as a date in a text that is none."""
+    """A value of the column's type. Raises ValueError if invalid, such as a text that is not a date."""
     if raw is None or (column.text and not _reads_like(raw, column.type)):
         return None
     match column.type:
@@ -65,17 +65,17 @@ MOMENT = (
     r"|[0-9]{2}([02468][048]|[13579][26])-02-29)"
     r"([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
 )
-"""What a text has to look like to be a number or a time (ISO 8601): the same for PostgreSQL and Python."""
+"""The patterns of texts that are a number or a time (ISO 8601), the same for PostgreSQL and Python."""
 _LIKE = {"decimal": compile_regex(NUMBER), "time": compile_regex(MOMENT)}
 
 
 def _reads_like(raw: Any, kind: str) -> bool:
-    """Whether a text is what it is read as; SQLite keeps whatever it was given."""
+    """Whether a text has its type's form; SQLite stores anything."""
     return not isinstance(raw, str) or bool(_LIKE[kind].search(raw))
 
 
 def canonical(raw: Any) -> str:
-    """JSON with its keys sorted and without spaces, given as text or as what it says."""
+    """JSON with sorted keys and without spaces, from text or a value."""
     try:
         said = json.loads(raw) if isinstance(raw, str) else raw
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
@@ -95,7 +95,7 @@ def _number(raw: Any, kind: str) -> Value:
 
 
 def _time(raw: Any) -> datetime:
-    """Text is ISO 8601; a whole number is what Prisma keeps in SQLite: milliseconds. Without a zone it is UTC."""
+    """A time: text is ISO 8601; an integer is Prisma's form in SQLite, milliseconds. Without a zone it is UTC."""
     if isinstance(raw, int):
         return EPOCH + timedelta(milliseconds=raw)
     if isinstance(raw, date) and not isinstance(raw, datetime):
@@ -111,18 +111,18 @@ TYPES: Mapping[type, TypeEngine[Any]] = {
     Decimal: sa.Numeric(),
     datetime: sa.TIMESTAMP(timezone=True),
 }
-"""What a parameter is said to be; the server finds out what a text is (an enum's value, a UUID) by what it meets."""
+"""The declared types of parameters; the server infers a text's type (an enum's value, a UUID) from its context."""
 SPANNING = ("int", "decimal", "time")
-"""Types of which every database knows the smallest and the largest, in the order that it sorts by."""
+"""Types with a minimum and maximum in every database, consistent with its sort order."""
 COMPARING = (">", ">=", "<", "<=")
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`schema` is where tables are that name none.
+    """`schema`: the default schema of tables.
 
-    With `native_type`, every value goes and comes as text, so that no driver between can change one: it says what
-    the database calls the type of a column.
+    With `native_type`, every value is transferred as text, so that no driver can change it: it returns the database's
+    name of a column's type.
     """
 
     name: str = "postgresql"
@@ -131,19 +131,20 @@ class Dialect:
 
 
 def build_select(query: Query, catalog: Catalog, dialect: Dialect) -> sql.Select[Any]:
-    """Its columns are the query's fields and aggregates, in their order."""
+    """A SELECT whose columns are the query's fields and aggregates, in order."""
     catalog = read_text(catalog, query.source, query.read_as)
     return _SelectWriter(catalog, dialect, catalog.shape(query.source), query).build()
 
 
 def wrap_own_query(text: str, limit: int) -> sql.Select[Any]:
-    """The first rows of somebody's own query. It stays an expression: with a parameter, servers take one statement."""
+    """The first rows of an owner's query. It stays an expression: with a parameter, servers only accept one
+    statement."""
     inner = sa.text(f"(\n{_own(text)}) AS own")
     return sa.select(sa.text("*")).select_from(inner).limit(limit)
 
 
 def _own(text: str) -> str:
-    """Somebody's SQL as it stands: no parameter in it is ours, and a comment at its end hides nothing that follows."""
+    """An owner's SQL, verbatim: it has no parameters of ours, and a comment at its end hides nothing after it."""
     return text.rstrip().removesuffix(";").replace(":", "\\:") + "\n"
 
 
@@ -175,7 +176,7 @@ class _SelectWriter:
         where: Iterable[Expression],
         order: list[sql.Label[Any]],
     ) -> sql.Select[Any]:
-        """The first row of each group; a partition takes nulls for equal, as groups do."""
+        """The first row of each group; a partition treats nulls as equal, as groups do."""
         group = self._raw(self.shape, base, self.query.first_of)
         rank = sa.func.row_number().over(partition_by=group, order_by=self._ordered(one.element for one in order))
         narrower = (*where, *self._candidates(base))
@@ -189,7 +190,7 @@ class _SelectWriter:
         )
 
     def _candidates(self, base: sql.FromClause) -> Iterator[Expression]:
-        """Whoever is first of a group stands where some group begins: found in one pass, and the rest is not sorted."""
+        """Candidates for the first rows of groups: found in one pass, without sorting the rest."""
         first = next(iter(self.query.order), None)
         if first is None or self.shape.sql or not self._never_null(first.field):
             return
@@ -212,7 +213,7 @@ class _SelectWriter:
         return sa.table(shape.table, *columns, schema=shape.schema or self.dialect.schema or None)
 
     def _field(self, path: str) -> Expression:
-        """A field as it is sent: nothing longer than anybody looks at."""
+        """A field in the SELECT, cut to the maximum length."""
         *relations, name = path.split(".")
         shape, source = self._join(tuple(relations))
         column, raw = _column(shape, name), self._raw(shape, source, name)
@@ -239,7 +240,7 @@ class _SelectWriter:
         return self._comparable(self.shape, base, order.field)
 
     def _ordered(self, keys: Iterable[Expression]) -> list[Expression]:
-        """Nulls last; unsaid where there are none, because an index is only used for an order that it has."""
+        """Nulls last; omitted without nulls, because an index is only used for its own order."""
         pairs = zip(keys, self.query.order, strict=True)
         sorted_by = [(key.desc() if order.descending else key.asc(), order) for key, order in pairs]
         return [key if self._never_null(order.field) else key.nulls_last() for key, order in sorted_by]
@@ -262,7 +263,7 @@ class _SelectWriter:
         return sa.or_(sa.false(), *same)
 
     def _comparable(self, shape: Shape, source: sql.FromClause, name: str) -> Expression:
-        """SQLite keeps times as text of several spellings, or as milliseconds: one spelling for all of them."""
+        """SQLite stores times as text in several forms, or as milliseconds: convert all to one form."""
         raw, column = self._raw(shape, source, name), _column(shape, name)
         if self.dialect.name != "sqlite":
             return _read_in_postgresql(raw, column) if column.text else raw
@@ -293,7 +294,7 @@ class _SelectWriter:
     # --- related rows -----------------------------------------------------------------
 
     def _number(self, one: Aggregate, base: sql.FromClause) -> Expression:
-        """Counted once for all rows, then joined: a count for each would read the related table as often."""
+        """Computed once for all rows, then joined: a count per row would read the related table each time."""
         relation = _relation(self.shape, one.relation)
         far = self.catalog.shape(relation.target)
         table = self._table(far).alias()
@@ -325,7 +326,7 @@ def _read_in_postgresql(raw: Expression, column: Column) -> Expression:
 
 
 def _number_in_sqlite(raw: Expression) -> Expression:
-    """Without regular expressions: of the letters that numbers are made of, a digit among them."""
+    """Without regular expressions: only characters of numbers, with at least one digit."""
     said = sa.func.trim(sa.cast(raw, sa.Text))
     odd, digit = said.op("GLOB")(sa.literal("*[^0-9.eE+-]*")), said.op("GLOB")(sa.literal("*[0-9]*"))
     return sa.case((sa.and_(sa.not_(odd), digit), sa.cast(said, sa.NUMERIC)))
@@ -350,7 +351,7 @@ def _relation(shape: Shape, name: str) -> Relation:
 
 
 class NativeType(sa.types.UserDefinedType[Any]):
-    """A type by the name that the database itself gave it."""
+    """A type by the database's own name."""
 
     cache_ok = True
 
@@ -358,19 +359,19 @@ class NativeType(sa.types.UserDefinedType[Any]):
         self.name = name
 
     def get_col_spec(self, **_: Any) -> str:
-        """As it stands in a cast."""
+        """The type's name in a cast."""
         return self.name
 
 
 def _from_text(value: Value, kind: TypeEngine[Any]) -> Expression:
-    """A parameter that is sent as text and read by the server."""
+    """A parameter sent as text and parsed by the server."""
     text = value.isoformat() if isinstance(value, datetime) else str(value)
     bound = sa.cast(sa.bindparam(None, text, type_=sa.Text(), unique=True), sa.Text)
     return bound if kind is NULLTYPE else sa.cast(bound, kind)
 
 
 def _for_sqlite(value: Value) -> str | int | None:
-    """Decimals as text, which a numeric column takes for a number; times in the one spelling."""
+    """Decimals as text, which a numeric column converts; times in a single form."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     return str(value) if isinstance(value, Decimal) else value
@@ -385,7 +386,7 @@ DRIVER_TYPES: Mapping[str, Type] = {
     "bool": "bool",
     "bytea": "bytes",
 }
-"""By PostgreSQL's own names; anything else is told as text."""
+"""By PostgreSQL's own names; all others are text."""
 SAMPLED = 50  # rows that tell SQLite's types, which are those of its values
 
 

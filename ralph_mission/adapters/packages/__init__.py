@@ -1,1 +1,1 @@
-"""What a repository depends on, what its registries have, what is known against it: lock files, indexes, advisories."""
+"""A repository's dependencies, their registries and advisories: lock files, indexes, OSV."""

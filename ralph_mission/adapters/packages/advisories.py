@@ -1,6 +1,6 @@
-"""Which versions an advisory is about, as OSV's schema tells it: events and versions.
+"""The versions that an advisory affects, by OSV's schema: events and versions.
 
-Asks OSV which versions have known vulnerabilities (https://osv.dev, its API version 1).
+Queries OSV for known vulnerabilities of versions (https://osv.dev, API version 1).
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
 LOWEST: Mapping[Ecosystem, str] = {"npm": "0.0.0-0", "PyPI": "0.dev0", CRATES: "0.0.0-0", "Go": "0.0.0-0", "Maven": "0"}
-"""What OSV means by an introduction in "0"."""
+"""OSV's version "0": introduced from the start."""
 Event = tuple[str, str]
-"""What happened (introduced, fixed, last_affected), and in which version."""
+"""An event (introduced, fixed, last_affected), and its version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Affected:
     """`ranges` of OSV, each of them events in any order; single `versions`. Foreign text.
 
-    Nothing at all: nobody told, so every version counts as affected.
+    Without any data every version counts as affected.
     """
 
     ranges: tuple[tuple[Event, ...], ...] = ()
     versions: tuple[str, ...] = ()
 
     def holds(self, ecosystem: Ecosystem, version: str) -> bool:
-        """Whether a version is affected; True where that cannot be told."""
+        """Whether a version is affected; True if unknown."""
         if version in self.versions or not (self.ranges or self.versions):
             return True
         return any(_between(ecosystem, events, version) for events in self.ranges)
@@ -52,7 +52,7 @@ UNTOLD = Affected()
 
 
 def of_osv(told: Mapping[str, Any], ecosystem: Ecosystem, name: str) -> Affected:
-    """What an advisory says of one package. Raises TypeError, AttributeError or ValueError when it is none."""
+    """An advisory's data for a package. Raises TypeError, AttributeError or ValueError if invalid."""
     entries = [entry for entry in told.get("affected") or () if _about(entry, ecosystem, name)]
     spans = (span for entry in entries for span in entry.get("ranges") or () if span.get("type") != "GIT")
     ranges = tuple(
@@ -68,7 +68,7 @@ def _about(entry: Mapping[str, Any], ecosystem: Ecosystem, name: str) -> bool:
 
 
 def _between(ecosystem: Ecosystem, events: tuple[Event, ...], version: str) -> bool:
-    """Whether the latest event that a version is not before is an introduction."""
+    """Whether the last event up to a version is an introduction."""
     mine: Any = parse(ecosystem, version)
     passed: list[tuple[Any, bool]] = []
     for kind, written in events:
@@ -85,11 +85,11 @@ def _between(ecosystem: Ecosystem, events: tuple[Event, ...], version: str) -> b
 OSV = "https://api.osv.dev"
 STRANGE = "OSV does not answer as it should"
 BATCH = 1_000
-"""Packages in one question, OSV's own limit."""
+"""Packages per query, OSV's own limit."""
 MOST = 200
-"""Advisories asked for in full in one look."""
+"""Full advisories requested per check."""
 SECONDS = 60.0
-"""For all questions of one look; none begins later."""
+"""Seconds for all requests of a check; none starts later."""
 SEVERITIES = ("low", "moderate", "medium", "high", "critical")
 Subject = tuple[Ecosystem, str, str]
 """An ecosystem, a package, a version."""
@@ -97,12 +97,12 @@ Subject = tuple[Ecosystem, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Advisory:
-    """One known vulnerability of one version. `fixed` is the nearest version without it, "" when none is known.
+    """One known vulnerability of one version. `fixed` is the nearest version without it, or "".
 
-    `affected`: all the versions that it is about, to judge another one by.
+    `affected`: all affected versions, to judge others by.
 
     `severity` is low, moderate, high, critical or "" as the advisory's own database says. Foreign text.
-    `bare`: nothing but its name is known, for what it says could not be had.
+    `bare`: only its name is known, as its content was unavailable.
     """
 
     id: str
@@ -121,11 +121,10 @@ class Advisory:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What one look learnt. What it did not is asked first at the next: all that was read is kept.
+    """A check's result. Missing parts are requested first next time: all answers are cached.
 
-    `late` and `over`: advisories that were not asked for in time, or were more than `MOST`; `unasked`: packages that
-    OSV was not asked about in time; `more`: packages with more advisories than OSV returns at once; `bare`: advisories
-    of which nothing but the name is known.
+    `late` and `over`: advisories not requested in time, or beyond `MOST`; `unasked`: packages not requested from OSV in
+    time; `more`: packages with more advisories than OSV returns at once; `bare`: advisories known only by name.
     """
 
     advisories: tuple[Advisory, ...] = ()
@@ -136,11 +135,11 @@ class Known:
 
     @property
     def bare(self) -> int:
-        """How many advisories are known by name alone."""
+        """The number of advisories known only by name."""
         return sum(advisory.bare for advisory in self.advisories)
 
     def __str__(self) -> str:
-        """All that is missing, on one line; "" when nothing is."""
+        """All missing parts on one line, or ""."""
         missing = (
             (self.late, "advisories not asked in time"),
             (self.over, f"advisories beyond the {MOST} of one look"),
@@ -153,7 +152,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Advisories:
-    """OSV at `endpoint`, asked at most once in `every` about the same versions, for `seconds` in one look."""
+    """OSV at `endpoint`, queried at most once in `every` for the same versions, for `seconds` per check."""
 
     web: Web
     endpoint: str
@@ -164,7 +163,7 @@ class Advisories:
     clock: Callable[[], float] = time.monotonic
 
     def about(self, subjects: Iterable[Subject]) -> Known:
-        """What is known against them. Raises UserError when OSV cannot be asked."""
+        """Their advisories. Raises UserError if OSV is unreachable."""
         until, wanted = self.clock() + self.seconds, sorted(set(subjects))
         named: list[tuple[Subject, str, str]] = []
         more = unasked = 0
@@ -178,7 +177,7 @@ class Advisories:
         return replace(self._details(named, until), unasked=unasked, more=more)
 
     def _details(self, named: Iterable[tuple[Subject, str, str]], until: float) -> Known:
-        """Of what is kept there is no need to ask, so it takes nobody's place."""
+        """Cached advisories need no request, so they do not count towards the limit."""
         found: list[Advisory] = []
         asked = late = over = 0
         for subject, id, modified in named:
@@ -193,9 +192,9 @@ class Advisories:
         return Known(tuple(advisory for advisory in found if advisory.id), late, over)
 
     def _batch(self, subjects: Sequence[Subject], until: float) -> list[tuple[list[list[str]], bool]] | None:
-        """For each subject, (id, when it was last modified) of what is known against it, and whether there is more.
+        """For each subject, (id, last modified) of its advisories, and whether there are more.
 
-        None when it is too late to ask.
+        None if it is too late for a request.
         """
         queries = [{"package": {"ecosystem": e, "name": n}, "version": v} for e, n, v in subjects]
         body = json.dumps({"queries": queries}).encode()
@@ -220,7 +219,7 @@ class Advisories:
         return f"{self.endpoint} {id} {modified}"
 
     def _in_full(self, subject: Subject, id: str, modified: str, kept: CachedAnswer | None) -> Advisory:
-        """It is known against this version, whatever becomes of its text."""
+        """The advisory in full; it counts for this version even without its text."""
         try:
             if kept is None:
                 kept = CachedAnswer(
@@ -257,7 +256,7 @@ def _advisory(subject: Subject, told: Mapping[str, Any]) -> Advisory:
 
 
 def nearest(subject: Subject, fixes: Iterable[str], affected: Affected) -> str:
-    """The smallest of the versions that are newer than the one in use, and not affected in their turn."""
+    """The smallest unaffected version newer than the one in use."""
     best = ""
     for fixed in (fixed for fixed in fixes if not affected.holds(subject[0], fixed)):
         if step(subject[0], subject[2], fixed) and (not best or step(subject[0], fixed, best)):

@@ -1,6 +1,6 @@
-"""What Cargo, Go and Maven wrote down: lock files and manifests as packages. Text in, values out.
+"""Packages from Cargo's, Go's and Maven's lock files and manifests. Text in, values out.
 
-No registry of theirs is asked: OSV knows their packages by name and version.
+Their registries are not queried: OSV knows their packages by name and version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SECTIONS = ("dependencies", "build-dependencies")
 REQUIRED = compile_regex(r"(?P<name>[^\s()]+) v(?P<version>[^\s]+?)(?:\+incompatible)?(?P<indirect>\s*// indirect.*)?")
 PROPERTY = compile_regex(r"\$\{([\w.-]{1,100})\}")
 FOR_TESTS = ("test",)
-"""Scopes of Maven that are no part of what is shipped."""
+"""Maven scopes that are not shipped."""
 
 
 def is_compiled_file(path: str) -> bool:
@@ -50,7 +50,7 @@ def _is_below(path: str, lock: str) -> bool:
 
 
 def _cargo(path: str, files: Mapping[str, str], manifests: Sequence[str]) -> Iterator[Package]:
-    """Packages of a registry. What the workspace's own crates need only for tests is for development."""
+    """Packages of a registry. Those that the workspace's crates only need for tests are for development."""
     entries = [entry for entry in tomllib.loads(files[path]).get("package", []) if isinstance(entry, dict)]
     lines = toml_lines(files[path])
     used, tested = _asked_of_cargo([files[manifest] for manifest in manifests])
@@ -78,7 +78,7 @@ def _cargo(path: str, files: Mapping[str, str], manifests: Sequence[str]) -> Ite
 
 
 def _asked_of_cargo(manifests: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """What manifests ask for, by range: for the program, and for its tests."""
+    """The manifests' requirements by range: for the program, and for its tests."""
     used: dict[str, str] = {}
     tested: dict[str, str] = {}
     for text in manifests:
@@ -94,7 +94,7 @@ def _asked_of_cargo(manifests: Sequence[str]) -> tuple[dict[str, str], dict[str,
 
 
 def _go(path: str, text: str) -> Iterator[Package]:
-    """Modules that are required and not replaced. Which of them only tests need is not written down."""
+    """Required modules that are not replaced. Go does not record which are only for tests."""
     replaced = set(re.findall(r"^\s*(?:replace\s+)?(\S+)(?:\s+v\S+)?\s+=>", text, re.MULTILINE))
     within = False
     for number, line in enumerate(text.splitlines(), 1):
@@ -111,7 +111,7 @@ def _go(path: str, text: str) -> Iterator[Package]:
 
 
 def _maven(path: str, text: str) -> Iterator[Package]:
-    """The parent, dependencies and managed versions with a version that stands in the file itself."""
+    """The parent, dependencies and managed versions with a version in the file itself."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("a pom declares no entities")
     root = ElementTree.fromstring(text)

@@ -1,7 +1,7 @@
-"""Which files of a commit import which packages: read by `git grep`, once for each commit.
+"""The files of a commit that import packages, by `git grep`, once per commit.
 
-A package is known by the name that its code is imported by. For Python that may be another one than the package's own:
-`OTHER_NAMES` has the usual ones.
+Packages are identified by their import names. For Python these may differ from the package's own: `OTHER_NAMES` has the
+usual ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ralph_mission.values import compile_regex, dataclass
 MAGIC = {"GIT_LITERAL_PATHSPECS": "0"}  # else a pattern for paths would be a name
 SECONDS = 60.0
 SHOWN = 20
-"""Files kept for each name; their number is counted whole."""
+"""Files kept per name; their total is counted."""
 OTHER_NAMES: Mapping[str, str] = {
     "attrs": "attr",
     "beautifulsoup4": "bs4",
@@ -46,7 +46,7 @@ OTHER_NAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ImportSyntax:
-    """Files to look into, what git looks for in them, and the name within what it found."""
+    """Files to search, git's pattern, and the pattern of the name within a match."""
 
     globs: tuple[str, ...]
     expression: str
@@ -73,12 +73,12 @@ SYNTAX: Mapping[Ecosystem, ImportSyntax] = {
 
 @dataclass(frozen=True, slots=True)
 class Importers:
-    """The files that import something, by ecosystem and by the name it is imported by."""
+    """The importing files, by ecosystem and import name."""
 
     by_name: Mapping[str, Mapping[str, tuple[int, tuple[str, ...]]]]
 
     def of(self, package: Package) -> tuple[int, tuple[str, ...]] | None:
-        """How many files import a package, and the first of them; None where that cannot be told."""
+        """The number of files that import a package, and the first of them; None if unknown."""
         found = self.by_name.get(package.ecosystem)
         if found is None:
             return None
@@ -98,14 +98,14 @@ def dump_importers(found: Importers) -> dict[str, dict[str, list[object]]]:
 
 
 def load_importers(facts: Mapping[str, Mapping[str, tuple[int, list[str]]]]) -> Importers:
-    """What `dump_importers` wrote. Raises TypeError, ValueError or AttributeError when it did not."""
+    """The inverse of `dump_importers`. Raises TypeError, ValueError or AttributeError if invalid."""
     return Importers(
         {eco: {name: (n, tuple(files)) for name, (n, files) in names.items()} for eco, names in facts.items()}
     )
 
 
 def read_importers(git: Git, commit: str, ecosystems: frozenset[Ecosystem]) -> Importers:
-    """Who imports what in a commit. Raises GitError."""
+    """The imports of a commit. Raises GitError."""
     return Importers({one: _importers(git, commit, SYNTAX[one]) for one in sorted(ecosystems) if one in SYNTAX})
 
 
@@ -117,7 +117,7 @@ def _importers(git: Git, commit: str, syntax: ImportSyntax) -> dict[str, tuple[i
     except GitError as error:
         if error.code != 1:
             raise
-        raw = b""  # nobody imports anything
+        raw = b""  # no imports
     found: dict[str, set[str]] = {}
     for line in raw.decode("utf-8", "replace").split("\n"):
         place, _, text = line.partition("\0")

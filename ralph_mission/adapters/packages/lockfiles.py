@@ -1,4 +1,4 @@
-"""What one commit depends on, read from its blobs: never from a work tree.
+"""A commit's dependencies, read from its blobs, never from a work tree.
 
 The files of uv, poetry and pip are read here, those of npm and its relatives in `node`, those of Cargo, Go and Maven in
 `compiled`: text in, values out.
@@ -26,7 +26,7 @@ from ralph_mission.values import compile_regex, dataclass
 LOCKS: Mapping[str, Tool] = {"uv.lock": "uv", "poetry.lock": "poetry"}
 MANIFEST = "pyproject.toml"
 LOCAL = ("editable", "virtual", "directory")
-"""How uv's lock says that an entry is a folder of the repository."""
+"""The sources in uv's lock that are a folder of the repository."""
 REQUIREMENTS = compile_regex(
     r"(?:.*/)?(?:[^/]*requirements[^/]*\.txt|constraints[^/]*\.txt|requirements/[^/]+\.txt)$", re.I
 )
@@ -36,7 +36,7 @@ PIN = compile_regex(
 FOR_DEVELOPMENT = compile_regex(
     r"(?:^|[/_.-])(?:dev|develop|development|tests?|testing|docs?|lint|ci|build)(?=[/_.-])", re.I
 )
-"""Words in the path of a requirements file that is installed by those who work on the project alone."""
+"""Words in the path of a requirements file for development only."""
 INDEX = compile_regex(r"^[ \t]*+(?:-i|--index-url)[=\s]+(\S+)", re.MULTILINE)
 
 
@@ -64,7 +64,7 @@ def read_projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str
 
 
 def requirements_in(text: str) -> Iterator[str]:
-    """Every requirement in a pyproject.toml, as it is written. Raises ValueError."""
+    """Every requirement in a pyproject.toml, verbatim. Raises ValueError."""
     manifest = tomllib.loads(text)
     project = manifest.get("project", {})
     groups = (*project.get("optional-dependencies", {}).values(), *manifest.get("dependency-groups", {}).values())
@@ -90,7 +90,8 @@ def _read_lock(path: str, tool: Tool, files: Mapping[str, str]) -> Project:
 
 
 def _manifests(path: str, entries: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The manifest beside a lock file, and those of the folders that it names: a folder below may be another's."""
+    """The manifest beside a lock file, and those of the folders that it names: other subfolders may be separate
+    projects."""
     folder = posixpath.dirname(path)
     named = (str(entry.get("source", {}).get(kind, ".")) for entry in entries for kind in LOCAL)
     places = (posixpath.join(folder, place, MANIFEST) for place in {".", *named})
@@ -99,7 +100,7 @@ def _manifests(path: str, entries: Iterable[Mapping[str, Any]]) -> frozenset[str
 
 @dataclass(frozen=True, slots=True)
 class PythonRequest:
-    """Who is asked for by name, by which ranges, and what of the lock file is used outside of development."""
+    """The directly requested packages, their ranges, and the lock file's packages outside of development."""
 
     direct: frozenset[str]
     ranges: Mapping[str, str]
@@ -120,7 +121,7 @@ def _package(
 
 
 def _ranges(manifest: str) -> dict[str, str]:
-    """By which range each package is asked for; none where it is asked for in several ways."""
+    """Each package's requested range; none if requested in several ways."""
     found: dict[str, str] = {}
     for item in requirements_in(manifest):
         if one := requirement(item):
@@ -130,7 +131,7 @@ def _ranges(manifest: str) -> dict[str, str]:
 
 
 def _production(entries: Sequence[Mapping[str, Any]], manifest: str, tool: Tool) -> frozenset[str]:
-    """What is used outside of development: what the groups of a project do not ask for alone."""
+    """Packages outside of development: not only requested by a project's groups."""
     needs: dict[str, list[str]] = {}
     for entry in entries:
         names = entry.get("dependencies", ())
@@ -154,7 +155,7 @@ def _production(entries: Sequence[Mapping[str, Any]], manifest: str, tool: Tool)
 
 
 def _is_published(entry: Mapping[str, Any], tool: Tool) -> bool:
-    """Whether it comes from a registry: no folder, no repository, no archive of its own address."""
+    """Whether it comes from a registry, not a folder, a repository or an archive URL."""
     if not isinstance(entry.get("version"), str):
         return False
     source = entry.get("source", {})
@@ -164,7 +165,7 @@ def _is_published(entry: Mapping[str, Any], tool: Tool) -> bool:
 
 
 def _direct(entries: Iterable[Mapping[str, Any]], manifest: str) -> frozenset[str]:
-    """Whom the manifest asks for, and in uv's lock the members of the workspace."""
+    """The manifest's requirements, and in uv's lock the members of the workspace."""
     names: set[str] = {
         canonicalize_name(found.name) for item in requirements_in(manifest) if (found := requirement(item))
     }
@@ -177,7 +178,7 @@ def _direct(entries: Iterable[Mapping[str, Any]], manifest: str) -> frozenset[st
 
 
 def requirement(text: str) -> Requirement | None:
-    """A requirement as PEP 508 has it; None when it is none."""
+    """A PEP 508 requirement, or None."""
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -197,7 +198,7 @@ def _pins(path: str, text: str) -> Iterator[Package]:
 
 
 def _line(text: str, item: str) -> int:
-    """Where a string of a TOML file stands; 0 when it is written in another way than it reads."""
+    """The line of a TOML file's string; 0 if it is escaped."""
     found = re.search(rf"""(["']){re.escape(item)}\1""", text)
     return text.count("\n", 0, found.start()) + 1 if found else 0
 
@@ -214,7 +215,7 @@ def _requirements(path: str, text: str) -> Iterator[Package]:
 
 
 LARGEST = 8_000_000
-"""Bytes of a lock file that is still read."""
+"""Maximum bytes of a lock file."""
 NAME = compile_regex(r"(?:@[A-Za-z0-9_][\w.~-]{0,100}/)?[A-Za-z0-9_][\w.~-]{0,150}", re.ASCII)
 NAMES: Mapping[Ecosystem, re.Pattern[str]] = {
     "Go": compile_regex(r"[A-Za-z0-9][\w.~-]{0,100}(?:/[A-Za-z0-9_][\w.~-]{0,100}){0,12}", re.ASCII),
@@ -222,12 +223,12 @@ NAMES: Mapping[Ecosystem, re.Pattern[str]] = {
 }
 """Where they are longer than a name."""
 MOST = 300
-"""Files read of one commit."""
+"""Files read per commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyReading:
-    """`projects` of a commit, what could not be read (path, why), the texts, and a digest of all of them."""
+    """`projects` of a commit, unreadable files (path, why), the texts, and a digest of all of them."""
 
     projects: tuple[Project, ...]
     unread: tuple[tuple[str, str], ...]
@@ -236,7 +237,7 @@ class DependencyReading:
 
 
 def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[[str], bool]) -> DependencyReading:
-    """Every project of `commit` but what is excluded; `also` names further files whose text is wanted."""
+    """Every project of `commit` except excluded ones; `also`: further files to read."""
     entries = [e for e in git.listing(commit) if e.mode in (REGULAR, EXECUTABLE) and not excluded(e.path)]
     kinds = (node.is_node_file, is_python_file, compiled.is_compiled_file, also)
     found = [e for e in entries if any(wanted(e.path) for wanted in kinds)]
@@ -261,7 +262,7 @@ def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[
 
 
 def sound(project: Project) -> Project:
-    """Without packages whose names or versions no registry would have: they go into addresses and command lines."""
+    """Without packages with invalid names or versions, as these go into URLs and command lines."""
     named = NAMES.get(project.ecosystem, NAME)
     packages = (p for p in project.packages if named.fullmatch(p.name) and SOUND.fullmatch(p.version))
     return replace(project, packages=tuple(packages))

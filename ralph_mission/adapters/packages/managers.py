@@ -1,8 +1,8 @@
-"""How each package manager is asked to move single packages in its lock file, and nothing else.
+"""How each package manager moves single packages in its lock file, and nothing else.
 
-It works in a folder that holds manifests, settings and the lock file alone. `move` gets the wanted versions into the
-lock file; `settle` has the manager go over manifests and lock file as they then are. No step runs a script of a
-package, builds one or reads a hook file; what a registry sends is only written down.
+It works in a folder with only manifests, settings and the lock file. `move` gets the wanted versions into the lock
+file; `settle` has the manager reconcile manifests and lock file. No step runs a package's script, builds one or reads a
+hook file; a registry's data is only recorded.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ BERRY_REGISTRY = ("YARN_NPM_REGISTRY_SERVER",)
 PNPM_REGISTRY = ("npm_config_registry", "pnpm_config_registry")
 PNPM = ("install", "--lockfile-only", "--ignore-scripts", "--ignore-pnpmfile", "--no-frozen-lockfile")
 QUIET = {"CI": "1", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1", "GIT_ALLOW_PROTOCOL": "none"}
-# A shim of corepack brings the manager that a package.json names, or the newest one: it is told to bring none.
+# A corepack shim downloads the manager that a package.json names, or the newest: this is disabled.
 QUIET |= {"COREPACK_ENABLE_NETWORK": "0", "COREPACK_ENABLE_PROJECT_SPEC": "0", "COREPACK_ENABLE_AUTO_PIN": "0"}
 SETTLED = {"YARN_ENABLE_SCRIPTS": "0", "YARN_IGNORE_PATH": "1", "YARN_ENABLE_TELEMETRY": "0"}
 SETTLED |= {"YARN_ENABLE_IMMUTABLE_INSTALLS": "0", "YARN_ENABLE_GLOBAL_CACHE": "1"}
-VERSION = 30.0  # seconds for a package manager to say which one it is
+VERSION = 30.0  # seconds for a package manager's `--version`
 
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """One package manager: its program, which major versions are meant, and its two steps."""
+    """A package manager: its program, supported major versions, and its two steps."""
 
     program: str
     meant: Callable[[int], bool]
     move: Callable[[Room, Sequence[Bump]], None]
     settle: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
-    registry: tuple[str, ...] = ()  # the variables that name the registry to it; pnpm 11 and later reads its own alone
+    registry: tuple[str, ...] = ()  # its variables for the registry; pnpm 11 and later only reads its own
 
 
 def find_program(manager: Manager) -> str:
-    """The full path of its program; "" when it is not installed."""
+    """The full path of its program, or ""."""
     own = own_tool(manager.program)
     return own if os.path.isabs(own) else (shutil.which(manager.program) or "")
 
 
 def unfit(tool: Tool, scratch: Path, seconds: float = VERSION) -> str:
-    """Why nothing can be asked of the manager of a lock file here; "" when it can."""
+    """Why a lock file's manager cannot be used here, or ""."""
     manager = MANAGERS.get(tool)
     if manager is None:
         return f"a lock file of {tool} cannot be derived"
@@ -78,7 +78,7 @@ def unfit(tool: Tool, scratch: Path, seconds: float = VERSION) -> str:
 
 
 def manager_environment(manager: Manager, base: str) -> dict[str, str]:
-    """What a manager finds in its environment: the registry at `base`, and what keeps it from bringing anything."""
+    """A manager's environment: the registry at `base`, and settings that prevent downloads of tools."""
     registry = dict.fromkeys(manager.registry, base) if base else {}
     if base.startswith("http://") and manager.registry == BERRY_REGISTRY:
         registry["YARN_UNSAFE_HTTP_WHITELIST"] = urlsplit(base).hostname or ""
@@ -86,7 +86,7 @@ def manager_environment(manager: Manager, base: str) -> dict[str, str]:
 
 
 def major(said: str) -> int:
-    """The first number of what `--version` printed; 0 when there is none."""
+    """The first number in the output of `--version`, or 0."""
     found = re.search(r"(\d+)\.\d+", said)
     return int(found[1]) if found else 0
 
@@ -97,7 +97,7 @@ def _uv(room: Room, bumps: Sequence[Bump]) -> None:
 
 
 def _pinning(settle: tuple[str, ...]) -> Callable[[Room, Sequence[Bump]], None]:
-    """Asks for exactly the wanted versions for a moment; a range that holds them is kept to them afterwards."""
+    """Temporarily requests exactly the wanted versions; a range that contains them keeps them afterwards."""
 
     def move(room: Room, bumps: Sequence[Bump]) -> None:
         with_ranges = {path: room.read(path) for bump in bumps for path in bump.project.manifests}
@@ -120,7 +120,7 @@ def _exactly(text: str, bumps: Sequence[Bump]) -> str:
 
 
 def _yarn(room: Room, bumps: Sequence[Bump]) -> None:
-    """yarn 1 forgets a range once an exact version is asked for: what it then wrote is put below the range's key."""
+    """yarn 1 drops a range if an exact version is requested: its new entry is put below the range's key."""
     before = room.read(room.lock)
     _pinning(YARN)(room, bumps)
     moved = dict(_entries(room.read(room.lock)))

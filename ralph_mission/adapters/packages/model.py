@@ -1,7 +1,7 @@
-"""Dependencies as values: what is locked or pinned where, on which line, what it could become, and which is newer.
+"""Dependencies as values: locked or pinned versions with their lines, possible updates, and version order.
 
-Versions are compared by PEP 440 for Python and by Semantic Versioning for npm, Cargo and Go. Those of Maven are
-compared where they are plain numbers, whose order is the same everywhere.
+Versions are compared by PEP 440 for Python and by Semantic Versioning for npm, Cargo and Go, those of Maven only if
+they are plain numbers, whose order is universal.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from ralph_mission.safety.patch import Patch
 from ralph_mission.values import compile_regex, dataclass
 
 Ecosystem = Literal["PyPI", "npm", "crates\x2eio", "Go", "Maven"]
-"""As advisories name them; the third is spelled so because no file here may hold the name of a registry's host."""
+"""Advisories' names; the third is split because no file here may contain the name of a registry's host."""
 CRATES: Ecosystem = "crates\x2eio"
 SEMANTIC: tuple[Ecosystem, ...] = ("npm", CRATES, "Go")
-"""Those whose versions are Semantic Versioning's."""
+"""Ecosystems with Semantic Versioning."""
 Tool = Literal["uv", "poetry", "pip", "npm", "yarn", "berry", "pnpm", ""]
-"""What writes a lock file; "" where versions are pinned in a manifest alone."""
+"""The tool that writes a lock file; "" if versions are only pinned in a manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
     """One version of a package that a repository uses.
 
-    `path` and `line` (1-based, 0 when unknown) are where the version stands; `registry` is the base address that the
-    lock file names for it, "" when it names none. `direct`: a person asked for it. `movable`: its version can be
-    changed by rewriting a token or asking the package manager (a hashed pin cannot). `wanted` are the ranges by which
-    it is asked for, as far as the files tell; `dev`: it is surely used in development alone.
+    `path` and `line` (1-based, 0 if unknown): the version's place; `registry`: its base URL in the lock file, or "".
+    `direct`: requested by a person. `movable`: its version can be changed by rewriting a token or by the package
+    manager (a hashed pin cannot). `wanted`: its requested ranges, as far as known; `dev`: certainly for development
+    only.
     """
 
     ecosystem: Ecosystem
@@ -65,7 +65,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One published version; `runtime` is what it says it needs to run (`requires-python`, `engines.node`)."""
+    """One published version; `runtime`: its declared runtime requirement (`requires-python`, `engines.node`)."""
 
     version: str
     withdrawn: bool = False
@@ -74,7 +74,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Bump:
-    """One package to be moved to another version."""
+    """A package and its new version."""
 
     project: Project
     package: Package
@@ -94,15 +94,15 @@ class Bumped:
 
 
 class Bumper(Protocol):
-    """Who turns bumps into a change. Nothing of the repository is touched."""
+    """Turns bumps into a change, without touching the repository."""
 
     def bump(self, commit: str, bumps: tuple[Bump, ...], scratch: Path) -> Bumped:
-        """The change against `commit`. Raises UserError when the commit cannot be read."""
+        """The change against `commit`. Raises UserError if the commit is unreadable."""
         ...
 
 
 class Lines:
-    """The lines of one text, from 1 on. What is looked for stands mostly behind what was looked for before."""
+    """The 1-based lines of a text, optimised for increasing positions."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
@@ -113,7 +113,7 @@ class Lines:
         return bisect_left(self._ends, offset) + 1
 
     def of(self, mark: str, then: str = "") -> int:
-        """The line of a mark, or of what follows on it; 0 when it is not there."""
+        """The line of a mark, or of the text that follows it; 0 if missing."""
         at = self._text.find(mark, self._at)
         at = self._text.find(mark) if at < 0 else at
         if at < 0:
@@ -127,13 +127,13 @@ TOML_ENTRY = compile_regex(r'^\[\[package\]\]\s*\nname = "([^"\n]+)"\s*\nversion
 
 
 def toml_lines(text: str) -> dict[tuple[str, str], int]:
-    """The line on which a lock file in TOML names the version of a package, by name and version."""
+    """The lines of packages' versions in a TOML lock file, by name and version."""
     numbered = Lines(text)
     return {(found[1], found[2]): numbered.at(found.start()) + 2 for found in TOML_ENTRY.finditer(text)}
 
 
 def reached(roots: Iterable[str], needs: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    """Whatever is needed by the roots, and they themselves."""
+    """The roots and all their dependencies."""
     found, waiting = set[str](), list(roots)
     while waiting:
         if (name := waiting.pop()) not in found:
@@ -144,11 +144,11 @@ def reached(roots: Iterable[str], needs: Mapping[str, Iterable[str]]) -> frozens
 
 Version = PythonVersion | semver.Version
 SOUND = compile_regex(r"[0-9A-Za-z.!+_-]{1,100}")
-"""What a version may be written with: it goes into files, texts and command lines."""
+"""The valid form of a version, as it goes into files, texts and command lines."""
 
 
 def parse(ecosystem: Ecosystem, text: str) -> Version | None:
-    """A version that can be compared; None when it is none, or a local build that no registry has."""
+    """A comparable version; None if invalid, or a local build that no registry has."""
     if not SOUND.fullmatch(text):
         return None
     try:
@@ -163,19 +163,19 @@ def parse(ecosystem: Ecosystem, text: str) -> Version | None:
 
 
 def step(ecosystem: Ecosystem, old: str, new: str) -> Step | None:
-    """How large the step is from `old` up to `new`; None when `new` is not newer or they cannot be compared."""
+    """The size of the step from `old` to `new`; None if `new` is not newer or they are not comparable."""
     before, after = parse(ecosystem, old), parse(ecosystem, new)
     if before is None or after is None or not _newer(before, after):
         return None
     if isinstance(before, PythonVersion) and isinstance(after, PythonVersion) and before.epoch != after.epoch:
         return Step.MAJOR
     found = size(_numbers(before), _numbers(after))
-    # The end of a pre-release is no mere patch: what was promised so far was nothing.
+    # The end of a pre-release is more than a patch, as a pre-release promises nothing.
     return max(found, Step.MINOR) if is_prerelease(before) else found
 
 
 def ahead(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Mapping[Step, str]:
-    """The newest finished release for each size of step. A patch may not ask for another runtime than today's."""
+    """The newest final release for each size of step. A patch may not require a different runtime."""
     best: dict[Step, str] = {}
     for far, version in _candidates(ecosystem, current, releases):
         if far not in best or step(ecosystem, best[far], version):
@@ -195,7 +195,7 @@ def is_prerelease(version: Version) -> bool:
 
 
 def _candidates(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Iterator[tuple[Step, str]]:
-    """(size of the step, version) of what is newer, finished and not withdrawn."""
+    """(size of the step, version) of newer, final releases that are not withdrawn."""
     releases = tuple(releases)
     runtime = next((release.runtime for release in releases if release.version == current), None)
     for release in releases:

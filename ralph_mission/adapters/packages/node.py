@@ -1,4 +1,4 @@
-"""What npm, yarn (1 and later) and pnpm wrote down: lock files and manifests as packages. Text in, values out."""
+"""Packages from npm's, yarn's (1 and later) and pnpm's lock files and manifests. Text in, values out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ralph_mission.safety.bumps import SECTIONS
 from ralph_mission.values import compile_regex, dataclass
 
 SHIPPED = ("dependencies", "optionalDependencies")
-"""Sections of what is used outside of development."""
+"""Sections of packages outside of development."""
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
 MANIFEST = "package.json"
 EXACT = compile_regex(r"=?v?(\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?)$")
@@ -24,12 +24,13 @@ LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class GarbledLock(ValueError):
-    """A file is not what its name says; the text completes "PATH …"."""
+    """A file's contents do not match its name; the text completes "PATH …"."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """What the manifests below a lock file ask for: (name, range), those for more than development, and where."""
+    """The requirements of manifests below a lock file: (name, range), those outside of development, and their
+    places."""
 
     pairs: frozenset[tuple[str, str]]
     manifests: tuple[str, ...]
@@ -37,7 +38,7 @@ class NodeRequest:
 
     @property
     def names(self) -> frozenset[str]:
-        """Every package that a person asked for."""
+        """Every directly requested package."""
         return frozenset(name for name, _ in self.pairs)
 
 
@@ -60,7 +61,7 @@ def projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
 
 
 def sections(text: str, wanted: Iterable[str] = SECTIONS) -> Iterator[tuple[str, str]]:
-    """(name, range) of everything that a manifest asks for in those sections. Raises ValueError."""
+    """(name, range) of all requirements in those sections of a manifest. Raises ValueError."""
     manifest = json.loads(text)
     for section in wanted:
         found = manifest.get(section) or {}
@@ -153,7 +154,7 @@ def _yarn(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
 
 
 def _shipped(blocks: Iterable[tuple[tuple[str, ...], Iterable[str]]], asked: NodeRequest) -> frozenset[str]:
-    """The keys of what is used outside of development, each "NAME@RANGE"; of an entry with several, all of them."""
+    """The keys of packages outside of development, each "NAME@RANGE"; all keys of an entry with several."""
     blocks = list(blocks)
     first = {key: keys[0] for keys, _ in blocks for key in keys}
     needs = {keys[0]: [first[need] for need in needed if need in first] for keys, needed in blocks}
@@ -221,7 +222,7 @@ def _pnpm(path: str, text: str) -> Iterator[Package]:
 
 
 def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """(section, name, version, range) of what a folder of the workspace asks for."""
+    """(section, name, version, range) of the requirements of a workspace folder."""
     told = importer.get("specifiers") or {}
     for section in SECTIONS:
         for name, entry in (importer.get(section) or {}).items():
@@ -231,7 +232,7 @@ def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str, 
 
 
 def plain_yaml(text: str) -> dict[str, Any]:
-    """A document without anchors or aliases, so that its cost is bounded by its length. Raises Garbled."""
+    """A document without anchors or aliases, so that its length limits the cost. Raises Garbled."""
     clever = (isinstance(e, yaml.AliasEvent) or getattr(e, "anchor", None) for e in yaml.parse(text, LOADER))
     if any(clever):
         raise GarbledLock("holds anchors, which no package manager writes")
@@ -245,7 +246,7 @@ def plain_yaml(text: str) -> dict[str, Any]:
 
 
 def registry_of(resolved: str, name: str) -> str:
-    """The base address of the registry that an archive came from: what stands before `/NAME/-/`; "" when unknown."""
+    """The base URL of an archive's registry: the part before `/NAME/-/`, or ""."""
     for written in (name, name.replace("/", "%2f"), name.replace("/", "%2F")):
         base, mark, _ = resolved.partition(f"/{written}/-/")
         if mark:
@@ -254,7 +255,7 @@ def registry_of(resolved: str, name: str) -> str:
 
 
 def _asked_at(text: str, name: str, version: str) -> int:
-    """The line on which a manifest's sections ask for a version; elsewhere the same name means something else."""
+    """The line of a requirement in a manifest's sections; elsewhere the same name means something else."""
     entry = re.compile(rf'{re.escape(json.dumps(name))}\s*+:\s*+"=?v?{re.escape(version)}"')
     starts = (found.end() for section in SECTIONS for found in re.finditer(rf'"{section}"\s*+:\s*+\{{', text))
     found = min((found.start() for start in starts if (found := entry.search(text, start))), default=-1)

@@ -1,6 +1,6 @@
-"""Whether the range by which a package is asked for admits a version, where its notation is one of the usual ones.
+"""Whether a package's requested range admits a version, for the usual notations.
 
-`None` means that it cannot be told; nobody is told anything then.
+`None` means unknown; then nothing is reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COMPARATOR = compile_regex(
 
 
 def admits(ecosystem: Ecosystem, current: str, wanted: Iterable[str], version: str) -> bool | None:
-    """Whether all ranges that hold `current` hold `version` too; None where one of them cannot be read, or none is."""
+    """Whether all ranges that admit `current` admit `version` too; None if one is unreadable, or there is none."""
     told = [(_holds(ecosystem, range_, current), _holds(ecosystem, range_, version)) for range_ in wanted]
     after = [then for now, then in told if now is not False]
     if not after or None in after:
@@ -29,7 +29,7 @@ def admits(ecosystem: Ecosystem, current: str, wanted: Iterable[str], version: s
 
 
 def _holds(ecosystem: Ecosystem, range_: str, version: str) -> bool | None:
-    if ecosystem == "Go":  # the least version that is needed: any later one of the same module will do
+    if ecosystem == "Go":  # the minimum version: any later one of the same module will do
         return True
     if ecosystem == "Maven":
         return range_ == version
@@ -45,7 +45,7 @@ def _holds(ecosystem: Ecosystem, range_: str, version: str) -> bool | None:
 
 
 def _any(ecosystem: Ecosystem, range_: str, version: semver.Version) -> bool | None:
-    """Alternatives by `||`, each of comparators that all have to hold."""
+    """Alternatives by `||`, each of comparators that must all match."""
     told = [_all(ecosystem, one, version) for one in range_.split("||")]
     return True if True in told else None if None in told else False
 
@@ -58,7 +58,7 @@ def _all(ecosystem: Ecosystem, text: str, version: semver.Version) -> bool | Non
     for word in words:
         found = COMPARATOR.fullmatch(word)
         if found is None:
-            return None  # a range with a dash, a tag, an address
+            return None  # a range with a dash, a tag, a URL
         told.append(_compare(ecosystem, found, version))
     return all(told)
 
@@ -85,6 +85,6 @@ def _compare(ecosystem: Ecosystem, found: re.Match[str], version: semver.Version
 
 
 def _next(parts: list[int], place: int) -> semver.Version:
-    """The first version behind all that agree in the numbers up to a place."""
+    """The first version after all that agree in the numbers up to a place."""
     raised = [*parts[:place], parts[place] + 1, 0, 0, 0][:3]
     return semver.Version(*raised)

@@ -1,10 +1,10 @@
-"""Which releases a package has: an index of Python packages or a registry of npm's is asked, and its answer is kept.
+"""A package's releases, queried from a Python package index or an npm registry, and cached.
 
-Where the lock file does not say which registry, the owner's environment, the project's settings for its package
-manager or the package manager's own answer does. No registry is known by name here.
+If the lock file names no registry, it comes from the owner's environment, the project's settings for its package
+manager or the package manager itself. No registry is hard-coded here.
 
-Answers are cached by address with their ETag; within `every` nothing is asked at all. How many are asked, for how long
-and how large an answer may be is bounded; what stays unasked is asked first the next time.
+Answers are cached by URL with their ETag; within `every` nothing is requested. The number of requests, their time and
+the size of answers are limited; remaining packages come first next time.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from ralph_mission.safety.address import PORTS
 from ralph_mission.values import dataclass
 
 KEPT = 3_000
-"""Answers that stay; a lock file has some hundred packages."""
+"""Cached answers; a lock file has some hundred packages."""
 CACHE_CAP = 16_000_000  # bytes of one of them
 
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
-    """`facts` are plain JSON; `asked` is when the server last vouched for them."""
+    """`facts`: plain JSON; `asked`: the time of the server's last validation."""
 
     facts: Any
     asked: datetime
@@ -54,14 +54,14 @@ class CachedAnswer:
 
 
 class AnswerCache:
-    """Such answers by question, in a folder; None keeps nothing."""
+    """Such answers by request, in a folder; None stores nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self._cache = FileCache(folder, KEPT, CACHE_CAP)
         self.tidy = self._cache.tidy
 
     def get(self, question: str) -> CachedAnswer | None:
-        """What was kept; None when there is nothing that can be read."""
+        """The cached answer, or None if missing or unreadable."""
         with suppress(ValueError, TypeError, KeyError):
             found = self._cache.get(_file_name(question))
             return CachedAnswer(**{**found, "asked": datetime.fromisoformat(found["asked"])})
@@ -80,10 +80,10 @@ NAMES: Mapping[Ecosystem, tuple[str, ...]] = {
     "PyPI": ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"),
     "npm": ("npm_config_registry", "NPM_CONFIG_REGISTRY", "YARN_NPM_REGISTRY_SERVER"),
 }
-"""Variables by which people tell their package managers, the first one set counts."""
+"""Variables that configure package managers; the first one set counts."""
 SETTINGS = (".npmrc", ".yarnrc", ".yarnrc.yml", "uv.toml")
 ALLOW = "RALPH_WEB_ALLOW"
-"""Hosts, or host:port, that may be private whatever is asked there."""
+"""Hosts, or host:port, that may be private."""
 OWN = ("OSV_API_URL", ALLOW)
 SECONDS = 60.0
 
@@ -94,7 +94,7 @@ def is_index_file(path: str) -> bool:
 
 
 def registry(package: Package, texts: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """The base address for a package; "" when only the package manager itself knows (see `built_in`)."""
+    """The base URL for a package; "" if only the package manager itself knows (see `built_in`)."""
     if package.registry:
         return package.registry
     folder = posixpath.dirname(package.path)
@@ -106,7 +106,7 @@ def registry(package: Package, texts: Mapping[str, str], environment: Mapping[st
 
 
 def built_in(ecosystem: Ecosystem, scratch: Path) -> str:
-    """What pip or npm would ask, by their own word; "" when neither is there or they do not say."""
+    """The registry that pip or npm reports, or ""."""
     if ecosystem == "npm":
         done = run_foreign(("npm", "config", "get", "registry"), cwd=scratch, home=scratch / "home", timeout=SECONDS)
         found = re.search(r"^https?://\S+$", done.stdout.decode(errors="replace"), re.MULTILINE)
@@ -118,7 +118,7 @@ def built_in(ecosystem: Ecosystem, scratch: Path) -> str:
 
 
 def hosts(environment: Mapping[str, str], *more: str) -> tuple[str, ...]:
-    """host:port of every registry that the environment names: an owner's word, so they may be private."""
+    """host:port of every registry in the environment: set by the owner, so they may be private."""
     addresses = [environment.get(name, "") for names in NAMES.values() for name in names]
     places = [_place(address) for address in (*addresses, *more)]
     named = re.split(r"[\s,]+", environment.get(ALLOW, ""))
@@ -162,7 +162,7 @@ def _uv(text: str, section: tuple[str, ...]) -> str:
 
 
 def own_environment() -> Mapping[str, str]:
-    """The variables of ours that name registries or OSV."""
+    """Our variables that name registries or OSV."""
     names = [name for group in NAMES.values() for name in group]
     return {name: os.environ[name] for name in (*names, *OWN) if os.environ.get(name)}
 
@@ -177,7 +177,7 @@ ACCEPT: Mapping[Ecosystem, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RegistryQuestion:
-    """One package at one registry; `base` is never shown to anybody, for it may hold a password."""
+    """A package at a registry; `base` is never shown, as it may contain a password."""
 
     ecosystem: Ecosystem
     base: str = field(repr=False)
@@ -185,14 +185,14 @@ class RegistryQuestion:
 
     @property
     def url(self) -> str:
-        """Where its releases are told."""
+        """The URL of its releases."""
         name = quote(self.name, safe="@") if self.ecosystem == "npm" else f"{quote(self.name)}/"
         return f"{self.base.rstrip('/')}/{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAnswers:
-    """What was found out; `failed` are the reasons of those that were asked in vain, `left` how many were not asked."""
+    """The results; `failed`: the reasons of failed requests, `left`: the number not requested."""
 
     releases: Mapping[RegistryQuestion, tuple[Release, ...]]
     failed: Mapping[RegistryQuestion, str]
@@ -201,7 +201,7 @@ class ReleaseAnswers:
 
 @dataclass(frozen=True, slots=True)
 class Registries:
-    """Asks through `web`; `seconds` for all questions of one look together."""
+    """Asks through `web`; `seconds` for all requests of a check together."""
 
     web: Web
     shelf: AnswerCache
@@ -211,7 +211,7 @@ class Registries:
     most: int
 
     def tell(self, questions: Iterable[RegistryQuestion]) -> ReleaseAnswers:
-        """The releases of every package that could be asked about."""
+        """The releases of every package that could be queried."""
         releases: dict[RegistryQuestion, tuple[Release, ...]] = {}
         failed: dict[RegistryQuestion, str] = {}
         stale: list[tuple[RegistryQuestion, CachedAnswer | None]] = []
@@ -255,7 +255,7 @@ class Registries:
 
 
 def apart(address: str) -> tuple[str, Mapping[str, str]]:
-    """An address without the user in it, and the header that says the same."""
+    """A URL without its user, and the equivalent header."""
     parts = urlsplit(address)
     user, mark, host = parts.netloc.rpartition("@")
     if not mark:
@@ -303,7 +303,7 @@ def _page(package: str, text: str) -> Iterator[Release]:
 
 
 def _merge_releases(files: Iterable[Release]) -> tuple[Release, ...]:
-    """One release per version: withdrawn when all its files are."""
+    """One release per version: withdrawn if all its files are."""
     found: dict[str, Release] = {}
     for file in files:
         before = found.get(file.version, file)
@@ -312,7 +312,7 @@ def _merge_releases(files: Iterable[Release]) -> tuple[Release, ...]:
 
 
 def _version_in(package: str, filename: str) -> str:
-    """Which version of the package a file is; "" of another one's, which a page may list as well."""
+    """A file's version of the package; "" for another package's, which a page may also list."""
     try:
         name, version = (parse_wheel_filename if filename.endswith(".whl") else parse_sdist_filename)(filename)[:2]
         return str(version) if name == package else ""

@@ -1,9 +1,9 @@
-"""A folder apart in which a package manager works on one project of a commit: its data files, and an empty home.
+"""A separate folder for a package manager's work on one project of a commit: its data files, and an empty home.
 
-It is handed what it needs to resolve, and no settings: they lead a manager anywhere, load code or write outside of its
-folder. Its registry stands in its environment. Before anything runs, what the files say is judged: every web address in
-them (by the guard of the web) and every path that leads out of the repository; paths within it are ordinary, workspaces
-depend on each other by them. What two readers could read differently is refused.
+It gets the files it needs to resolve, but no settings: those can redirect a manager, load code or write outside of its
+folder. Its registry is in its environment. Before anything runs, the files are judged: every web URL in them (by the
+web guard) and every path that leads out of the repository; paths within it are normal between workspaces. Ambiguous
+contents are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ralph_mission.safety.address import parse_address
 from ralph_mission.values import compile_regex, dataclass
 
 PATHS = ("package.json", "pnpm-workspace.yaml", "pyproject.toml", "uv.toml", "uv.lock")
-"""Where a text that looks like a path is one, or is a pattern of paths."""
+"""Keys whose values are paths or path patterns."""
 _RUN = compile_regex(r"(?<![\w-])exec:", re.IGNORECASE)
 _LOCAL = compile_regex(r"(?<![\w-])(?:file|link|portal):(/*+)([^\s\"'#:]*)", re.IGNORECASE)
 _ABSOLUTE = compile_regex(r"/+\w|~[/\\]|[A-Za-z]:[/\\]|\\")
@@ -43,7 +43,7 @@ _BRACES = compile_regex(r"[{},()|!]")
 
 
 def leading_out(path: str, said: str) -> str:
-    """What of a text in the file at `path` leads out of the repository, or runs something; "" when nothing does."""
+    """The part of a text in the file at `path` that leads out of the repository, or runs a command, or ""."""
     if _RUN.search(said):
         return "names a package that a program makes"
     return next((f'leads to "{place[:60]}"' for place in _places(path, said) if _outside(path, place)), "")
@@ -66,10 +66,10 @@ def _outside(path: str, written: str) -> bool:
 Files = Mapping[str, bytes]
 Keys = tuple[str, ...]
 WORKSPACE = frozenset("packages catalog catalogs overrides packageExtensions peerDependencyRules".split())
-"""Of a pnpm-workspace.yaml: what belongs to the packages. The rest are settings of pnpm."""
+"""Package keys of a pnpm-workspace.yaml. The rest are settings of pnpm."""
 YOURSELF = "update it yourself, or take that out"
 _OWN_REGISTRY = compile_regex(r"(?:registry|npmRegistryServer|index-url|url)\b")
-"""Begins the line of a settings file that names the one registry for everything."""
+"""Starts the line of a settings file that names the only registry."""
 _ASKED = frozenset("overrides resolutions pnpm workspaces catalog catalogs publishConfig".split())
 """Of a package.json, beside all kinds of dependencies: what a manager reads."""
 _PROSE = frozenset("urls description readme authors maintainers license keywords classifiers".split())
@@ -80,13 +80,13 @@ _WEB = compile_regex(r"https?:[^\s\"'<>|]*", re.IGNORECASE)
 _HOST = compile_regex(r"https?:[/\\]*+[^/\\?#@]*+", re.IGNORECASE)
 _HOST_ENDS = compile_regex(r"[/\\?#@]")
 _LEFT_OUT = str.maketrans("", "", "\t\r\n")
-"""Wherever they stand in an address, for those who read it as browsers do."""
+"""Characters that browser-like parsers remove anywhere in a URL."""
 _QUOTED = 5
-"""How often an address is quoted within another one at most."""
+"""The maximum nesting of quoted URLs."""
 
 
 def files_for_manager(files: Files) -> dict[str, bytes]:
-    """The files as a manager gets them. Raises UserError for what leads to this machine's files or another registry."""
+    """The files for a manager. Raises UserError for references to this machine's files or another registry."""
     for path, content in files.items():
         text = _text(path, content)
         if _is_settings(path):
@@ -99,7 +99,7 @@ def files_for_manager(files: Files) -> dict[str, bytes]:
 
 
 def addresses(files: Files) -> tuple[str, ...]:
-    """Every web address that a manager could take from them. Raises UserError for what cannot be read for sure."""
+    """Every web URL that a manager could take from them. Raises UserError for ambiguous contents."""
     kept = {path: _text(path, content) for path, content in files.items() if not _is_settings(path)}
     found = (url for path, text in kept.items() for said in _strings_in(path, text) for url in _urls(said))
     return tuple(dict.fromkeys(found))
@@ -113,14 +113,14 @@ def _is_settings(path: str) -> bool:
 
 
 def _one_registry(path: str, text: str) -> None:
-    """Raises UserError for settings that name a registry of some packages alone: another would be asked."""
+    """Raises UserError for settings with a registry for some packages only: another would be used."""
     lines = [line for line in text.splitlines() if "://" in line and line.lstrip()[:1] not in ("#", ";")]
     if len(lines) > 1 or not all(map(_OWN_REGISTRY.match, lines)):
         raise UserError(f"{path} names a registry of its own, and no settings are handed on", YOURSELF)
 
 
 def _reduce(path: str, content: bytes) -> bytes:
-    """A file without the settings in it, and a package.json without what has a manager bring another one."""
+    """A file without settings, and a package.json without the key that makes a manager download another one."""
     match posixpath.basename(path):
         case "package.json":
             manifest = _read(path, _text(path, content), json.loads)
@@ -140,7 +140,7 @@ def _reduce(path: str, content: bytes) -> bytes:
 
 
 def _strings_in(path: str, text: str) -> Iterator[str]:
-    """Each string of a file that a manager could ask for."""
+    """Each string of a file that a manager could request."""
     base, suffix = posixpath.basename(path), posixpath.splitext(path)[1]
     if base == "yarn.lock" and "\\" in text:
         raise UserError(f"{path} is written in a way that can be read in two", "have yarn write it again")
@@ -155,7 +155,7 @@ def _strings_in(path: str, text: str) -> Iterator[str]:
 
 
 def _silent_in(base: str) -> Callable[[Keys], bool]:
-    """Whether what stands at some keys of a file is for people alone."""
+    """Whether a file's keys are only for people."""
     match base:
         case "package.json":
             return lambda keys: len(keys) == 1 and keys[0] not in _ASKED and "dependenc" not in keys[0].lower()
@@ -194,7 +194,7 @@ def _urls(said: str) -> Iterator[str]:
 
 
 def _addresses_in(said: str) -> Iterator[str]:
-    """The addresses in a text. A user's name may hold spaces and quotes: what stands before one is no host then."""
+    """The URLs in a text. A user's name may contain spaces and quotes: the part before one is not a host then."""
     ends = 0
     for found in _WEB.finditer(said):
         if _HOST.fullmatch(found[0]):
@@ -234,10 +234,10 @@ DATA = frozenset(
     "package.json pyproject.toml uv.toml uv.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml"
     " pnpm-workspace.yaml .npmrc .yarnrc .yarnrc.yml".split()
 )
-"""What is read for a package manager; the settings among them are not handed on."""
+"""Files read for a package manager; settings among them are not passed on."""
 OUTPUT = 4_000_000
-NAMES = 5.0  # seconds for one name to be found
-PLACES = 40  # that the files of one project may name
+NAMES = 5.0  # seconds to resolve a name
+PLACES = 40  # hosts that a project's files may name
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ class Room:
     until: float = math.inf  # of `time.monotonic`; no step lasts longer
 
     def run(self, arguments: Sequence[str]) -> None:
-        """Raises UserError when it fails, with the last line that it said."""
+        """Raises UserError if it fails, with its last line of output."""
         done = self.ask(arguments)
         if done.code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
@@ -261,7 +261,7 @@ class Room:
             raise UserError(f"{Path(self.program).name} refuses: {without_credentials(how)}", "run it there to see why")
 
     def ask(self, arguments: Sequence[str]) -> FinishedProcess:
-        """What came of it, for those who read more than its exit code."""
+        """The result, for callers that read more than its exit code."""
         return run_foreign(
             (self.program, *arguments),
             cwd=(self.folder / self.lock).parent,
@@ -272,7 +272,7 @@ class Room:
         )
 
     def read(self, path: str) -> str:
-        """A file's text, line ends as they are."""
+        """A file's text, with its line endings."""
         return (self.folder / path).read_bytes().decode()
 
     def write(self, path: str, text: str) -> None:
@@ -290,7 +290,7 @@ def scratch_project(
     seconds: float,
     until: float,
 ) -> Iterator[Room]:
-    """A room with these files, gone afterwards. Raises UserError for what `handed` refuses."""
+    """A room with these files, deleted afterwards. Raises UserError for refused files."""
     with tempfile.TemporaryDirectory(prefix="packages-", dir=scratch) as own:
         folder = Path(own) / "files"
         for path, content in files_for_manager(files).items():
@@ -302,7 +302,7 @@ def scratch_project(
 def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Contents:
     """Manifests, settings and the lock file: those in the folder of the lock file, and manifests below it.
 
-    Raises UserError for one that is too large, which nobody could read instead.
+    Raises UserError for one that is too large to read.
     """
     folder = posixpath.dirname(project.path)
     wanted = {*project.manifests, project.path}
@@ -316,7 +316,7 @@ def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Co
 
 
 def astray(files: Contents, base: str, allow: Collection[str], until: float) -> str:
-    """Why a package manager must not read these files, or ask `base`; "" when it may. Nothing was asked but names."""
+    """Why a package manager must not read these files, or use `base`, or "". It only resolves names."""
     try:
         files_for_manager(files)
         named = (*addresses(files), *([apart(base)[0]] if base else []))
@@ -331,5 +331,5 @@ def astray(files: Contents, base: str, allow: Collection[str], until: float) -> 
 
 
 def without_credentials(said: str) -> str:
-    """A text without what opens a registry: whoever does is named in its address."""
+    """A text without a registry's credentials in its URL."""
     return re.sub(r"(?<=://)[^/\s]+@", "", said)

@@ -1,7 +1,7 @@
 """A fleet on its server: every memory's header by one request for a hundred repositories, and the fleet's own state.
 
-With the standard library and PyYAML alone, for the gate of a workflow that has installed nothing. The state is one file
-on a branch of the control repository, moved from the commit that was read or not at all: of two gates one is first.
+With the standard library and PyYAML only, for a workflow's gate without an installation. The state is a file on a
+branch of the control repository, which only moves from the commit that was read: of two gates one is first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from ralph_mission.values import compile_regex, dataclass
 
-PAGE, FEW = 100, 25  # repositories of one request: GitHub's limit for a list; where that is more than it gets done
+PAGE, FEW = 100, 25  # repositories per request: GitHub's limit for a list; and a lower one if that is too many
 SECONDS, SIZE = 60.0, 64 * 1024 * 1024  # of one answer: a hundred memories
 BRANCH, STATE = "ralph-fleet", "fleet.json"
 MOST_PAGES = 1000  # of a list
@@ -54,7 +54,7 @@ FIELDS = (
     f'onboarding: pullRequests(last: 20, headRefName: "{CONFIGURE}") '
     "{ nodes { number state isCrossRepository } } }"
 )
-"""What is asked of a repository; the cost at GitHub is 10 points for a hundred of them."""
+"""The query for a repository; a hundred of them cost 10 points at GitHub."""
 COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
 CREATE = "mutation($input: CreateRefInput!) { createRef(input: $input) { ref { name } } }"
 CONTROL = (
@@ -72,7 +72,7 @@ COMMIT_AND_SHOW = COMMIT.replace(") {", ", $page: UpdateIssueInput!) {", 1).remo
 
 @dataclass(frozen=True, slots=True)
 class ControlBranch:
-    """Where the state stands: `head` is the branch's commit, "" while there is none; then it begins at `base`."""
+    """The state's branch: `head`: its commit, or "" if it has to be created at `base`."""
 
     repository_id: str = ""
     head: str = ""
@@ -85,7 +85,7 @@ class ControlBranch:
 
 @dataclass(frozen=True, slots=True)
 class FleetScan:
-    """All that one scan tells. `requests` counts what was sent."""
+    """A scan's result. `requests`: the number of requests sent."""
 
     headers: tuple[RepositoryHeader, ...]
     control: ControlBranch
@@ -94,8 +94,8 @@ class FleetScan:
 
 
 class FleetReader:
-    """One scan of the repositories that `fleet.yml` names; `place` is the control repository, with a token that reads
-    all of them."""
+    """A scan of the repositories that `fleet.yml` names; `place`: the control repository, with a token that reads all
+    of them."""
 
     def __init__(self, place: RepositoryPlace, config: FleetConfig, now: datetime) -> None:
         self._place, self._config, self._now = place, config, now
@@ -104,7 +104,7 @@ class FleetReader:
         self._rate: RateLimit | None = None
 
     def scan(self) -> FleetScan:
-        """Every repository once, by name. Raises UserError when the server gives no answer or refuses one."""
+        """Every repository once, by name. Raises UserError if the server gives no answer or refuses."""
         found: dict[str, RepositoryHeader] = {}
         for header in self._headers():
             if not self._config.excludes(header.name):
@@ -139,7 +139,8 @@ class FleetReader:
             names = names[len(found) :]
 
     def _installation(self) -> tuple[bool, list[str]]:
-        """Whether the app is in all repositories of an owner, and its name; else the names of those it is in."""
+        """Whether the app is installed in all of an owner's repositories, and its name; else the names of its
+        repositories."""
         names: list[str] = []
         for page in range(1, MOST_PAGES + 1):
             told, headers = self._get(f"/installation/repositories?per_page={PAGE}&page={page}")
@@ -206,7 +207,7 @@ class FleetReader:
             after = listed["pageInfo"]["endCursor"]
 
     def _ask_for_fewer(self, problem: UserError) -> None:
-        """From now on, as GitHub may have given up over so many. Raises the problem where that is no remedy."""
+        """Request fewer at once from now on, as GitHub may have given up. Raises the problem if that does not help."""
         if problem.who != "network" or self._page == FEW:
             raise problem
         self._page = FEW
@@ -238,11 +239,11 @@ class FleetReader:
 
 
 def keep_state(place: RepositoryPlace, control: ControlBranch, text: str, now: datetime, page: str = "") -> bool:
-    """Move the fleet's state from the commit that was read, and show its page by the same request; False when another
+    """Move the fleet's state from the commit that was read, and show its page in the same request; False if another
     gate was first.
 
-    `place` has a token that may write the control repository. Raises UserError when nobody can tell: then nothing may
-    be started, and what was perhaps booked is tried again after its time.
+    `place` has a token that may write the control repository. Raises UserError if the outcome is unknown: then nothing
+    may be started, and possible bookings are retried after their time.
     """
     head = control.head
     if not head:
@@ -276,14 +277,14 @@ def show_page(place: RepositoryPlace, control: ControlBranch, page: str) -> None
 
 
 def _edit_of_page(control: ControlBranch, page: str) -> dict[str, str]:
-    """Nothing where the issue says it already, is not there, or was closed by a person."""
+    """None if the issue is up to date, missing, or closed by a person."""
     body = f"{MARKER}\n{page.rstrip()}"
     said = control.issue_body.replace("\r\n", "\n").rstrip()
     return {"id": control.issue_id, "body": body} if control.issue_id and control.issue_open and said != body else {}
 
 
 def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
-    """One repository as GraphQL tells it; what is wrong with it is its `failure`, never an error."""
+    """A repository from GraphQL; problems are its `failure`, never an error."""
     name = str(told.get("nameWithOwner"))
     for key, reason in (
         ("isArchived", "it is archived"),
@@ -315,7 +316,7 @@ def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
 
 
 def with_memory(header: RepositoryHeader, text: str, now: datetime) -> RepositoryHeader:
-    """The header with what a memory file says; one that cannot be read is a `failure`."""
+    """The header with a memory file's data; an unreadable one is a `failure`."""
     try:
         told = _read_memory(text)
         if not (math.isfinite(told.spend_usd) and told.spend_usd >= 0):
@@ -427,7 +428,7 @@ def _control_of(told: Any, place: RepositoryPlace) -> ControlBranch:
 
 
 def _change(place: RepositoryPlace, mutation: str, variables: Mapping[str, Any], name: str) -> bool:
-    """Whether the part `name` of it was done. Raises UserError."""
+    """Whether its part `name` was done. Raises UserError."""
     told = ask_graphql(place, mutation, variables, tries=1)
     if isinstance((told.get("data") or {}).get(name), dict):
         return True

@@ -1,6 +1,6 @@
-"""The process that holds the Prisma client: a line of JSON each way, within a time and a size.
+"""The process with the Prisma client: a line of JSON each way, with limits of time and size.
 
-And an address of libpq as Prisma's engines take it. Neither of them understands all of it, and one believes too much.
+Also converts a libpq URL for Prisma's engines. Neither supports all of it, and one trusts too much.
 
 The backend of the Prisma client for Python: it sends the SELECT that SQLAlchemy writes, and all values as text.
 """
@@ -40,9 +40,9 @@ ELSE = "take the backend sqlalchemy"
 
 
 def prisma_url(address: Address, caps: Caps, native: bool, encrypted: bool) -> str:
-    """The address with what every session has to be: read-only, impatient, in UTC, on one connection.
+    """The URL with every session's options: read-only, short time-outs, UTC, one connection.
 
-    `encrypted`: what libpq came to with the same address. Raises UserError for a check that an engine cannot make.
+    `encrypted`: libpq's result with the same URL. Raises UserError for a check that an engine does not support.
     """
     parts = urlsplit(address.url)
     asked = dict(parse_qsl(parts.query))
@@ -63,10 +63,10 @@ def prisma_url(address: Address, caps: Caps, native: bool, encrypted: bool) -> s
 
 
 def _trusting(asked: dict[str, str], native: bool, encrypted: bool) -> dict[str, str]:
-    """With the TLS that was asked for, in the engine's own words."""
+    """With the requested TLS, in the engine's options."""
     mode, root = asked.get("sslmode", "prefer"), asked.get("sslrootcert", "")
     rest = {name: value for name, value in asked.items() if name not in ("sslmode", "sslrootcert")}
-    if mode in ("allow", "prefer"):  # libpq tries both ways, the engines only one
+    if mode in ("allow", "prefer"):  # libpq tries both, the engines only one
         return rest | {"sslmode": "require" if encrypted else "disable"}
     if mode == "disable" or (mode == "require" and not root):
         return rest | {"sslmode": mode}
@@ -79,7 +79,7 @@ def _trusting(asked: dict[str, str], native: bool, encrypted: bool) -> dict[str,
 
 
 def _strict(mode: str, root: str, rest: dict[str, str]) -> dict[str, str]:
-    """Prisma's own program checks names too or nothing at all, and would take a mode it does not know for `prefer`."""
+    """Prisma's own program either checks names too or nothing at all, and treats an unknown mode as `prefer`."""
     if mode != "verify-full":
         raise UserError(f"Prisma's own engine cannot check an authority by sslmode={mode}", f"verify-full, or {ELSE}")
     if rest.keys() & {"sslcert", "sslkey"}:
@@ -93,14 +93,14 @@ START = 40.0  # seconds for the engine to come up
 LATE = 5.0  # seconds more than the server's own limit
 GRACE = 2.0  # seconds to say goodbye to the server
 PRISMAS = {"P1000": "28", "P1003": "3D000", "P1010": "42501", "P1017": "08"}
-"""Prisma's codes by the SQLSTATE that means the same."""
+"""Prisma's codes with their equivalent SQLSTATE."""
 
 
 @contextmanager
 def connect_worker(tools: Tools, address: Address, caps: Caps, encrypted: bool = False) -> Iterator[PrismaWorker]:
-    """A client, ended with all that belongs to it. Raises UserError when its engine does not come up.
+    """A client, ended with all its processes. Raises UserError if its engine does not start.
 
-    `encrypted`: whether libpq came to speak TLS where its address leaves that open.
+    `encrypted`: whether libpq chose TLS if its URL leaves that open.
     """
     url = prisma_url(address, caps, tools.native is not None, encrypted)
     key = secrets.token_hex(16)
@@ -146,17 +146,17 @@ def _end(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PrismaWorker:
-    """A client that is connected. One question at a time."""
+    """A connected client. One query at a time."""
 
     process: subprocess.Popen[bytes]
     caps: Caps
 
     def start(self) -> None:
-        """Raises UserError when the engine does not come up."""
+        """Raises UserError if the engine does not start."""
         self._exchange({}, START, "the engine")
 
     def ask(self, sql: str, values: Sequence[Any], what: str) -> list[list[Any]]:
-        """The rows of one SELECT. Raises UserError; `what` says in our words what was asked."""
+        """The rows of one SELECT. Raises UserError; `what`: the query in our words."""
         asked = {"sql": sql, "values": values}
         answer = self._exchange(asked, self.caps.seconds + self.caps.lock_seconds + LATE, what)
         if "error" in answer:
@@ -165,7 +165,7 @@ class PrismaWorker:
         return rows
 
     def _exchange(self, asked: Mapping[str, Any], seconds: float, what: str) -> dict[str, Any]:
-        """Whoever is not done with one question is asked no other: its answer would be taken for the next one's."""
+        """A client with an open query gets no other: its answer would be mistaken for the next one's."""
         try:
             line = self._read_answer(json.dumps(asked), time.monotonic() + seconds, what)
             answer: dict[str, Any] = json.loads(line)
@@ -196,7 +196,7 @@ class PrismaWorker:
 
 
 def _await(selector: selectors.BaseSelector, deadline: float, what: str) -> None:
-    """Until there is something to read. Raises UserError when it takes too long, or when nobody wants it any more."""
+    """Wait for input. Raises UserError on a time-out, or if cancelled."""
     stopped = STOPPED.get() or (lambda: False)
     while not selector.select(min(ASKED_EVERY, max(0.0, deadline - time.monotonic()))):
         if stopped():
@@ -224,7 +224,7 @@ def _too_large(what: str, caps: Caps) -> UserError:
 
 
 LINE_ENDS = "\x85\u2028\u2029"
-"""The client takes these for ends of lines, in the middle of a text."""
+"""The client treats these as line ends, even within a text."""
 
 
 @contextmanager
@@ -235,7 +235,7 @@ def open_prisma(
     caps = caps or Caps()
     if address.kind != "postgresql":
         raise UserError("the backend prisma asks PostgreSQL alone", ELSE)
-    with open_sql(address, schema, caps) as beside:  # it also knows better why nobody answers
+    with open_sql(address, schema, caps) as beside:  # it also reports better why a server is unreachable
         tools = prepare_tools(environment)
         with connect_worker(tools, address, caps, beside.encrypted) as worker:
             yield PrismaDatabase(tools, worker, beside, schema)
@@ -252,14 +252,14 @@ class PrismaDatabase:
 
     @property
     def engine(self) -> str:
-        """The client and the engine that is truly in use."""
+        """The client and the engine actually in use."""
         if self.tools.native:
             return "Prisma 5.17.0, its native engine"
         with TemporaryDirectory(prefix="ralph-") as scratch:
             return f"Prisma 5.17.0, its engine in WebAssembly on Node.js {self.tools.node.version(Path(scratch))}"
 
     def describe(self, interest: Interest) -> Catalog:
-        """See `queries.Database`. Raises UserError for an owner's own SQL: nothing rolls back what that might set."""
+        """See `queries.Database`. Raises UserError for an owner's own SQL: its settings would not be rolled back."""
         if interest.sql:
             raise UserError("the backend prisma takes no sql", ELSE)
         return self.beside.describe(interest)

@@ -1,4 +1,4 @@
-"""Reads a Prisma schema, one file or several, into a `Catalog`: no Prisma needed, nothing is asked of a database."""
+"""Reads a Prisma schema, one file or several, into a `Catalog`, without Prisma or a database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOKEN = compile_regex(
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What stood in quotes."""
+    """A quoted text."""
 
     said: str
 
@@ -31,7 +31,7 @@ class Text:
 class Attribute:
     """`@map("id")` or `@@index([a, b])`, without its signs; in an argument a word, such as `id` or `now()`.
 
-    An argument's name is "" where it has none.
+    An unnamed argument has the name "".
     """
 
     name: str
@@ -58,7 +58,7 @@ class SchemaLine:
 
 @dataclass(frozen=True, slots=True)
 class SchemaBlock:
-    """A `model`, `view`, `enum` or `type`, with what stands in it."""
+    """A `model`, `view`, `enum` or `type`, with its lines."""
 
     kind: str
     name: str
@@ -67,7 +67,7 @@ class SchemaBlock:
 
 
 def blocks(text: str, source: str) -> tuple[SchemaBlock, ...]:
-    """What a file declares; data sources and generators are passed over. Raises UserError with the line."""
+    """A file's declarations; data sources and generators are skipped. Raises UserError with the line."""
     if len(text) > LARGEST:
         raise UserError(f"{source} is longer than {LARGEST:,} characters", "name a smaller schema")
     reader = _Reader(list(_tokens(text, source)), source)
@@ -85,7 +85,7 @@ def _tokens(text: str, source: str) -> Iterator[_Token]:
     place, line = 0, 1
     while place < len(text):
         found = _TOKEN.match(text, place)
-        # What a data source or an index's raw expression may hold is none of our business.
+        # The contents of a data source or an index's raw expression do not matter here.
         kind, said = (str(found.lastgroup), found[0]) if found else ("mark", text[place])
         if kind != "skip":
             yield _Token(kind, said, line)
@@ -182,7 +182,7 @@ class _Reader:
             self._depth -= 1
 
     def _closed(self, mark: str) -> bool:
-        """Whether brackets end here; else what separates their members is passed over."""
+        """Whether brackets end here; else skips a separator."""
         self._past_newlines()
         if self._take(","):
             self._past_newlines()
@@ -250,7 +250,7 @@ SCALARS: Mapping[str, Type] = {
 def parse(files: Mapping[str, str], origin: str) -> Catalog:
     """The tables of a schema, by texts of its files. Raises UserError that names the file and the line, or the field.
 
-    `origin` is how complaints call the whole. Views are tables too; a field of an embedded `type` is a column
+    `origin`: the schema's name in complaints. Views are tables too; a field of an embedded `type` is a column
     of type `other`.
     """
     found = [block for name, text in sorted(files.items()) for block in blocks(text, name)]
@@ -303,7 +303,7 @@ def _shape(
 
 
 def _key(model: SchemaBlock) -> tuple[str, ...]:
-    """The fields that identify a row: the id, else what is unique and never null."""
+    """The fields that identify a row: the id, else unique non-null fields."""
     single = [line.name for line in model.lines if _one(line.attributes, "id")]
     whole = [_names(one.argument("", "fields")) for one in model.attributes if one.name == "id"]
     unique = [line.name for line in model.lines if _one(line.attributes, "unique") and not line.optional]
@@ -330,7 +330,7 @@ def _relations(
 def _back(
     model: SchemaBlock, line: SchemaLine, other: SchemaBlock, shapes: Mapping[str, Shape], origin: str
 ) -> Relation:
-    """The side of a relation that holds no keys: those are on the other side, or in a table between."""
+    """The side of a relation without keys: those are on the other side, or in a join table."""
     candidates = [
         one
         for one in other.lines
@@ -348,9 +348,9 @@ def _back(
 def _many(
     model: SchemaBlock, line: SchemaLine, other: SchemaBlock, opposite: SchemaLine, shapes: Mapping[str, Shape]
 ) -> Relation:
-    """Many to many without a model between: Prisma keeps `_AToB`, whose A are rows of the first model by name.
+    """Many to many without a join model: Prisma creates `_AToB`, whose A are rows of the first model by name.
 
-    Of a model with itself, A is what the first field by name leads to.
+    For a self-relation, A is the target of the first field by name.
     """
     first, last = sorted((model.name, other.name))
     is_first = line.name > opposite.name if model is other else model.name == first
@@ -388,7 +388,7 @@ def _one(attributes: Iterable[Attribute], name: str) -> Attribute | None:
 
 
 def _text(attribute: Attribute | None) -> str:
-    """The name that an attribute gives: its first argument, or the one called `name`."""
+    """An attribute's name: its first argument, or the one called `name`."""
     said = attribute.argument("", "name") if attribute else None
     return said.said if isinstance(said, Text) else ""
 

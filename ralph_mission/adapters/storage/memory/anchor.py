@@ -1,10 +1,10 @@
-"""What this clone remembers of the memory branch outside of it.
+"""This clone's record of the memory branch, stored outside of it.
 
 `<git common dir>/ralph/anchor.json` holds the position after our last commit and, around the move of the ref, the
-commit about to be made: a crash in between leaves head == pending, and that is recognised as ours. Work trees share it.
+commit about to be made: after a crash in between, head == pending, which is recognised as ours. Work trees share it.
 
-On a runner of one's own a checkout clears its workspace, and deletes even the clone when it finds a wrong remote or a
-broken repository. The tool cache it leaves alone: what is kept there outlives a job.
+On a self-hosted runner, a checkout clears its workspace, and even deletes the clone for a wrong remote or a broken
+repository. It leaves the tool cache alone, so files there outlive a job.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class AnchorMark:
 
     @property
     def anchor(self) -> Anchor:
-        """The position as the rest of the house knows it."""
+        """The position, in the mission's model."""
         return Anchor(self.lineage, self.serial, self.oid)
 
 
 @dataclass(frozen=True, slots=True)
 class Anchorage:
-    """The folder `<git common dir>/ralph`; nothing is created until something is written."""
+    """The folder `<git common dir>/ralph`; created on the first write."""
 
     folder: Path
 
     def read(self) -> AnchorMark | None:
-        """What is remembered; None when nothing is. Raises UserError when it cannot be read."""
+        """The stored mark, or None. Raises UserError if unreadable."""
         try:
             mark: AnchorMark = codec.load(AnchorMark, (self.folder / "anchor.json").read_bytes())
             return mark
@@ -60,18 +60,18 @@ class Anchorage:
             raise refuse(f"{self.folder / 'anchor.json'} cannot be read") from None
 
     def write(self, mark: AnchorMark) -> None:
-        """Remember, durably and all at once. Raises OSError."""
+        """Store it, durably and atomically. Raises OSError."""
         files.write(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
 
     def clone(self) -> str:
-        """This clone's own name, made up the first time. Raises OSError."""
+        """This clone's own name, generated once. Raises OSError."""
         place = self.folder / "clone"
         if not place.exists():
             files.write(place, secrets.token_hex(6).encode())
         return place.read_text()
 
     def forget(self) -> None:
-        """Remember nothing: the first commit was not made after all."""
+        """Delete it: the first commit was not made after all."""
         (self.folder / "anchor.json").unlink(missing_ok=True)
 
     @contextmanager
@@ -82,7 +82,7 @@ class Anchorage:
 
     @contextmanager
     def working(self) -> Iterator[bool]:
-        """Held for a whole cycle; False when another process of this clone holds it."""
+        """Held for a whole cycle; False if another process of this clone holds it."""
         with files.hold_file(self.folder / "lock") as held:
             yield held
 
@@ -111,7 +111,7 @@ def boot_id() -> str:
 
 
 def folder(environment: Mapping[str, str]) -> Path | None:
-    """This repository's folder in the tool cache, which all repositories of a runner share; None without one."""
+    """This repository's folder in the tool cache, which all repositories of a runner share, or None."""
     cache, repository = environment.get("RUNNER_TOOL_CACHE", ""), environment.get("GITHUB_REPOSITORY", "")
     if cache and re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", repository):
         return Path(cache) / "ralph" / repository.lower().replace("/", "+")

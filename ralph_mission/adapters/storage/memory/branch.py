@@ -1,7 +1,7 @@
-"""The store: memory on the branch `ralph-memory`, one commit per batch, by git plumbing alone.
+"""The store: memory on the branch `ralph-memory`, one commit per batch, only by git plumbing.
 
-Never touches checkout, index, stash or configuration. The ref moves by compare-and-swap from
-the commit that was read; what was read is trusted as `provenance` says.
+Never touches checkout, index, stash or configuration. The ref moves by compare-and-swap from the commit that was read;
+`provenance` decides what is trusted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ralph_mission.mission.ports import CycleClock
 from ralph_mission.safety.secrets import texts
 from ralph_mission.values import compile_regex
 
-ATTEMPTS = 5  # a person does not edit faster than that
-PACKED = 500  # commits of memory after which their objects are packed: on a runner nobody else does
+ATTEMPTS = 5  # people do not edit faster
+PACKED = 500  # memory commits after which their objects are packed: nothing else does so on a runner
 SKIP_CI = "[skip ci]"
 BOOM = (GitError, Denied, OSError)
 READING = "read memory"
@@ -62,16 +62,16 @@ class BranchStore:
     # --- who is at work ---
 
     def holder(self) -> str:
-        """Who we are in a claim: the run's URL, or host + boot id + pid."""
+        """Our identity in a claim: the run's URL, or host + boot id + pid."""
         self._holder = self._holder or anchor.this_holder(self._clone())
         return self._holder
 
     def _clone(self) -> str:
-        # On a server several clones share one memory, and each has a lock of its own.
+        # On a server several clones share one memory, and each has its own lock.
         return self.anchorage.clone() if self.branch.remote else ""
 
     def proven_dead(self, holder: str) -> bool:
-        """True for a workflow run that is over, and for a process of this clone while its lock is in our hands."""
+        """True for a finished workflow run, and for a process of this clone while we hold its lock."""
         if not self._working:
             return False
         if holder == self.holder():
@@ -80,8 +80,8 @@ class BranchStore:
 
     @contextmanager
     def at_work(self, issue: int) -> Iterator[bool]:
-        """Held while somebody works on an issue; gives False when another process of this clone holds it. A lock of
-        this clone and its linked work trees, one for each issue."""
+        """Held during work on an issue; yields False if another process of this clone holds it. A lock of this clone
+        and its linked work trees, one per issue."""
         with ExitStack() as lock:
             with explain_errors("lock an issue"):
                 held = lock.enter_context(durable_files.hold_file(self.anchorage.folder / f"work-{issue}"))
@@ -89,8 +89,8 @@ class BranchStore:
 
     @contextmanager
     def exclusive(self) -> Iterator[bool]:
-        """Held while a cycle runs; gives False when another runner on this machine holds it. A lock of this clone
-        and its linked work trees."""
+        """Held during a cycle; yields False if another runner on this machine holds it. A lock of this clone and its
+        linked work trees."""
         with ExitStack() as lock:
             with explain_errors("lock memory"):
                 held = lock.enter_context(self.anchorage.working())
@@ -103,7 +103,7 @@ class BranchStore:
     # --- reading ---
 
     def recall(self) -> MemorySnapshot | None:
-        """Memory, open keys and claim as of one commit; None when there is no memory yet."""
+        """Memory, open keys and claim at one commit; None without memory."""
         return self._read_snapshot(alone=False)
 
     def _read_snapshot(self, alone: bool) -> MemorySnapshot | None:
@@ -122,8 +122,8 @@ class BranchStore:
             return MemorySnapshot(memory, state, head, edits)
 
     def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
-        """The ledger's records for `keys`, as of what was recalled; missing keys are left out. One git process for
-        any number of keys."""
+        """The ledger's records for `keys` at the recalled commit, without missing keys. One git process for any number
+        of keys."""
         if at is None:
             return {}
         paths = {key: layout.record(key) for key in keys}
@@ -133,8 +133,7 @@ class BranchStore:
         return {key: _record(key, path, data) for key, (path, data) in named.items()}
 
     def paused(self) -> bool:
-        """Whether memory says `paused` *now* (re-read, not remembered). True as well when memory is not what it
-        should be."""
+        """Whether memory is `paused` *now* (re-read). Also True if memory is invalid."""
         try:
             head = self.branch.head()
             if not head or head != self._paused[0]:
@@ -145,7 +144,7 @@ class BranchStore:
             return True
 
     def read(self, commit: str) -> tuple[Memory, OpenState]:
-        """Memory and open state of one commit, whoever made it. Raises UserError."""
+        """Memory and open state of any commit. Raises UserError."""
         names = (f"{commit}:{self.branch.path}", f"{commit}:{layout.OPEN}")
         found = self.git.blobs(names)
         for name in names:
@@ -175,9 +174,9 @@ class BranchStore:
     # --- writing ---
 
     def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
-        """One commit on top of `after`. People's sections and `paused` are always those of the commit below.
+        """One commit on top of `after`. People's sections and `paused` always come from the parent commit.
 
-        Raises ValueError when a first commit names no lineage, or a later one another.
+        Raises ValueError if a first commit names no lineage, or a later one a different lineage.
         """
         lineage = batch.memory.header.lineage
         if not lineage or (after and lineage != after.memory.header.lineage):
@@ -185,7 +184,7 @@ class BranchStore:
         batch = self.unsaid(batch, after)
         with explain_errors("write memory"), self.anchorage.moving():
             for attempt in range(ATTEMPTS):
-                # A server says itself whether its branch still stands where it was read.
+                # A server checks itself whether its branch is unchanged.
                 known = after.oid if after and self.branch.remote and not attempt else ""
                 head = known or self.branch.head()
                 if not head:
@@ -198,9 +197,9 @@ class BranchStore:
         raise Lost
 
     def unsaid(self, batch: MemoryBatch, standing: object) -> MemoryBatch:
-        """A batch without the values that this runner knows, whoever said them.
+        """A batch without this runner's secret values, by any author.
 
-        What stands already is not altered, nor who we are: else nobody could tell that it was us who died.
+        Existing texts and our identity are kept: otherwise our crash would not be recognisable.
         """
         same = frozenset((*texts(standing), self.holder()))
         return recordings.unsaid(batch, self._secrets, same)
@@ -212,7 +211,7 @@ class BranchStore:
         self.branch.refuse_unborn_checkout()
 
     def _merge_head(self, after: MemorySnapshot | None, head: str) -> MemorySnapshot:
-        """What was recalled, with a person's edit that came since; raises Lost when it was anyone else's."""
+        """The recalled state, with a person's later edit; raises Lost for any other commit."""
         if after is None or not self.branch.contains(after.oid, head):
             raise Lost
         if not self.branch.only_memory_changed(after.oid, head):
@@ -224,7 +223,7 @@ class BranchStore:
         return MemorySnapshot(merge_edits(after.memory, before, theirs), state, head, (*after.human_edits, *edits))
 
     def _advance(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot | None:
-        """One commit on top of `after`; None when the branch moved meanwhile."""
+        """One commit on top of `after`; None if the branch moved meanwhile."""
         memory = with_people_of(batch.memory, after.memory) if after else batch.memory
         if batch.paused is not None:
             memory = replace(memory, header=replace(memory.header, paused=batch.paused))
@@ -239,7 +238,7 @@ class BranchStore:
     def edit(self, memory: Memory, after: MemorySnapshot, message: str) -> None:
         """Commit a person's edit: people's sections and `paused` of `memory`, nothing else, no new serial.
 
-        A cycle that runs meanwhile takes it in at its next commit.
+        A running cycle adopts it at its next commit.
         """
         with explain_errors("write memory"), self.anchorage.moving():
             for _ in range(ATTEMPTS):
@@ -256,7 +255,7 @@ class BranchStore:
         raise Lost
 
     def move(self, head: str, files: Mapping[str, bytes | None], message: str, memory: Memory) -> str:
-        """Commit `files` on `head` and move the branch from it; "" when it was elsewhere by then."""
+        """Commit `files` on `head` and move the branch from it; "" if it moved meanwhile."""
         before = self._caught_up(head)
         new = self.git.commit_files(head, files, _skipping_ci(message), self._clock.now(), self._author())
         mark = before or AnchorMark(memory.header.lineage, memory.header.serial - 1, head)
@@ -266,11 +265,11 @@ class BranchStore:
         except (GitError, Denied):
             self._restore(before)
             raise
-        # A UserError is doubt: it may have moved, and then `pending` says that it is ours.
+        # A UserError is doubt: it may have moved, and then `pending` shows that it is ours.
         if not moved:
             self._restore(before)
             return ""
-        # From here on the commit stands: were the last write to fail, head == pending says it is ours.
+        # The commit is final from here: if the last write fails, head == pending shows it is ours.
         with suppress(OSError):
             self.anchorage.write(AnchorMark(memory.header.lineage, memory.header.serial, moved))
         self._paused = (moved, memory.header.paused)
@@ -279,7 +278,7 @@ class BranchStore:
         return moved
 
     def _caught_up(self, head: str) -> AnchorMark | None:
-        """What is remembered, with a commit that a crash kept from being remembered as done."""
+        """The mark, updated with a commit that a crash left pending."""
         mark = self.anchorage.read()
         made = self.branch.landed(mark.pending, head) if mark and head else ""
         if not made:
@@ -294,7 +293,7 @@ class BranchStore:
             self.anchorage.write(before)
 
     def files(self, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
-        """What a batch writes on top of `head`, by path. Raises UserError when it could not be read back."""
+        """The files of a batch on top of `head`, by path. Raises UserError if it could not be read back."""
         return recordings.batch_files(self.git, self.branch.path, batch, head)
 
 
@@ -315,7 +314,7 @@ def _skipping_ci(message: str) -> str:
 
 @contextmanager
 def explain_errors(what: str) -> Iterator[None]:
-    """Git's and the system's errors as one line with what to do; they leave memory as it was. Raises UserError."""
+    """Git's and the system's errors as one line with advice; memory stays unchanged. Raises UserError."""
     try:
         yield
     except Denied as error:

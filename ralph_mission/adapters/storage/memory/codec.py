@@ -1,7 +1,7 @@
-"""Our frozen dataclasses as JSON that a person can read and that changes little between commits.
+"""Our frozen dataclasses as readable JSON with small differences between commits.
 
-Strict when read: a type or a field we do not know is an error. pydantic's reader is built per
-type, once, when first needed; what it writes needs none. JSON has no lone surrogates (undecodable
+Reading is strict: an unknown type or field is an error. pydantic's reader is built once per type, on first use;
+writing needs none. JSON has no lone surrogates (undecodable
 bytes of a path) and ours no NUL: each such character is written as NUL and its four hex digits.
 """
 
@@ -25,16 +25,16 @@ _FITTED = compile_regex("\0([0-9a-f]{4})")
 
 
 class UnreadableDocument(Exception):
-    """A document is not one of ours. One line."""
+    """The document is not ours. One line."""
 
 
 def dump(value: object) -> bytes:
-    """A value of one of our dataclasses, or anything made of them."""
+    """A value of our dataclasses, or containers of them."""
     return (json.dumps(_plain(value), indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def load(kind: Any, data: bytes) -> Any:
-    """What `dump` was given, a value of `kind`. Raises UnreadableDocument."""
+    """The inverse of `dump`, a value of `kind`. Raises UnreadableDocument."""
     from pydantic import ValidationError
 
     try:
@@ -49,12 +49,12 @@ def load(kind: Any, data: bytes) -> Any:
 
 
 def dump_any(value: object) -> bytes:
-    """A value with its type's name, so that `load_any` needs none."""
-    return (json.dumps(_pack(value), sort_keys=True, ensure_ascii=False) + "\n").encode()  # nobody reads it by eye
+    """A value with its type's name, for `load_any`."""
+    return (json.dumps(_pack(value), sort_keys=True, ensure_ascii=False) + "\n").encode()  # not for people to read
 
 
 def load_any(data: bytes) -> object:
-    """What `dump_any` was given. Raises Unreadable."""
+    """The inverse of `dump_any`. Raises Unreadable."""
     try:
         return _unpack(json.loads(data))
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -92,7 +92,7 @@ _RENAMED = {
     "wished": "requested",
     "wishes": "orders",
 }
-"""Fields of recorded values as an earlier version named them."""
+"""Earlier names of fields in recorded values."""
 
 
 def _rename_fields(value: Any) -> Any:
@@ -100,7 +100,7 @@ def _rename_fields(value: Any) -> Any:
 
 
 def _map_objects(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """JSON with every object in it changed, the inner ones first."""
+    """JSON with every object mapped, inner ones first."""
     if isinstance(value, list | tuple):
         return [_map_objects(item, change) for item in value]
     if isinstance(value, dict):
@@ -141,7 +141,7 @@ _FAILURES = (("sha", "detail", "reason"), ("failures", "failure", "failure_reaso
 
 
 def _upgrade(data: bytes) -> bytes:
-    """A document as our values are now: missions in parts, and beside a failure its reason.
+    """A document upgraded to the present fields: missions in parts, and a failure's reason.
 
     Missions are stored flat; an earlier version wrote the reason before the failure's text.
     """
@@ -151,22 +151,22 @@ def _upgrade(data: bytes) -> bytes:
     try:
         return json.dumps(_map_objects(json.loads(data), lambda found: _group_mission(_split_failure(found)))).encode()
     except (ValueError, RecursionError):
-        return data  # it is told what is wrong with it by whoever validates it
+        return data  # its validation reports errors
 
 
 _PARTS = {part: {field.name for field in fields(kind)} for part, kind in MISSION_PARTS.items()}
 
 
 def _group_mission(value: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a stored mission in its parts."""
-    if {"started_cycle", "changed_at"} <= value.keys() and not _PARTS.keys() & value.keys():  # else it is none of ours
+    """A stored mission's fields, grouped into its parts."""
+    if {"started_cycle", "changed_at"} <= value.keys() and not _PARTS.keys() & value.keys():  # else it is not ours
         for part, names in _PARTS.items():
             value[part] = {name: value.pop(name) for name in names & set(value)}
     return value
 
 
 def _flatten_mission(value: dict[str, Any]) -> dict[str, Any]:
-    """The other way round."""
+    """The inverse."""
     if _PARTS.keys() <= value.keys():
         for part in _PARTS:
             value |= value.pop(part)
@@ -191,7 +191,7 @@ def _restore(text: str) -> str:
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """`value` with every text in it changed."""
+    """`value` with every text mapped."""
     if type(value) is str:
         return change(value)
     if isinstance(value, tuple | list | frozenset):
@@ -205,7 +205,7 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def unreadable(path: str, error: UnreadableDocument) -> UserError:
-    """The error of a file on the memory branch that is not one of ours."""
+    """The error for a file on the memory branch that is not ours."""
     from ralph_mission.mission.memory.position import refuse
 
     return refuse(f"{path} on the memory branch cannot be read: {error}")

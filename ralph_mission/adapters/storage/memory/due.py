@@ -1,9 +1,8 @@
-"""`ralph due`: whether a cycle is due, for next to nothing. Every wake passes here, many times an hour.
+"""`ralph due`: whether a cycle is due, at minimal cost, as every wake runs it, many times an hour.
 
-One look at the ref, then a cache in the git common directory keyed by object id, else one
-blob. A header as we write it is read with the standard library alone, for the gate of a workflow that has installed
-nothing yet; only what a person wrote differently needs a YAML parser.
-The settings are asked for the longest pause only when memory looks as if a clock had been wrong.
+It reads the ref, then a cache in the git common directory keyed by object id, else one blob. A header in our form is
+read with the standard library only, for a workflow's gate without an installation; only a person's different form needs
+a YAML parser. The settings are only read for the longest pause if memory suggests a wrong clock.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ PAUSED = "not due: memory says paused"
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the head of memory says, kept by its object id."""
+    """The cached header of memory's head, by its object id."""
 
     next_due_at: datetime | None
     paused: bool
@@ -41,7 +40,7 @@ class _Known:
 
 
 def usual_longest() -> timedelta:
-    """The longest pause where no settings say another."""
+    """The default longest pause."""
     return USUAL
 
 
@@ -52,9 +51,9 @@ def due_fast(
     path: str = layout.MEMORY,
     longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
-    """(due, when next, why). Memory that cannot be read is due: the cycle then says what is wrong.
+    """(due, when next, why). Unreadable memory is due: the cycle then reports the problem.
 
-    `longest` tells the longest pause that is configured. Raises UserError when `repo_dir` is not a repository.
+    `longest`: the configured longest pause. Raises UserError if `repo_dir` is not a repository.
     """
     common, git = _common(Path(repo_dir))
     oid = _loose(common, branch)
@@ -80,9 +79,9 @@ def due_on_server(
     path: str = layout.MEMORY,
     longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
-    """The same of a server's memory branch, with or without a clone; `kept` is the folder of the cache.
+    """The same for a server's memory branch, with or without a clone; `kept`: the cache folder.
 
-    One look at the ref; the file itself is fetched only when the branch has moved since. Raises UserError.
+    Reads the ref; the file is only fetched if the branch moved. Raises UserError.
     """
     from ralph_mission.adapters.git.remote import Remote
 
@@ -100,7 +99,7 @@ def due_on_server(
 
 
 def due_by_text(text: str | None, now: datetime, longest: Callable[[], timedelta]) -> tuple[bool, datetime | None, str]:
-    """The same of a memory file that was read already; None when there is none."""
+    """The same for a memory file that was already read, or None."""
     if text is None:
         return True, None, "due: there is no memory yet"
     known = _header(text.encode())
@@ -108,7 +107,7 @@ def due_by_text(text: str | None, now: datetime, longest: Callable[[], timedelta
 
 
 def last_cycle_at(text: str) -> datetime | None:
-    """When the last cycle began, by a memory file; None where that cannot be read."""
+    """The start of the last cycle, from a memory file, or None."""
     known = _header(text.encode())
     return known.last_cycle_at if known else None
 
@@ -133,7 +132,7 @@ def _is_misdated(due_at: datetime, now: datetime, longest: timedelta) -> bool:
 
 
 def _may_be_misdated(known: _Known, due_at: datetime, now: datetime) -> bool:
-    """Whether the settings are worth their cost: the last cycle is yet to come, or the wait is unusually long."""
+    """Whether to read the settings: the last cycle is in the future, or the wait is unusually long."""
     last = known.last_cycle_at
     return last is None or last > now or due_at - now > USUAL
 
@@ -154,7 +153,7 @@ def _open(directory: Path) -> Git:
 
 
 def _loose(common: Path, branch: str) -> str | None:
-    """The branch's commit, "" when it does not exist; None when only git can tell (reftable, symbolic refs)."""
+    """The branch's commit, "" if missing; None if only git can read it (reftable, symbolic refs)."""
     if (common / "reftable").exists():
         return None
     try:
@@ -203,7 +202,7 @@ def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
 
     when, last = (moment and moment.isoformat() for moment in (known.next_due_at, known.last_cycle_at))
     kept = {"oid": oid, "path": path, "next_due_at": when, "last_cycle_at": last, "paused": known.paused}
-    with suppress(OSError):  # a cache; a read-only repository is asked again
+    with suppress(OSError):  # just a cache: a read-only repository is read again
         files.write(files.own(common / "ralph") / "due.json", json.dumps(kept).encode())
 
 
@@ -213,7 +212,7 @@ def _read(git: Git, oid: str, path: str) -> _Known | None:
 
 
 def _header(content: bytes | None) -> _Known | None:
-    """None for what cannot be read; without a YAML parser also for what we would have written differently."""
+    """The header, or None if unreadable; without a YAML parser also if not in our form."""
     if content is None:
         return None
     if known := _as_written(content):
@@ -228,7 +227,7 @@ def _header(content: bytes | None) -> _Known | None:
 
 
 def written_fields(content: bytes) -> dict[str, str]:
-    """The fields of a header that stands as `mission.memory.front_matter` renders it, one plain line for each.
+    """The fields of a header in the form of `mission.memory.front_matter`, one plain line each.
 
     Empty for anything else.
     """

@@ -1,8 +1,9 @@
-"""Whose commit the head of the memory branch is: ours, ours plus a person's edit, or foreign; and the branch put right.
+"""Whose commit the head of the memory branch is: ours, ours plus a person's edit, or foreign; and repairs of the
+branch.
 
-Looks at what a commit changed and at what this clone remembers, never at names. Where git itself is damaged (a lock,
-a ref file, lost objects), the branch goes back to the newest of its commits whose whole history can be read;
-where there is none it ends, and memory starts at a new root.
+Decides by a commit's changes and this clone's records, never by names. If git itself is damaged (a lock, a ref file,
+lost objects), the branch goes back to its newest commit with a readable history; without one it is deleted, and memory
+starts at a new root.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from ralph_mission.safety.patch import REGULAR
 from ralph_mission.values import compile_regex, dataclass
 
 FOLLOWED = compile_regex(rb"ref: |[0-9a-f]{40}")
-"""How what git can follow begins: another ref's name, a commit's id."""
+"""Prefixes of valid ref contents: another ref's name, a commit's id."""
 
-UNTOLD = 30  # commits of ours that the forge could not be told of: those of six runs that died, of five each
-LOOKED = 300  # commits, people's edits among them, that are looked through for those
+UNTOLD = 30  # our commits not recorded in the forge: from six crashed runs, five each
+LOOKED = 300  # commits, including people's edits, searched for those
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBranch:
     """The memory branch of a repository, and the path of the memory file on it.
 
-    With a `remote` the server's branch is the one that counts, and nothing of the kind is expected here.
+    With a `remote` the server's branch counts, and none is expected here.
     """
 
     git: Git
     name: str
     path: str
     remote: Remote | None = None
-    vouched: Callable[[], Anchor | None] = lambda: None  # the position that the forge was told of last
+    vouched: Callable[[], Anchor | None] = lambda: None  # the position last recorded in the forge
 
     @property
     def ref(self) -> str:
@@ -50,7 +51,7 @@ class MemoryBranch:
         return f"refs/heads/{self.name}"
 
     def head(self) -> str:
-        """The commit it points at, here by now; "" when there is none. Raises UserError if checked out or odd."""
+        """Its commit, fetched, or "". Raises UserError if checked out or invalid."""
         if self.remote:
             oid = self.remote.head(self.name)
             if oid:
@@ -71,20 +72,20 @@ class MemoryBranch:
 
     @property
     def file(self) -> Path:
-        """Where git keeps the ref, when it is a file of its own."""
+        """The ref's file, if it has its own."""
         return self.git.common_dir / self.ref
 
     def move(self, new: str, old: str) -> str:
-        """Compare-and-swap; `old` "" means it must not exist. Where it stands now, "" when it was elsewhere.
+        """Compare-and-swap; `old` "" means it must not exist. Returns its new commit, "" if it was at another.
 
-        A server may make a commit of its own that says the same. Raises Denied, UserError.
+        A server may make its own commit with the same content. Raises Denied, UserError.
         """
         if self.remote:
             return self.remote.push(self.name, new, old)
         return new if self.git.move_ref(self.ref, new, old) else ""
 
     def landed(self, commit: str, head: str) -> str:
-        """What `head` holds of a commit that was to be moved to: itself, or the server's that says the same, or ""."""
+        """The commit in `head` for the intended one: itself, or the server's with the same content, or ""."""
         if not commit or self.contains(commit, head):
             return commit
         parent = self.git.try_text("rev-parse", "--verify", "--quiet", f"{commit}^")
@@ -93,7 +94,7 @@ class MemoryBranch:
         return made if self.remote and self.git.says_the_same(commit, made) else ""
 
     def refuse_unborn_checkout(self) -> None:
-        """Raises UserError when a work tree stands on the branch before its first commit."""
+        """Raises UserError if a work tree is on the branch before its first commit."""
         if self.remote:
             return
         place = ""
@@ -103,13 +104,12 @@ class MemoryBranch:
                 raise _checked_out(self.name, place)
 
     def ours(self, head: str, mark: AnchorMark | None, alone: bool = True) -> str:
-        """The newest commit of ours that `head` is or stands on. Raises UserError.
+        """Our newest commit that is `head` or its ancestor. Raises UserError.
 
-        A clone that remembers nothing trusts what the forge was told of, or else what it finds, once, if its files are
-        regular. Unless it has to be `alone` (a cycle is under way), a clone of a server's repository lets runners
-        elsewhere have gone on meanwhile: as far as the forge was told of it, and by the few commits more that a runner
-        may have died after. One of them may even have started memory anew (`ralph memory recover`), if the forge was
-        told of that.
+        A clone without records trusts the position in the forge, or else once the branch as found, if its files are
+        regular. Unless it has to be `alone` (a cycle is running), a clone of a server's repository accepts progress by
+        other runners: up to the forge's position, and a few commits more in case a runner crashed. One of them may even
+        have restarted memory (`ralph memory recover`), if the forge's position shows that.
         """
         if mark is None or not mark.oid + mark.pending:
             self._refuse_odd_files(head)
@@ -125,7 +125,7 @@ class MemoryBranch:
         raise refuse(self._refuse_lost(mark, head))
 
     def _vouched_for(self, head: str) -> str:
-        """The newest commit of ours for a clone that remembers nothing: every workflow run has such a one."""
+        """Our newest commit for a clone without records, as in every workflow run."""
         told = self.vouched() if self.remote else None
         if told is None or not told.oid or not self.contains(told.oid, head):
             return head
@@ -134,14 +134,14 @@ class MemoryBranch:
         return newest
 
     def _starts(self, mark: AnchorMark, alone: bool) -> Iterator[str]:
-        """Commits that prove what stands on them: those remembered here; then where another runner began anew."""
+        """Commits that prove their descendants: those recorded here; then another runner's restart."""
         yield from (mark.pending, mark.oid)
         told = self.vouched() if self.remote and not alone else None
         if told and told.lineage != mark.lineage and told.serial > mark.serial:
             yield told.oid
 
     def _handed_on(self, known: str, head: str) -> str:
-        """The newest commit since `known` that is another runner's: serial grew by one at a time and lineage stayed."""
+        """The newest commit since `known` by another runner: serial grew by one at a time with the same lineage."""
         told = self.vouched()
         if told and told.oid and self.contains(known, told.oid) and self.contains(told.oid, head):
             known = told.oid
@@ -155,7 +155,7 @@ class MemoryBranch:
         return known
 
     def _headers(self, commits: Sequence[str]) -> dict[str, Header]:
-        """Of the memory file of each commit where it can be read: what a person broke may be fixed by now."""
+        """The headers of readable memory files, as a later commit may fix a person's broken edit."""
         headers, blobs = dict[str, Header](), self.git.blobs(f"{oid}:{self.path}" for oid in commits)
         for oid in commits:
             with suppress(UserError):
@@ -171,11 +171,11 @@ class MemoryBranch:
         return True
 
     def only_memory_changed(self, old: str, new: str) -> bool:
-        """Whether the memory file's content is all that differs between two commits."""
+        """Whether two commits differ only in the memory file's content."""
         return not self._foreign_paths(old, new)
 
     def odd_files(self, head: str) -> tuple[str, ...]:
-        """Paths that are no regular files (symlinks, submodules, executables), and a missing memory file."""
+        """Paths other than regular files (symlinks, submodules, executables), and a missing memory file."""
         entries = self.git.listing(head)
         odd = [entry.path for entry in entries if entry.mode != REGULAR]
         missing = [] if any(entry.path == self.path for entry in entries) else [self.path]
@@ -216,7 +216,7 @@ class MemoryBranch:
 
 
 def is_damaged(ref_file: Path) -> bool:
-    """Whether a file stands where git keeps a ref and says nothing that git could follow."""
+    """Whether a ref's file exists with contents that git cannot follow."""
     try:
         return not FOLLOWED.match(ref_file.read_bytes())
     except OSError:
@@ -224,7 +224,7 @@ def is_damaged(ref_file: Path) -> bool:
 
 
 def reason(error: GitError) -> str:
-    """What git said, in one line."""
+    """Git's message, in one line."""
     lines = [line for line in error.detail.strip().splitlines() if line] or [f"git exit {error.code}"]
     return next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1])
 
@@ -239,17 +239,17 @@ def _checked_out(name: str, place: str) -> UserError:
     )
 
 
-STALE = 600.0  # seconds after which a ref's lock is nobody's: git holds one for moments
-TRIED = 50  # commits of the reflog that are tried, the newest first
+STALE = 600.0  # seconds after which a ref's lock is stale: git holds one briefly
+TRIED = 50  # commits of the reflog to try, newest first
 
 
 def lock_file(branch: MemoryBranch) -> Path:
-    """What git makes while it moves the ref."""
+    """Git's lock file during a move of the ref."""
     return branch.file.with_name(f"{branch.file.name}.lock")
 
 
 def lock_age(branch: MemoryBranch) -> float | None:
-    """Seconds since somebody locked the ref; None when nobody did. A time to come is as long ago as it is ahead."""
+    """Seconds since the ref was locked, or None. A future time counts by its distance."""
     if branch.remote:
         return None
     try:
@@ -259,7 +259,7 @@ def lock_age(branch: MemoryBranch) -> float | None:
 
 
 def faults(branch: MemoryBranch) -> Iterator[str]:
-    """What is wrong with the ref and what it leads to, as far as git goes."""
+    """Problems of the ref and its commits at the level of git."""
     age = lock_age(branch)
     if age is not None:
         yield f"{lock_file(branch)} stands since {age:.0f} s: while it does, nothing can be written"
@@ -274,9 +274,9 @@ def faults(branch: MemoryBranch) -> Iterator[str]:
 
 
 def repair(branch: MemoryBranch) -> list[str]:
-    """Make the branch one that git can go on from; what was done for it, in words.
+    """Make the branch usable for git; returns the repairs, in words.
 
-    Raises UserError for a lock that may be held, a branch that is checked out, and where only a new clone helps.
+    Raises UserError for a lock that may be held, a checked-out branch, and if only a new clone helps.
     """
     done = list(_unlock(branch))
     if _other_ref(branch):
@@ -297,7 +297,7 @@ def repair(branch: MemoryBranch) -> list[str]:
 
 
 def _go_back(branch: MemoryBranch, head: str) -> Iterator[str]:
-    """Move the branch from `head` to its newest commit that is whole; end it where there is none."""
+    """Move the branch from `head` to its newest intact commit; delete it if there is none."""
     target = next((oid for oid in (head, *earlier(branch)[:TRIED]) if oid and not _what_is_lost(branch, oid)), "")
     if target:
         branch.git.run("update-ref", "--no-deref", branch.ref, target)
@@ -307,7 +307,7 @@ def _go_back(branch: MemoryBranch, head: str) -> Iterator[str]:
 
 
 def earlier(branch: MemoryBranch) -> list[str]:
-    """The commits that the branch pointed at, as git noted them, the newest first."""
+    """The branch's earlier commits from the reflog, newest first."""
     try:
         lines = (branch.git.common_dir / "logs" / branch.ref).read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -333,19 +333,19 @@ def _has_damaged_file(branch: MemoryBranch) -> bool:
 
 
 def _other_ref(branch: MemoryBranch) -> str:
-    """The ref that the branch is another name of; "" for none."""
+    """The target of a symbolic ref, or ""."""
     return "" if branch.remote else branch.git.try_text("symbolic-ref", "--quiet", branch.ref)
 
 
 def _named_object(branch: MemoryBranch) -> str:
-    """The object that the ref names, whether it is there or not; "" for none. Raises UserError for a server's."""
+    """The object that the ref names, existing or not, or "". Raises UserError for a server's."""
     if branch.remote:
         return branch.head()
     return branch.git.try_text("rev-parse", "--verify", "--quiet", branch.ref)
 
 
 def _what_is_lost(branch: MemoryBranch, oid: str) -> str:
-    """What git misses of a commit and its history, in its own words; "" when all is there."""
+    """Git's message about missing parts of a commit and its history, or ""."""
     try:
         branch.git.run("rev-parse", "--verify", "--quiet", f"{oid}^{{commit}}")
         branch.git.refuse_lost(oid, history=True)

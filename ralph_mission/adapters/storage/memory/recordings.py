@@ -1,7 +1,7 @@
-"""What a cycle writes: files on the memory branch, without the values that must not be said, and its recording.
+"""A cycle's output: files on the memory branch, without secret values, and its recording.
 
-A recording is what the world answered, for `ralph journal show --replay`: `.ralph/cycles/<id>/NN-name.json` of the last
-cycles. Never on the branch, and kept out of git through `.git/info/exclude`.
+A recording holds the external answers, for `ralph journal show --replay`: `.ralph/cycles/<id>/NN-name.json` of the last
+cycles. Never on the branch, and ignored by git through `.git/info/exclude`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _FILE = compile_regex(r"(\d{2,})-([a-z0-9-]+)\.json")
 
 
 class Recordings:
-    """`ports.Recorder`. The cycle's id is the first one that a recorded value carries, unless it is given.
+    """`ports.Recorder`. The cycle's id is the first in a recorded value, unless given.
 
-    `secrets` are values that this runner knows: no text keeps one, whoever wrote it into an issue. Whole files that a
-    correction would change are kept as they are: the repository beside has the same ones.
+    `secrets`: values known to this runner, removed from all texts, by any author. Whole files of corrections are kept
+    unchanged, as the repository has them too.
     """
 
     def __init__(self, git: Git, cycle_id: str = "", secrets: tuple[str, ...] = ()) -> None:
@@ -41,12 +41,12 @@ class Recordings:
 
     @property
     def folder(self) -> Path:
-        """Where cycles are kept, one folder each."""
+        """The cycles' folder, with a subfolder each."""
         return self._git.state_dir / "cycles"
 
     def record(self, name: str, value: object) -> None:
-        """Keep one answer under a name, in the order asked. Raises UserError when it cannot be written, ValueError
-        for an id or name that no folder can have."""
+        """Store an answer under a name, in order. Raises UserError if it cannot be written, ValueError for an id or
+        name that is invalid in a path."""
         carried = getattr(value, "cycle_id", "")
         if carried and carried != self._cycle_id:
             self._cycle_id, self._count = carried, 0
@@ -58,7 +58,7 @@ class Recordings:
             raise _record_error(self.folder, error) from None
 
     def load(self, cycle_id: str) -> tuple[tuple[str, object], ...]:
-        """(name, value) in the order recorded. Raises UserError when there is no such cycle or it cannot be read."""
+        """(name, value) in the order recorded. Raises UserError for a missing or unreadable cycle."""
         place = self.folder / cycle_id
         if not _NAME.fullmatch(cycle_id) or not place.is_dir():
             raise UserError(f"no cycle {cycle_id!r} is recorded", f"the last {KEEP} are in {self.folder}", usage=True)
@@ -101,7 +101,7 @@ def _load(file: Path) -> object:
 
 
 def batch_files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
-    """All of a batch on top of `head`, memory at `path`. Raises UserError when it could not be read back."""
+    """All files of a batch on top of `head`, memory at `path`. Raises UserError if it could not be read back."""
     made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump(batch.state)}
     made.update({layout.record(record.key): codec.dump(record) for record in batch.records})
     if batch.dashboard is not None:
@@ -114,14 +114,14 @@ def batch_files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str,
 
 def render_file(memory: Memory) -> bytes:
     """The memory file. Raises UserError."""
-    # What cannot be read back must not be written: that would stop every later cycle.
+    # Never write an unreadable file: it would stop every later cycle.
     data = render_memory(memory).encode("utf-8", "surrogateescape")
     parse_memory(data)
     return data
 
 
 def unsaid(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> MemoryBatch:
-    """A batch without the values `known`, whoever said them; texts that are one of `but` stay as they are."""
+    """A batch without the values `known`, by any author; texts in `but` stay unchanged."""
     kept = strip_known(replace(batch, archive=()), known, but)
     archive = tuple((month, _notes_without(text, known, but)) for month, text in batch.archive)
     return replace(kept, archive=archive)
@@ -137,7 +137,8 @@ def _archives(git: Git, batch: MemoryBatch, head: str) -> dict[str, bytes | None
 
 
 def _notes_without(text: str, known: Sequence[str], but: Collection[str]) -> str:
-    """Notes for the archive, cleaned one by one: of the text as a whole a heading could go, and be read no more."""
+    """Notes for the archive, cleaned one by one: cleaning the whole text could break a heading and make it
+    unreadable."""
     notes = parse_notes(text)
     kept = strip_known(notes, known, but)
     return text if kept is notes else render_notes(*kept)

@@ -1,4 +1,4 @@
-"""What `ralph memory` and `ralph journal` need beyond a cycle's store: verify a memory, salvage it, start it anew."""
+"""The store of `ralph memory` and `ralph journal`: verify, salvage and restart memory."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ralph_mission.mission.model.proposal import KINDS
 from ralph_mission.mission.operations.salvage import Check, Salvage
 from ralph_mission.safety.patch import REGULAR
 
-AT_ONCE = 100  # documents of the journal that are held at a time
-DEPTH = 200  # commits of the memory file that are looked through for one that can be read
-UNDERSTOOD = "do not repeat"  # the one check that says nothing against memory itself
+AT_ONCE = 100  # journal documents in memory at once
+DEPTH = 200  # commits of the memory file searched for a readable one
+UNDERSTOOD = "do not repeat"  # the only check that is not about memory itself
 
 
 class RecoverableStore(BranchStore):
     """`operations.salvage.Recoverable`."""
 
     def journal(self) -> Iterator[dict[str, Any]]:
-        """Every cycle's audit document, oldest first. Raises UserError when one cannot be read."""
+        """Every cycle's audit document, oldest first. Raises UserError if one is unreadable."""
         with explain_errors(READING):
             head = self.branch.head()
             entries = self.git.listing(head, f"{layout.JOURNAL}/") if head else ()
@@ -44,14 +44,13 @@ class RecoverableStore(BranchStore):
             yield from (_document(entry, found) for entry in some)
 
     def document(self) -> str:
-        """The memory file as it stands, readable or not; "" when there is none."""
+        """The memory file's present text, valid or not, or ""."""
         head = self.branch.head()
         name = f"{head}:{self.branch.path}"
         return _blobs(self.git, [name]).get(name, b"").decode(errors="replace") if head else ""
 
     def checks(self) -> Iterator[Check]:
-        """Each thing `ralph memory verify` looks at, and how it fared; a branch that cannot be recalled is still
-        looked through."""
+        """Each check of `ralph memory verify` with its result; also for a branch that cannot be recalled."""
         faults = self.faults()
         yield Check("git", not faults, "; ".join(faults) or "nothing is lost")
         try:
@@ -78,14 +77,14 @@ class RecoverableStore(BranchStore):
             yield Check(name, not bad, f"cannot be read: {', '.join(bad[:5])}" if bad else f"{len(entries)} files")
 
     def faults(self) -> list[str]:
-        """What is wrong with the branch as far as git goes."""
+        """The branch's problems at the level of git."""
         try:
             return list(provenance.faults(self.branch))
-        except UserError:  # it cannot be looked at, as the next check says
+        except UserError:  # it is unreadable, as the next check reports
             return []
 
     def repair(self) -> list[str]:
-        """Put right what git itself cannot read of the branch; what was done, in words. Raises UserError."""
+        """Repair parts of the branch that git cannot read; returns the repairs, in words. Raises UserError."""
         with explain_errors("fix the branch"):
             return provenance.repair(self.branch)
 
@@ -94,7 +93,7 @@ class RecoverableStore(BranchStore):
         head, mark = self.branch.head(), _mark(self)
         last = _last_own(self, mark)
         is_lost = last and not (head and self.branch.contains(last, head))
-        ahead = last if is_lost else ""  # what the branch has lost of ours
+        ahead = last if is_lost else ""  # our commits that the branch lost
         trusted = _newest_trusted(self, mark)
         memory, kept = _memory(self, [ahead, head, trusted])
         state = _state(self, trusted) if trusted else None
@@ -119,13 +118,13 @@ class RecoverableStore(BranchStore):
         )
 
     def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:
-        """A new lineage on the present head, or a new root, as one commit more. Raises Lost when it moved meanwhile."""
+        """A new lineage on the present head, or a new root, as one more commit. Raises Lost if it moved meanwhile."""
         header = replace(batch.memory.header, serial=batch.memory.header.serial + 1)
         batch = replace(batch, memory=replace(batch.memory, header=header))
         with explain_errors("write memory"), self.anchorage.moving():
             if not salvaged.head:
                 self.branch.refuse_unborn_checkout()
-            if _mark(self) is None:  # torn: moving the branch would ask it where it stood
+            if _mark(self) is None:  # damaged: moving the branch would read it
                 self.anchorage.forget()
             files: dict[str, bytes | None] = {
                 **dict(salvaged.documents),
@@ -169,7 +168,7 @@ def _check_bans(recalled: MemorySnapshot) -> Iterator[Check]:
 def _unreadable(
     git: Git, entries: Iterable[TreeEntry], is_readable: Callable[[TreeEntry, bytes], object]
 ) -> Iterator[str]:
-    """The paths of entries that hold none of our documents."""
+    """The paths of entries without a document of ours."""
     entries = tuple(entries)
     found = _blobs(git, [entry.oid for entry in entries])
     for entry in entries:
@@ -178,7 +177,7 @@ def _unreadable(
 
 
 def _record_of(entry: TreeEntry, data: bytes) -> Record | None:
-    """The record that stands there; None for another's, or what cannot be read."""
+    """The record at a path; None if foreign or unreadable."""
     with suppress(codec.UnreadableDocument, ValueError):
         record: Record = codec.load(Record, data)
         return record if layout.record(record.key) == entry.path else None
@@ -205,7 +204,7 @@ FOLDERS = (
     ("journal", layout.JOURNAL, _is_document),
     ("archive", layout.ARCHIVE, _is_archive),
 )
-"""What memory keeps in folders, where, and what tells whether a file there is one of ours."""
+"""Memory's folders, and the function that recognises our files there."""
 
 
 # --- salvage ---
@@ -220,7 +219,7 @@ def _document(entry: TreeEntry, found: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def _ledger_paths(store: BranchStore, head: str) -> list[str]:
-    """The whole ledger goes and what is vouched for comes back: nothing of a stranger's stays by its mere name."""
+    """The whole ledger is deleted and trusted records are written again: no foreign file stays by its name."""
     return [entry.path for entry in store.git.listing(head, f"{layout.LEDGER}/")] if head else []
 
 
@@ -232,7 +231,7 @@ def _mark(store: BranchStore) -> AnchorMark | None:
 
 
 def _own(store: BranchStore, mark: AnchorMark | None) -> Iterator[str]:
-    """The commits that this clone knows as its own and still has, the newest first."""
+    """This clone's own commits that still exist, newest first."""
     if mark is None:
         return
     before = provenance.earlier(store.branch)  # of a commit that git has lost, its note of the ref is what is left
@@ -247,15 +246,15 @@ def _last_own(store: BranchStore, mark: AnchorMark | None) -> str:
 
 
 def _newest_trusted(store: BranchStore, mark: AnchorMark | None) -> str:
-    """The newest commit of our own whose state can be read, else the newest."""
+    """Our newest commit with readable state, else the newest."""
     readable = (oid for oid in _own(store, mark) if _state(store, oid) is not None)
     return next(readable, "") or _last_own(store, mark)
 
 
 def _memory(store: BranchStore, starts: Sequence[str]) -> tuple[Memory | None, list[str]]:
-    """The newest memory that can be read, our own first, with people's sections of the newest text that has them.
+    """The newest readable memory, our own first, with people's sections from the newest text that has them.
 
-    `starts`: commits, or "", from the newest on; the last one is our own.
+    `starts`: commits, or "", newest first; the last one is ours.
     """
     *_, trusted = starts
     known = [start for start in starts if start]
@@ -273,14 +272,14 @@ def _memory(store: BranchStore, starts: Sequence[str]) -> tuple[Memory | None, l
 
 
 def _documents(store: BranchStore, commit: str) -> dict[str, bytes]:
-    """What can still be read of the journal and the archive of a commit, by path."""
+    """A commit's readable journal and archive, by path."""
     entries = [entry for _, folder, _ in FOLDERS[1:] for entry in _entries(store, commit, folder)]
     found = _blobs(store.git, [entry.oid for entry in entries])
     return {entry.path: found[entry.oid] for entry in entries if entry.mode == REGULAR and entry.oid in found}
 
 
 def _broken_documents(store: BranchStore, head: str) -> list[str]:
-    """Paths in the journal and the archive that are no use to anybody."""
+    """Unusable paths in the journal and the archive."""
     if not head:
         return []
     pairs = ((_entries(store, head, folder), is_readable) for _, folder, is_readable in FOLDERS[1:])
@@ -330,13 +329,13 @@ def _state(store: BranchStore, commit: str) -> OpenState | None:
 
 
 def _find_restraint(store: BranchStore, head: str) -> OpenState | None:
-    """The claim alone, whoever wrote it: it can keep us from acting, never make us act."""
+    """The claim only, by any author: it can stop us from acting, never make us act."""
     found = _state(store, head) if head else None
     return OpenState(claim=found.claim) if found and found.claim else None
 
 
 def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:
-    """The ledger's readable records as of a commit, and the paths of the others."""
+    """The ledger's readable records at a commit, and the paths of the others."""
     entries = [entry for entry in _entries(store, commit, layout.LEDGER) if entry.mode == REGULAR]
     found = _blobs(store.git, [entry.oid for entry in entries])
     records, broken = [], []
