@@ -1,12 +1,11 @@
-"""The prompt of one session, and the handoff to the next. Nothing is remembered from before.
+"""The prompt of one session, and the handoff to the next. Sessions share no other memory.
 
-The prompt has sections of ours around everything that files say. The objective is whole and always the same;
-everything else is bounded, so that the thousandth session reads as much as the third. Text of others stands as a
-quotation (`framing`). DONE is there only when nobody wears a hat: a hat says its one event and stops, and whoever
-wears none decides when to end.
+The prompt has our sections around all contents of files. The objective is complete and constant; everything else is
+bounded, so that the thousandth session reads as much as the third. Foreign text is quoted (`framing`). DONE only
+appears without a hat: a hat emits its one event and stops, while a session without one decides when to end.
 
 The handoff is one JSON document of at most 5 KB with everything that the next session's orchestrator needs. Key names
-and their order are the originals', so that either side reads the other's file.
+and their order are the originals', so that both tools read each other's files.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from ralph_mission.safety.markdown import without_controls
 from ralph_mission.safety.text import sanitise
 from ralph_mission.values import dataclass
 
-STORIES = (  # {set} is how it is said that one passes, {prd} and {progress} are where they stand
+STORIES = (  # {set}: how to mark one as passing, {prd} and {progress}: their paths
     "Work on the current story and no other. When every criterion is true and the project's checks are green, {set} "
     "in {prd}, leave the other stories as they are, and append to {progress} what you did "
     "and learned; what helps everywhere goes to the patterns at its top. A story that passes without green checks, or "
@@ -59,7 +58,7 @@ VERDICTS = (
 
 
 def render_hat(hat: Hat) -> str:
-    """Who this session is, what it may write and what it may not run."""
+    """This session's hat, what it may write and what it may not run."""
     return section(
         f"YOUR HAT: {line(hat.name, 60)}",
         f"You are {line(hat.name, 60)} for this one session and nobody else. {line(hat.description, 300)}".strip(),
@@ -85,14 +84,14 @@ def _may_write(hat: Hat) -> str:
 
 
 def callable_hats(spec: RunSpec) -> str:
-    """Without a hat: who can be called, and by what."""
+    """Without a hat: the hats that can be called, and their events."""
     rows = [f"- {line(hat.name, 40)}, called by {_join_names(hat.triggers)}: {line(hat.description, 120)}".rstrip(": ")
             for hat in spec.hats[:30]]  # fmt: skip  # one list
     return section("HATS", "Others can do a part of the work in a session of their own:" if rows else "", *rows)
 
 
 def rules(spec: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
-    """How to work: one step or one story, checked and committed, and `notes`, a file, for whoever is next."""
+    """How to work: one step or one story, checked and committed, and the file `notes` for the next session."""
     how = "tick its own box (`[x]`)" if paths.prd.lower().endswith((".md", ".markdown")) else "set its `passes` to true"
     stories = STORIES.format(set=how, prd=line(paths.prd, 300), progress=line(paths.progress, 300))
     lasting = "" if scope.why_outside(hat or spec.bound(coordinator(spec.hats)), "AGENTS.md") else LASTING
@@ -135,7 +134,7 @@ def _called_topics(spec: RunSpec) -> tuple[str, ...]:
 
 
 def render_done(spec: RunSpec) -> str:
-    """When the run ends, with the objective once more. For a session without a hat only."""
+    """When the run ends, with the objective repeated. Only for a session without a hat."""
     gate = "" if spec.open_tasks == "trust" else ", no task is open"
     stays = "The run stays alive after it and looks for the next piece of work. " if spec.persistent else ""
     return section(
@@ -154,12 +153,12 @@ def _join_names(names: tuple[str, ...]) -> str:
 
 
 SUMMARY = 500
-"""Characters of a session's last words that are kept."""
+"""Characters kept of a session's last message."""
 OBJECTIVE = "Everything you do serves this. It was set once and nobody may change it:"
 
 
 def session_prompt(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None, run_dir: str) -> Session:
-    """The next session of a run, for `hat` or for nobody in particular."""
+    """The prompt of a run's next session, with or without a `hat`."""
     worn = spec.bound(hat or coordinator(spec.hats))
     return Session(
         worn,
@@ -174,19 +173,19 @@ def session_prompt(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: H
 
 
 def _money_left(spec: RunSpec, state: RunState) -> float | None:
-    """Money that is left of the run's, None without a limit."""
+    """The run's remaining money, None without a limit."""
     return None if spec.limits.usd is None else max(0.0, spec.limits.usd - (state.usage.cost_usd or 0.0))
 
 
 def summary(text: str) -> str:
-    """An agent's last words in one line of at most 500 characters, without its event's and promise's marks."""
+    """An agent's last message in one line of at most 500 characters, without its event's and promise's marks."""
     words = re.sub(r"<promise>.*?</promise>|</?(?:promise|event)\b[^>]{0,200}>", " ", _without_promise(text[-8_000:]))
     words = " ".join(sanitise(words, "log").split())
     return words if len(words) <= SUMMARY else f"…{words[-SUMMARY + 1 :]}"
 
 
 def _without_promise(text: str) -> str:
-    """`text` without a promise that stands alone at its end."""
+    """`text` without a separate promise at its end."""
     rest, _, last = text.rstrip().rpartition("\n")
     return rest if PROMISE.fullmatch(last.strip()) else text
 
@@ -217,14 +216,14 @@ def _text(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None
 LIMIT = 5_000
 """Bytes of the document as JSON with an indent of 2, counted with every character beyond ASCII escaped."""
 SCALES = (1.0, 0.6, 0.4, 0.25)
-"""How much room each text gets, until the whole fits: at the last one it always does."""
+"""Limits per text, tried until the whole fits: with the last one it always does."""
 
 Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a handoff written by anyone says, as far as a run can go on from it. `started_at` None: it does not say."""
+    """The parts of any handoff that a run can resume from. `started_at` None: unknown."""
 
     objective: str
     iteration: int = 0
@@ -238,20 +237,20 @@ class Left:
 
 
 def handoff_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> Document:
-    """The handoff at this moment: at most `LIMIT` bytes whatever there is to tell. Long texts end with an ellipsis."""
+    """The present handoff, always at most `LIMIT` bytes. Long texts end with an ellipsis."""
     made = (_build_document(spec, state, snapshot, scale) for scale in SCALES)
     return next(one for one in made if len(json.dumps(one, indent=2)) <= LIMIT)
 
 
 def marker(state: RunState, active: bool) -> Document:
-    """The light state file: whether the mode is on, since when, how far."""
+    """The small state file: whether the mode is on, since when, and its progress."""
     return {"active": active, "started_at": _format_moment(state.started_at), "iteration": state.iteration}
 
 
 def read_handoff(document: object) -> Left:
-    """What a handoff says; what is missing or of a wrong type in it counts as not said.
+    """A handoff's contents; missing fields and wrong types are ignored.
 
-    Raises UserError when it does not even name its task.
+    Raises UserError if it does not name its task.
     """
     said = document if isinstance(document, Mapping) else {}
     objective = _string(said, "original_prompt")
@@ -316,7 +315,7 @@ def _build_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot, scale
 
 
 def _completion_part(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> Document:
-    """Done, when files prove it and the last checks were not red; the run itself checks once more."""
+    """The condition for DONE: files prove it and the last checks did not fail; the run itself checks again."""
     green = state.last is None or state.last.verification.green
     done = green and completion.looks_done(spec, state, snapshot) and not completion.remaining(spec, state, snapshot)
     return {"completed": done, **({"completion_message": f"{state.iteration} sessions"} if done else {})}
@@ -362,7 +361,7 @@ def _describe_action(last: HatOutput) -> str:
 
 
 def _list_some(ids: Sequence[str], room: int) -> list[str]:
-    """As many as fit, then how many more there are."""
+    """As many as fit, then the number of others."""
     shown: list[str] = []
     for name in ids:
         short = _truncate(name, 60)

@@ -1,7 +1,8 @@
-"""A run in which a story says who is next, here or apart. Limits and a person's word are asked before each session.
+"""A run in which a story decides the next session, here or in a separate clone. Limits and people's signals are checked
+before each session.
 
-Whoever has nothing to say in time ends the story: `Over` carries how. A plan is read as sections, `## ` headings
-outside of fences: what was approved stays as it is, whoever rewrites the rest.
+A session without a valid event in time ends the story: `RunOver` carries the result. A plan is read as sections, `## `
+headings outside of fences: approved ones stay unchanged if the rest is rewritten.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ralph_mission.values import compile_regex, dataclass
 
 
 class RunOver(Exception):
-    """The run is over, whatever the story was about to do."""
+    """The run is over, at any point of the story."""
 
     def __init__(self, ending: RunEnding) -> None:
         super().__init__(ending.reason)
@@ -29,7 +30,7 @@ class RunOver(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SessionPart:
-    """What one session is for. `item` is the task that it is counted for; `papers` are laid before a session apart."""
+    """A session's part. `item`: the task it counts for; `papers`: files for a session in a separate clone."""
 
     name: str
     hat: Hat
@@ -41,7 +42,7 @@ class SessionPart:
 
 @dataclass(slots=True)
 class Orchestration:
-    """One run of a story, with who plays apart and what is written down."""
+    """One run of a story, with its separate sessions and its record."""
 
     this: LoopRun
     pool: SessionPool
@@ -50,7 +51,7 @@ class Orchestration:
 
     @property
     def spec(self) -> RunSpec:
-        """What was asked."""
+        """The spec."""
         return self.this.spec
 
     @property
@@ -60,11 +61,11 @@ class Orchestration:
 
     @property
     def fresh(self) -> bool:
-        """Whether no session was played yet, by this process or an earlier one."""
+        """Whether no session has run, in this process or an earlier one."""
         return self.this.state.iteration == 0
 
     def play(self, part: SessionPart) -> HatOutput:
-        """The session in this checkout; one that fails is played again. Raises RunOver."""
+        """Run the session in this checkout; a failed one is repeated. Raises RunOver."""
         feedback = part.feedback
         while True:
             self._check()
@@ -76,10 +77,9 @@ class Orchestration:
             feedback = "\n".join(filter(None, (part.feedback, f"The last attempt failed: {output.reason}")))
 
     def together(self, parts: Sequence[SessionPart], last: HatOutput | None = None) -> tuple[ParallelResult, ...]:
-        """The sessions, each apart: one `ParallelResult` for each, in order. Those that no limit has room for do not
-        start.
+        """Run the sessions in separate clones: one `ParallelResult` each, in order. Those beyond a limit do not start.
 
-        They are told of the session `last`, usually the one before.
+        Their prompts include the session `last`, usually the previous one.
         """
         self._check()
         last = last or self.this.state.last
@@ -98,9 +98,10 @@ class Orchestration:
         return (*dones, *(ParallelResult(part.name) for part in parts[room:]))
 
     def insist(self, parts: Sequence[SessionPart]) -> dict[str, ParallelResult]:
-        """The sessions, apart; those that fail are played again until each has said its event. Raises RunOver.
+        """Run the sessions in separate clones; failed ones are repeated until each has emitted its event. Raises
+        RunOver.
 
-        Whoever plays again is told what the first attempt was told, and nothing of those that got through.
+        A repetition gets the first attempt's prompt, without news of successful ones.
         """
         found: dict[str, ParallelResult] = {}
         last = self.this.state.last
@@ -110,7 +111,7 @@ class Orchestration:
         return found
 
     def verify(self) -> CheckResult:
-        """What the project's own checks say now."""
+        """The present results of the project's own checks."""
         found = self.ports.workplace.verify()
         self.this.standing = found.standing
         return found
@@ -120,7 +121,7 @@ class Orchestration:
         self.ports.store.record(LoopEvent(topic, payload, at=self.ports.clock.now()))
 
     def finished(self, detail: str) -> RunEnding:
-        """The end, unless tasks that anybody put on the list are open."""
+        """The end, unless tasks on the list are open."""
         why = completion.open_tasks(self.spec, self.ports.store.snapshot())
         if why:
             return RunEnding(
@@ -134,7 +135,7 @@ class Orchestration:
             raise RunOver(ending)
 
     def _reached_limit(self, more: SessionUsage) -> RunEnding | None:
-        """A story has its own bounds for what leads nowhere; what runs out is everybody's."""
+        """Only shared limits count: a story has its own bounds for repeated failures."""
         state = replace(self.this.state, idle=0, redispatches=0, usage=self.this.state.usage + more)
         return completion.reached_limit(self.spec.limits, state, self.this.elapsed)
 
@@ -167,7 +168,7 @@ class Orchestration:
         account(self.this, done.output)
 
     def _count(self, before: int, dones: Sequence[ParallelResult]) -> None:
-        """Sessions side by side are one step: it failed when nobody got through."""
+        """Parallel sessions are one step, which failed if none succeeded."""
         failed = [bool(done.output.failure) for done in dones if done.output]
         count = before + 1 if failed and all(failed) else 0
         self.this.state = replace(self.this.state, failures=count if failed else before)
@@ -180,7 +181,7 @@ def run_orchestration(
     artifacts: ArtifactStore,
     story: Callable[[Orchestration], RunEnding],
 ) -> RunResult:
-    """Run `spec` as `story` tells it. Raises UserError as `run` does."""
+    """Run `spec` as `story` directs. Raises UserError as `run` does."""
 
     def told(this: LoopRun) -> RunEnding:
         try:
@@ -192,7 +193,7 @@ def run_orchestration(
 
 
 def with_own_settings(spec: RunSpec, hat: Hat) -> Hat:
-    """The hat, with what the user's own of that name says of its model, budget, denials and habits."""
+    """The hat, with the user's settings for its name: model, budget, denials and habits."""
     denied = tuple(dict.fromkeys((*hat.commands_denied, *DENIED)))
     own = next((one for one in spec.hats if one.name == hat.name), None)
     if own is None:
@@ -237,12 +238,12 @@ def split_sections(plan: str) -> tuple[PlanSection, ...]:
 
 
 def section_names(plan: str) -> tuple[str, ...]:
-    """What can be approved, in order."""
+    """The sections to approve, in order."""
     return tuple(section.name for section in split_sections(plan) if section.name)
 
 
 def find_section_faults(plan: str) -> str:
-    """Why nobody can judge this plan, "" when they can."""
+    """Why this plan cannot be judged, or ""."""
     found = section_names(plan)
     twice = sorted({name for name in found if found.count(name) > 1})
     if not plan.strip():
@@ -253,9 +254,9 @@ def find_section_faults(plan: str) -> str:
 
 
 def freeze_sections(approved: Mapping[str, str], plan: str) -> tuple[str, tuple[str, ...]]:
-    """The plan with every approved section (name -> text) as it was approved, and the names of those put back.
+    """The plan with every approved section (name -> text) restored, and the names of restored ones.
 
-    One that is gone comes back behind the approved one before it; of one that is there twice the first stays.
+    A missing one returns after its approved predecessor; of duplicates the first stays.
     """
     new, put_back, seen = list[PlanSection](), list[str](), set[str]()
     for section in split_sections(plan):
@@ -277,7 +278,7 @@ def freeze_sections(approved: Mapping[str, str], plan: str) -> tuple[str, tuple[
 
 
 def _section_after(sections: Sequence[PlanSection], name: str) -> int:
-    """Where a section goes that stands behind `name`; without one before every heading."""
+    """The index for a section after `name`; without one, before every heading."""
     after = [at + 1 for at, section in enumerate(sections) if section.name == name]
     return after[0] if after else 0
 

@@ -1,8 +1,8 @@
-"""Stories side by side: those that wait for no other are built at the same time, each in a clone of its own.
+"""Parallel stories: those that wait for no other are built at the same time, each in its own clone.
 
-What met nothing of another's is merged in the order of the list; the stories of it pass together where the checks are
-green on the whole. Each story has one try like that. What is left (a conflict, a failed session, red checks) goes on
-one by one, as in any run with stories.
+Changes without conflicts are merged in the order of the list; their stories pass together if the checks pass on the
+whole. Each story has one such attempt. The rest (a conflict, a failed session, failed checks) continues one by one, as
+in any run with stories.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUILDER = Hat(
 
 
 def run_stories(spec: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: ArtifactStore, most: int) -> RunResult:
-    """Run the stories of `spec`, at most `most` at the same time. Raises UserError (usage) for hats of one's own."""
+    """Run the stories of `spec`, at most `most` at the same time. Raises UserError (usage) for custom hats."""
     if spec.hats or spec.require_checks or spec.single_story:
         what = "stories side by side have no hats, no --require-tests and no --single-story-per-run"
         raise UserError(what, "leave --parallel out, or the others", usage=True)
@@ -91,7 +91,7 @@ def _session_part(number: int, story: UserStory) -> SessionPart:
 
 
 def _is_built(done: ParallelResult) -> bool:
-    """Whether a session said that its story is built, and something of it was merged."""
+    """Whether a session reported its story as built, and changes were merged."""
     changes = done.output.changes if done.output else ()
     return done.output is not None and not problem(done) and any(not change.reverted for change in changes)
 

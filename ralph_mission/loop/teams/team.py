@@ -1,8 +1,7 @@
-"""Team: a Lead who plans and delegates, teammates with files of their own, a Tester, bounded fix loops.
+"""Team: a Lead that plans and delegates, teammates with their own files, a Tester, bounded fix loops.
 
-Teammates work side by side, each on the first of their tasks that waits for nothing. What somebody wrote outside of
-their files is undone and told to the Lead, as is a conflict: the Lead says how to go on. What the Tester finds goes
-to the owner of the file.
+Teammates work in parallel, each on their first ready task. Changes outside a teammate's files are reverted and reported
+to the Lead, as are conflicts: the Lead decides how to continue. The Tester's issues go to the owner of the file.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ FIXES = 3
 LIST = "team.json"
 TROUBLE, DECISION, BUILT, TESTED = "team.trouble", "lead.decision", "build.complete", "verification.passed"
 FIX = "Fix what the tester found"
-"""The title of a task of a fix loop; one that fails is the next loop's, or the end's."""
+"""The title of a fix loop's task; a failed one goes to the next loop, or ends the run."""
 RESERVED = ("lead", "tester")
 
 LEAD = Hat(
@@ -67,7 +66,7 @@ TESTER = Hat(
 
 @dataclass(frozen=True, slots=True)
 class TeamState:
-    """Where a team stands: whose files are whose, the tasks on their way, what the Lead wants everybody to know."""
+    """A team's state: file owners, tasks, and the Lead's advice to all."""
 
     members: tuple[Member, ...]
     works: tuple[TaskProgress, ...]
@@ -79,8 +78,8 @@ def run_team(
 ) -> RunResult:
     """Do `spec.objective` with a team.
 
-    "complete"; "rounds" when the Tester still finds faults after `fixes` loops; "stuck" when the Lead makes no plan
-    that can be handed out, or when tasks failed (the others are built and tested).
+    "complete"; "rounds" if the Tester still finds faults after `fixes` loops; "stuck" if the Lead makes no valid plan,
+    or if tasks failed (the others are built and tested).
     """
     return run_orchestration(spec, ports, pool, artifacts, lambda stage: _run_team(stage, fixes))
 
@@ -121,7 +120,7 @@ def _delegate(stage: Orchestration) -> TeamState:
 
 
 def _ask_lead(stage: Orchestration, company: TeamState, told: Sequence[str]) -> TeamState:
-    """What the Lead makes of it: advice for everybody, and more tasks where they can be handed out."""
+    """The Lead's reaction: advice for all, and more tasks if valid."""
     output = stage.play(SessionPart("decide", JUDGE, LoopEvent(TROUBLE, "\n".join(told))))
     payload = output.event.payload if output.event else ""
     try:
@@ -142,7 +141,7 @@ def _parse_more(value: Any, company: TeamState) -> tuple[AssignedTask, ...]:
 
 
 def _run_waves(stage: Orchestration, company: TeamState) -> TeamState:
-    """Wave after wave: each teammate the next of their tasks; between two the Lead hears what went wrong."""
+    """Run waves: each teammate's next task; between waves the Lead learns of problems."""
     while wave := _next_wave(company):
         dones = {done.name: done for done in stage.together([_session_part(company, work) for work in wave])}
         works = tuple(_settle_task(work, dones[work.piece.id]) if work in wave else work for work in company.works)
@@ -155,7 +154,7 @@ def _run_waves(stage: Orchestration, company: TeamState) -> TeamState:
 
 
 def _next_wave(company: TeamState) -> list[TaskProgress]:
-    """The first task of each teammate that waits for nothing. Whoever met others' work goes again alone."""
+    """Each teammate's first ready task. One with a conflict is repeated alone."""
     done = {work.piece.id for work in company.works if work.status == "done"}
     ready = [work for work in company.works if work.status == "todo" and done.issuperset(work.piece.needs)]
     again = [work for work in ready if work.tries]
@@ -178,7 +177,7 @@ def _session_part(company: TeamState, work: TaskProgress) -> SessionPart:
 
 
 def _settle_task(work: TaskProgress, done: ParallelResult) -> TaskProgress:
-    """A task after a session for it. What was written outside is undone and told; it does not undo the task."""
+    """A task after its session. Changes outside its files are reverted and reported; the task still counts."""
     clean = bool(done.output and not done.output.failure and not done.conflicts)
     return replace(work, status="done", tries=work.tries + 1, why="") if clean else after(work, done)
 
@@ -189,7 +188,7 @@ def _session_trouble(work: TaskProgress, dones: dict[str, ParallelResult]) -> li
 
 
 def _give_up(work: TaskProgress) -> TaskProgress:
-    """Nothing is ready any more: what is left waits for what failed."""
+    """Nothing is ready any more: the remaining tasks wait for failed ones."""
     waits = f"it waits for {', '.join(work.piece.needs)}, which failed"
     return replace(work, status="failed", why=waits) if work.status == "todo" else work
 
@@ -198,7 +197,7 @@ def _give_up(work: TaskProgress) -> TaskProgress:
 
 
 def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
-    """What is wrong, by the project's checks and by the Tester; () when both are content."""
+    """The problems found by the project's checks and the Tester, or ()."""
     checks = stage.verify()
     rows = "\n".join(
         f"- {work.piece.id} ({work.status}, {work.piece.owner}): {work.piece.title}" for work in company.works
@@ -212,7 +211,7 @@ def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
 
 
 def _route_issues(stage: Orchestration, company: TeamState, issues: Sequence[ReviewIssue], loop: int) -> TeamState:
-    """A task for each owner of a file that has to change. The Lead says whose the rest is; it is everybody's if not."""
+    """A task for each owner of a file that has to change. The Lead assigns the rest, or else it is for anyone."""
     owners = {issue: _find_owner(company, issue) for issue in issues}
     nobodys = [issue for issue, owner in owners.items() if not owner]
     before = company.works
@@ -292,7 +291,7 @@ def _save(stage: Orchestration, company: TeamState) -> TeamState:
 
 
 def _load(stage: Orchestration) -> TeamState | None:
-    """What an earlier process left; what failed then gets its tries again. None when nobody can tell."""
+    """An earlier process's state, with failed tasks reset, or None if unreadable."""
     if stage.fresh:
         return None
     text = stage.artifacts.read(LIST)

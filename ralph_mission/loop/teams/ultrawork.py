@@ -1,8 +1,8 @@
-"""Ultrawork: many builders at once on files that are nobody else's, one merge, one reviewer.
+"""Ultrawork: many parallel builders on disjoint files, one merge, one reviewer.
 
-Planner → tasks with disjoint files → builders apart, merged in the order of the tasks → one Reviewer on the whole →
-Fixer, a bounded number of times. A builder that crashes, leaves its files or meets another one's work harms nobody:
-its task is tried once more, alone, on what was merged; then it is failed, and the run says so.
+Planner → tasks with disjoint files → builders in separate clones, merged in the order of the tasks → one Reviewer on
+the whole → Fixer, a bounded number of times. A builder that crashes, leaves its files or conflicts with another does
+not affect others: its task is retried once, alone, on the merged state; then it fails, and the run reports it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ FIXER = replace(hats.FIXER, triggers=(VERDICT, VERIFICATION_FAILED), default_pub
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """A task on its way. `why` is what went wrong with the last try."""
+    """A task in progress. `why`: the last attempt's problem."""
 
     piece: AssignedTask
     status: Status = "todo"
@@ -74,8 +74,8 @@ def run_ultrawork(
 ) -> RunResult:
     """Do `spec.objective` with parallel builders.
 
-    "complete"; "rounds" when the reviewer still objects after `fixes`; "stuck" when the plan cannot be divided, or
-    when tasks failed (the others are built, merged and reviewed).
+    "complete"; "rounds" if the reviewer still objects after `fixes`; "stuck" if the plan cannot be divided, or if tasks
+    failed (the others are built, merged and reviewed).
     """
     return run_orchestration(spec, ports, pool, artifacts, lambda stage: _run_ultrawork(stage, fixes))
 
@@ -115,7 +115,7 @@ def _divide(stage: Orchestration) -> tuple[TaskProgress, ...]:
 
 
 def _build(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskProgress, ...]:
-    """All for the first time together; then whoever is left alone, one after the other."""
+    """First all in parallel; then the remaining ones alone, one after the other."""
     while todo := [work for work in works if work.status == "todo"]:
         batch = [work for work in todo if not work.tries] or todo[:1]
         dones = {done.name: done for done in stage.together([_session_part(work) for work in batch])}
@@ -132,7 +132,7 @@ def _session_part(work: TaskProgress) -> SessionPart:
 
 
 def after(work: TaskProgress, done: ParallelResult) -> TaskProgress:
-    """The task after a session for it: done when nothing went wrong, else to be tried again or failed."""
+    """The task after its session: done without a problem, else to be retried or failed."""
     if done.output is None:
         return work
     if not (why := problem(done)):
@@ -142,7 +142,7 @@ def after(work: TaskProgress, done: ParallelResult) -> TaskProgress:
 
 
 def problem(done: ParallelResult) -> str:
-    """What was wrong with a session apart, for who tries again; "" for nothing."""
+    """A separate session's problem, for the next attempt, or ""."""
     output = done.output or HatOutput("", 0)
     if output.failure:
         return f"The last attempt failed ({output.failure}): {output.reason}. Nothing of it was taken over."
@@ -159,7 +159,7 @@ def problem(done: ParallelResult) -> str:
 
 
 def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> None:
-    """Until the reviewer has nothing critical left and the checks are green. Raises RunOver after `fixes`."""
+    """Repeat until the reviewer has no critical issues and the checks pass. Raises RunOver after `fixes`."""
     event = LoopEvent(MERGED, _summarise(works))
     for fixed in range(fixes + 1):
         checks = stage.verify()
@@ -219,7 +219,7 @@ def _save(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskPr
 
 
 def _load(stage: Orchestration) -> tuple[TaskProgress, ...]:
-    """What an earlier process left; what failed then gets its tries again. () when nobody can tell."""
+    """An earlier process's tasks, with failed ones reset, or () if unreadable."""
     if stage.fresh:
         return ()
     text = stage.artifacts.read(LIST)

@@ -1,1 +1,1 @@
-"""What Ralph would have opened in the past, and what became of it: pure, over what observers report."""
+"""What Ralph would have opened in the past, and the results: pure, over observers' reports."""

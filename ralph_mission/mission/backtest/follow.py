@@ -1,4 +1,4 @@
-"""Which commits to look at, and what became of everything that was reported there: it stays, or people put it right.
+"""The commits to observe, and the result of every item reported there: it stays, or people fixed it.
 
 An observer's report is taken apart into items, the smallest things that a person puts right alone: one word of a file's
 misspellings, one link of a page, one marker. An item lives as long as it is reported. One that is reported no more was
@@ -25,7 +25,7 @@ from ralph_mission.safety.patch import FileChange, edits
 from ralph_mission.values import dataclass
 
 REWORDED, MOVED = 0.6, 0.8
-"""How alike an item that is gone and a new one must be to be the same: in one file, and across files."""
+"""The similarity for a vanished and a new item to be the same: in one file, and across files."""
 LONGEST = 2_000  # characters of a line that are compared
 
 PATIENCE: Mapping[str, timedelta] = {
@@ -36,16 +36,16 @@ PATIENCE: Mapping[str, timedelta] = {
     "triage": timedelta(days=90),
     "unreleased": timedelta(days=90),
 }
-"""How long people have for what is no line of a file. Such an item is told apart by its identity alone."""
+"""The time that people have for items outside files, which are identified by their identity only."""
 UNTOLD = ("flaky-check",)
-"""Kinds that end by themselves: nobody can tell whether people did it."""
+"""Kinds that end by themselves, so that people's part is unknown."""
 
 Ending = Literal["", "fixed", "removed", "withdrawn", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """A moment of the past, where the default branch stood then, and how many commits it gained since the last one."""
+    """A past time, the default branch's commit then, and the number of commits since the last step."""
 
     at: datetime
     commit: str
@@ -58,7 +58,7 @@ def plan_steps(
     """A step for each period in which something was committed (`quiet`: or nothing); `line` is the default branch,
     oldest first.
 
-    Times of commits are their authors' machines': a commit counts as made no earlier than those it stands on.
+    Commit times come from authors' machines: a commit counts as no earlier than its parents.
     """
     times = list(accumulate((at for at, _ in line), max))
     steps: list[HistoryStep] = []
@@ -75,7 +75,7 @@ def plan_steps(
 
 @dataclass(frozen=True, slots=True)
 class ReportedItem:
-    """One thing in a signal: `identity` says which, `what` says it to people, `text` is how it stands in its file."""
+    """An item of a signal: `identity`: its key, `what`: for people, `text`: its lines in the file."""
 
     identity: tuple[str, ...]
     what: str
@@ -86,7 +86,7 @@ class ReportedItem:
 
 @dataclass(frozen=True, slots=True)
 class TrackedItem:
-    """An item over time: since when it is reported, when a thread or a list first named it, how and when it ended."""
+    """An item over time: its first report, its first mention in a thread or a list, its end and result."""
 
     observer: str
     kind: str
@@ -101,7 +101,7 @@ class TrackedItem:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLook:
-    """What one commit says beyond the observers.
+    """A commit's data beyond the observers.
 
     `rewritten(path)` is a file that is another one than at the last look, else "".
     `stands(path, text)`: whether the lines are in that file; `changed(path, texts)`: which commit since the last look
@@ -116,7 +116,7 @@ class HistoryLook:
 
 
 def items_of(signal: Signal) -> tuple[ReportedItem, ...]:
-    """What a signal is about, one by one; a count that names no place is about nothing that could be followed."""
+    """A signal's single items; a count without places has none that could be followed."""
     if signal.patch:
         return tuple(item for change in signal.patch.changes for item in _corrections(change))
     if not (signal.path or signal.kind in PATIENCE) or signal.kind in UNTOLD:
@@ -142,7 +142,7 @@ def _corrections(change: FileChange) -> Iterator[ReportedItem]:
 
 
 def _is_corrected(was: str, becomes: str) -> bool:
-    """Whether a line stays what it is but for a word: lines that are joined or split are one thing together."""
+    """Whether a line only changes in a word: joined or split lines are one item together."""
     return SequenceMatcher(None, was[:LONGEST], becomes[:LONGEST], autojunk=False).ratio() >= REWORDED
 
 
@@ -164,7 +164,7 @@ def _joined(was: str, becomes: str) -> Iterator[tuple[str, str]]:
 
 
 def follow(tracked: Sequence[TrackedItem], observation: Observation, look: HistoryLook) -> tuple[TrackedItem, ...]:
-    """The items after one observer looked again. Who saw nothing says nothing: its items are as they were."""
+    """The items after an observer's next report. Without a report its items stay unchanged."""
     if observation.status != "ok":
         return tuple(tracked)
     items = list(tracked)
@@ -195,7 +195,7 @@ Reported = tuple[Signal, ReportedItem]
 def _match(
     items: Sequence[TrackedItem], alive: Iterable[int], reported: Iterable[Reported]
 ) -> tuple[dict[int, Reported], list[Reported]]:
-    """What is reported at the same place as before, and what is new."""
+    """Items reported at the same place as before, and new ones."""
     waiting: dict[tuple[str, str, tuple[str, ...]], list[int]] = defaultdict(list)
     for place in alive:
         one = items[place]
@@ -235,7 +235,7 @@ def _named_gone(
 
 
 def _heir(one: TrackedItem, new: Sequence[Reported], files: Collection[str]) -> Reported | None:
-    """The new report that is the same thing, moved with its file or reworded in its place."""
+    """The new report of the same item, moved with its file or reworded in place."""
     if one.kind in PATIENCE:
         return None
     moved = one.item.path not in files
@@ -285,7 +285,7 @@ def stands_in(content: str, text: str, before: str = "") -> bool:
 
 
 def opened(tracked: Sequence[TrackedItem], signals: Iterable[Signal], at: datetime) -> tuple[TrackedItem, ...]:
-    """The items once the signals they stand in were told to people at `at`."""
+    """The items after their signals were shown to people at `at`."""
     told = {(signal.kind, item.path, item.identity) for signal in signals for item in items_of(signal)}
 
     def is_told(one: TrackedItem) -> bool:

@@ -1,4 +1,4 @@
-"""What a backtest comes to: how right each kind was, how noisy a week, whether what people fixed was ranked first.
+"""A backtest's result: each kind's precision, the noise per week, and whether fixed items were ranked first.
 
 An item counts as done by people when they fixed it by the end of the history, and as stayed when they did not: nobody
 had told them of it, so that they did says that it was worth telling. What was first reported less than `RIPE` before
@@ -25,12 +25,12 @@ from ralph_mission.values import dataclass
 SCHEMA = 1
 RIPE = timedelta(days=90)
 FEWEST, FILES, WORTH = 5, 3, 0.2
-"""From how many judged items in how many files, or threads, on a kind's precision means something, and below which it
-is watched."""
+"""The minimum of judged items and of files or threads for a meaningful precision, and the precision below which a kind
+is only watched."""
 
 
 class ItemFate(StrEnum):
-    """What became of an item."""
+    """An item's result."""
 
     FIXED = "fixed"  # by people, who had not been told
     STAYED = "stayed"
@@ -51,7 +51,7 @@ JUDGED = (ItemFate.FIXED, ItemFate.STAYED, ItemFate.WITHDRAWN)
 
 
 def fate(one: TrackedItem, since: datetime, until: datetime) -> ItemFate:
-    """What became of it at `until`, for somebody who was told at `since`."""
+    """Its result at `until`, if reported at `since`."""
     patience = PATIENCE.get(one.kind)
     if until - since < (patience or RIPE):
         return ItemFate.YOUNG
@@ -62,7 +62,7 @@ def fate(one: TrackedItem, since: datetime, until: datetime) -> ItemFate:
 
 @dataclass(frozen=True, slots=True)
 class KindRecord:
-    """Items of one kind. `precision` is the share of those judged that people fixed; None where none was judged."""
+    """Items of one kind. `precision`: the share of judged items that people fixed, or None."""
 
     kind: str
     found: int
@@ -78,7 +78,7 @@ class KindRecord:
 
 
 def judge_kinds(tracked: Sequence[TrackedItem], until: datetime) -> tuple[KindRecord, ...]:
-    """One record for each kind, the most precise first."""
+    """A record for each kind, the most precise first."""
     kinds = sorted({one.kind for one in tracked})
     records = (_judge_kind(kind, [one for one in tracked if one.kind == kind], until) for kind in kinds)
     return tuple(sorted(records, key=lambda record: (-(record.precision or 0), record.kind)))
@@ -130,7 +130,7 @@ class OpenedThread:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRecord:
-    """A thread as it is told.
+    """A thread in the report.
 
     `verdict`: `fixed` or `partly` (by people), `stayed`, `removed`, `too young`, or `counted` where it names no item.
     """
@@ -147,7 +147,7 @@ class ThreadRecord:
 
 
 def judge_thread(thread: OpenedThread, tracked: Sequence[TrackedItem], until: datetime) -> ThreadRecord:
-    """What became of what it says, since it was opened."""
+    """The results of its items, since it was opened."""
     fates = Counter(fate(tracked[place], thread.at, until) for place in thread.items)
     told = {str(what): fates[what] for what in ItemFate if fates[what]}
     head = (thread.at, thread.commit, thread.action, thread.kind, thread.title, thread.why)
@@ -164,7 +164,7 @@ def _verdict(fates: Counter[ItemFate]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WeekRecord:
-    """One step of the walk: what was new, and the threads that would have been opened."""
+    """One step of the replay: new items, and the threads that would have been opened."""
 
     at: datetime
     commit: str
@@ -193,12 +193,12 @@ def judge_weeks(
 # --- ranking --------------------------------------------------------------------------
 
 Order = tuple[tuple[int, ...], ...]
-"""Findings in an order, each as the places of its items."""
+"""Ranked findings, each as the indexes of its items."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedStep:
-    """Everything that was there at one step, in each order that is compared."""
+    """All items at one step, in each order to compare."""
 
     at: datetime
     orders: Mapping[str, Order]
@@ -206,7 +206,7 @@ class RankedStep:
 
 @dataclass(frozen=True, slots=True)
 class RankingRecord:
-    """How early an order puts what people fixed later: `ndcg` 0 to 1, `place` 0 (first) to 1 (last), at the mean."""
+    """How early an order puts items fixed later: `ndcg` 0 to 1, `place` 0 (first) to 1 (last), as means."""
 
     order: str
     ndcg: float
@@ -247,7 +247,7 @@ def order_findings(
 def judge_ranking(
     steps: Iterable[RankedStep], tracked: Sequence[TrackedItem], until: datetime
 ) -> tuple[RankingRecord, ...]:
-    """Each order over all steps at which there was something to choose."""
+    """Each order over all steps with a choice."""
     scores: dict[str, list[tuple[float, float]]] = {}
     for step in steps:
         for name, order in step.orders.items():
@@ -261,13 +261,13 @@ def judge_ranking(
 
 
 def _gain(finding: Sequence[int], tracked: Sequence[TrackedItem], at: datetime, until: datetime) -> float | None:
-    """The share of its judged items that people fixed; None where none is judged."""
+    """The share of its judged items that people fixed, or None."""
     fates = [what for place in finding if (what := fate(tracked[place], at, until)) in JUDGED]
     return sum(what is ItemFate.FIXED for what in fates) / len(fates) if fates else None
 
 
 def ndcg(gains: Sequence[float]) -> float:
-    """Normalised discounted cumulative gain: 1 where the largest gains come first. Raises ValueError without any."""
+    """Normalised discounted cumulative gain: 1 if the largest gains come first. Raises ValueError without any."""
     best = _dcg(sorted(gains, reverse=True))
     if not best:
         raise ValueError("nothing to gain")
@@ -279,7 +279,7 @@ def _dcg(gains: Iterable[float]) -> float:
 
 
 def mean_place(gains: Sequence[float]) -> float:
-    """Where the gains stand on average: 0 is first, 1 last, one half what chance gives."""
+    """The gains' average position: 0 is first, 1 last, one half by chance."""
     return sum(gain * place for place, gain in enumerate(gains)) / sum(gains) / (len(gains) - 1)
 
 
@@ -288,7 +288,7 @@ def mean_place(gains: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ItemRecord:
-    """An item as it is told."""
+    """An item in the report."""
 
     kind: str
     what: str
@@ -326,7 +326,7 @@ class BacktestReport:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedHistory:
-    """Everything that a walk through history saw."""
+    """The data of a replay."""
 
     repository: str
     steps: tuple[HistoryStep, ...]
@@ -338,7 +338,7 @@ class ReplayedHistory:
 
 
 def judge_history(history: ReplayedHistory, seconds: float) -> BacktestReport:
-    """The report. The history has a step at least."""
+    """The report. The history has at least one step."""
     tracked, since, until = history.tracked, history.steps[0].at, history.steps[-1].at
     threads = tuple(judge_thread(thread, tracked, until) for thread in history.threads)
     kinds = judge_kinds(tracked, until)

@@ -1,4 +1,4 @@
-"""Issues, pull requests and workflow runs as they stood at a moment of the past, and what people did about them later.
+"""Issues, pull requests and workflow runs at a past time, and what people did about them later.
 
 What was made later is not there, and what was closed, merged or finished later is still open. What today's lists do not
 tell of then is left out, never guessed: labels, checks, conflicts, where the head of a pull stood. What was said before
@@ -20,16 +20,16 @@ from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse, Review,
 from ralph_mission.values import dataclass
 
 OBSERVERS = ("forge", "ci")
-"""Observers that look at such a past, and of whose findings it tells what became."""
+"""Observers that use this past, and whose findings it settles."""
 
 Thread = TypeVar("Thread", Issue, Pull)
 
 
 @dataclass(frozen=True, slots=True)
 class ForgeHistory:
-    """Issues and pulls as they are told today, by number, with what was said since `begin`; runs, newest first.
+    """Issues and pull requests in their present form, by number, with comments since `begin`; runs, newest first.
 
-    `whole`: threads of which everything that was said is known. `writers`: who may write today.
+    `whole`: threads with complete comments. `writers`: people who may write today.
     """
 
     begin: datetime
@@ -42,7 +42,7 @@ class ForgeHistory:
 
 @dataclass(frozen=True, slots=True)
 class ThreadEvent:
-    """Something that happened to an issue or pull: `closed`, `ready_for_review`, `convert_to_draft`, …"""
+    """An event of an issue or pull request: `closed`, `ready_for_review`, `convert_to_draft`, …"""
 
     name: str
     actor: Actor
@@ -50,22 +50,22 @@ class ThreadEvent:
 
 
 class HistoryDetails(Protocol):
-    """What no list tells, asked for when it is needed. None: it cannot be had, or too much was asked already."""
+    """Details beyond the lists, requested on demand. None: unavailable, or over the request limit."""
 
     def comments(self, number: int) -> tuple[ThreadComment, ...] | None:
-        """Everything that was said in a thread."""
+        """A thread's comments."""
         ...
 
     def reviews(self, number: int) -> tuple[Review, ...] | None:
-        """All reviews of a pull."""
+        """A pull request's reviews."""
         ...
 
     def events(self, number: int) -> tuple[ThreadEvent, ...] | None:
-        """What happened to a thread, oldest first."""
+        """A thread's events, oldest first."""
         ...
 
     def failed_jobs(self, run: WorkflowRun) -> tuple[FailedJob, ...] | None:
-        """What failed in an attempt."""
+        """An attempt's failed jobs."""
         ...
 
 
@@ -73,7 +73,7 @@ class HistoryDetails(Protocol):
 
 
 def thread_at(one: Thread, begin: datetime, at: datetime) -> Thread | None:
-    """An issue or pull as it was; None before it was opened. Who is assigned, and its words, are today's."""
+    """An issue or pull request as it was; None before it was opened. Assignees and texts are today's."""
     if one.created_at > at:
         return None
     said = tuple(remark for remark in one.remarks if remark.created_at <= at)
@@ -114,29 +114,29 @@ def was_draft(events: Iterable[ThreadEvent], today: bool, at: datetime) -> bool:
 
 
 class PastForge:
-    """What observers ask of a forge, answered as of `now`."""
+    """The forge for observers, as of `now`."""
 
     def __init__(self, history: ForgeHistory, details: HistoryDetails, now: Callable[[], datetime]) -> None:
         self.history, self.details, self.now = history, details, now
 
     def identity(self) -> Actor:
-        """Nobody's: what Ralph itself said then is in no history."""
+        """No real account: Ralph's own comments are not in the history."""
         return Actor(0, "nobody")
 
     def may_approve(self, actor: Actor) -> bool:
-        """Whether this person may write today: who might then is not told."""
+        """Whether this person may write today: past permissions are unknown."""
         return actor.id in self.history.writers and not actor.is_bot
 
     def is_ready(self, number: int) -> bool:
-        """Never: nobody knows what stood against a merge."""
+        """Never: past obstacles to a merge are unknown."""
         return False
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
-        """Those of then; none has a label."""
+        """Past issues, without labels."""
         return () if labels else tuple(self._threads(self.history.issues, state))
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
-        """Those of then, without reviews."""
+        """Past pull requests, without reviews."""
         return tuple(self._threads(self.history.pulls, state))
 
     def _threads(self, every: Mapping[int, Thread], state: str) -> Iterator[Thread]:
@@ -149,11 +149,11 @@ class PastForge:
                     yield seen
 
     def issue(self, number: int) -> Issue:
-        """With everything that had been said. Raises Missing, also where that cannot be known."""
+        """With all comments until then. Raises Missing, also if they are unknown."""
         return self._in_full(self.history.issues, number)
 
     def pull(self, number: int) -> Pull:
-        """With reviews and everything that had been said. Raises Missing, also where that cannot be known.
+        """With reviews and all comments until then. Raises Missing, also if they are unknown.
 
         What a dismissed review had said is not told, and where the head was only by a review of it.
         """
@@ -178,7 +178,7 @@ class PastForge:
         return seen
 
     def pulse(self, since: datetime) -> Pulse:
-        """What was merged, opened and closed from `since` to then; how many stars there were is not told."""
+        """Merged, opened and closed threads from `since` to then; past stars are unknown."""
         at = self.now()
         issues = self.history.issues.values()
         return Pulse(
@@ -200,11 +200,11 @@ class PastForge:
         return tuple(islice((run for run in runs if run.failed or not failed), most))
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
-        """What failed, without what was printed: that is kept for a while only."""
+        """The failed jobs, without logs, which expire."""
         return self.details.failed_jobs(run) or ()
 
     def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
-        """None: they are kept for a while only."""
+        """None: they expire."""
         return ()
 
 
@@ -237,7 +237,7 @@ def _settled(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -
 
 
 def _green_again(one: TrackedItem, runs: Sequence[WorkflowRun]) -> WorkflowRun | None:
-    """The first run of the red workflow that passed: by the same event, by hand, or of the very commit."""
+    """The failed workflow's first passing run: by the same event, by hand, or on the same commit."""
     last = next((quote.run for quote in one.signal.quotes if quote.run), 0)
     red = next((run for run in runs if run.id == last), None)
     passed = [
@@ -254,7 +254,7 @@ def _green_again(one: TrackedItem, runs: Sequence[WorkflowRun]) -> WorkflowRun |
 
 
 def _done_at(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -> datetime | None:
-    """When a person answered it, reviewed it or closed it; a likely duplicate and a trace are closed alone."""
+    """When a person answered, reviewed or closed it; for a likely duplicate and a trace only closing counts."""
     number = one.signal.reference
     thread = history.issues.get(number) or history.pulls.get(number)
     if thread is None:
@@ -273,7 +273,7 @@ def _done_at(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -
 
 
 def _is_known(number: int, history: ForgeHistory, details: HistoryDetails) -> bool:
-    """Whether it can be told who closed it, and who reviewed it."""
+    """Whether the people who closed and reviewed it are known."""
     thread = history.issues.get(number) or history.pulls.get(number)
     closed = thread is not None and thread.state == "closed"
     reviewed = number not in history.pulls or details.reviews(number) is not None
@@ -281,7 +281,7 @@ def _is_known(number: int, history: ForgeHistory, details: HistoryDetails) -> bo
 
 
 def _closed_at(thread: Issue | Pull, details: HistoryDetails) -> datetime | None:
-    """When it was merged, or closed by a person; None also where nobody tells by whom."""
+    """When it was merged, or closed by a person; also None if that is unknown."""
     if thread.state == "merged" or thread.closed_at is None:
         return thread.closed_at
     closings = [one for one in details.events(thread.number) or () if one.name == "closed"]

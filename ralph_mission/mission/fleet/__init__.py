@@ -1,3 +1,3 @@
-"""A fleet: many repositories, one gate. Pure: who is due, in which order, within which budget (`plan`), and the nouns
-(`model`). Each repository's memory stays its own; the fleet keeps only what it started and has not seen the end of.
+"""A fleet: many repositories, one gate. Pure: due repositories, their order and budget (`plan`), and the models
+(`model`). Each repository has its own memory; the fleet only records starts whose end it has not seen.
 """

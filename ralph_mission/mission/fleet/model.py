@@ -1,4 +1,4 @@
-"""The nouns of a fleet: what one scan tells of each repository, the budgets, and what was started.
+"""The models of a fleet: a scan's data about each repository, the budgets, and starts.
 
 Money is in USD, runner time in minutes; both are counted by the day in UTC, as memory does.
 """
@@ -23,7 +23,7 @@ SHARD = 256  # jobs of one matrix: GitHub's limit
 
 @dataclass(frozen=True, slots=True)
 class FleetThread:
-    """An issue or pull request of ours, as the scan tells it; `waits_for` are the logins it is assigned to."""
+    """Our issue or pull request, from the scan; `waits_for`: the assigned logins."""
 
     number: int
     title: str
@@ -36,11 +36,11 @@ class FleetThread:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryHeader:
-    """One repository as a scan sees it: the header of its memory, and our own threads there.
+    """A repository in a scan: its memory's header, and our threads there.
 
-    `name` is owner/name, or a folder for a fleet of this machine. `failure` says in one line why nothing can be done
-    there (archived, gone, forbidden); all else but the name is empty then. `has_memory`: whether a cycle ever ran.
-    `moved_at`: when memory last moved. `spent_usd` and `cycle` are memory's own; `text` is the whole memory file.
+    `name` is owner/name, or a folder for a fleet of this machine. `failure`: why nothing can be done there, in one line
+    (archived, gone, forbidden); then all other fields except the name are empty. `has_memory`: whether a cycle ever
+    ran. `moved_at`: when memory last moved. `spent_usd` and `cycle` are memory's own; `text` is the whole memory file.
     `has_settings`: whether its default branch has a `ralph.yml`; `onboarding`: how the pull request that brings one
     stands (open, closed, merged, or "" for none).
     """
@@ -64,7 +64,7 @@ class RepositoryHeader:
 
 @dataclass(frozen=True, slots=True)
 class DailyBudget:
-    """What a day may cost at most; None: no limit of the fleet's own. `pulls`: pull requests opened unasked."""
+    """A day's maximum; None: no limit by the fleet. `pulls`: pull requests opened unasked."""
 
     usd: float | None = None
     pulls: int | None = None
@@ -86,7 +86,7 @@ class FleetLimits:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """Requests an hour that a GitHub account may send, and how many of them are left."""
+    """A GitHub account's requests per hour, and the remaining ones."""
 
     limit: int
     left: int
@@ -94,7 +94,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """A start whose end was not seen yet. `cycle` is memory's number at the start: a higher one is the end.
+    """A start whose end is not seen so far. `cycle`: memory's number at the start: a higher one is the end.
 
     `usd` and `pulls` are what the repository may have reached by then today, what it had before included; `minutes` is
     what its job may take. `tries` counts the starts in a row of which nothing came.
@@ -137,7 +137,7 @@ class FleetStart:
 
 @dataclass(frozen=True, slots=True)
 class HeldRepository:
-    """One that is not started now although it could be due, or cannot be; `reason` is one line for people."""
+    """A repository that is not started now, or cannot be; `reason`: one line for people."""
 
     name: str
     reason: str
@@ -145,7 +145,7 @@ class HeldRepository:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """What one scan leads to. `state` has the starts booked: it is kept before anything is started."""
+    """A scan's plan. `state` includes the booked starts: it is stored before anything starts."""
 
     starts: tuple[FleetStart, ...]
     held: tuple[HeldRepository, ...]
@@ -154,7 +154,7 @@ class FleetPlan:
 
     @property
     def shards(self) -> tuple[tuple[FleetStart, ...], ...]:
-        """The starts in portions of which each fits one matrix, the most urgent first."""
+        """The starts in parts that each fit one matrix, the most urgent first."""
         return tuple(self.starts[at : at + SHARD] for at in range(0, len(self.starts), SHARD))
 
 
@@ -167,7 +167,7 @@ def render_state(state: FleetState) -> str:
 
 
 def parse_state(text: str) -> FleetState:
-    """The state that JSON tells. Raises UserError for anything else: what was spent today would be forgotten."""
+    """The state from JSON. Raises UserError for anything else, as today's spending would be lost."""
     try:
         told: Any = json.loads(text)
         if told["schema"] != SCHEMA:

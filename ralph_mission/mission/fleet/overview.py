@@ -1,4 +1,4 @@
-"""What one page tells of a whole fleet, from the same scan that the plan rests on. Pure; nothing else is asked for."""
+"""The overview of a fleet, from the plan's scan. Pure, without further requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WEEK = timedelta(days=7)
 
 
 class FleetStanding(StrEnum):
-    """How one repository stands, the one that needs a look first."""
+    """A repository's state, the most urgent first."""
 
     FAILING = "failing"
     LATE = "late"
@@ -53,7 +53,7 @@ class FleetRow:
 
 @dataclass(frozen=True, slots=True)
 class FleetAsk:
-    """What waits for a person: `who` is a login, "" for whoever may decide there."""
+    """An item that waits for a person: `who`: a login, "" for any authorised person."""
 
     who: str
     repository: str
@@ -75,7 +75,7 @@ class FleetDeed:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """All of it. Rows stand worst first, asks by person, deeds newest first; money is today's, in USD."""
+    """The overview. Rows are worst first, asks by person, deeds newest first; money is today's, in USD."""
 
     made_at: datetime
     rows: tuple[FleetRow, ...]
@@ -91,12 +91,12 @@ class FleetOverview:
         return sum(row.spent_usd for row in self.rows)
 
     def people(self) -> Iterator[tuple[str, tuple[FleetAsk, ...]]]:
-        """Each person, "" for whoever may decide, and what waits for them."""
+        """Each person, "" for any authorised one, and the items that wait for them."""
         for who, asks in groupby(self.asks, key=lambda one: one.who):
             yield who, tuple(asks)
 
     def address(self, repository: str, number: int = 0) -> str:
-        """Of a repository's page, or of an issue or pull request there; "" where it has none."""
+        """The URL of a repository's page, or of an issue or pull request there, or ""."""
         if not self.server:
             return ""
         return f"{self.server}/{repository}{f'/issues/{number}' if number else ''}"
@@ -113,7 +113,7 @@ def look_over(
     usd_limit: float | None = None,
     server: str = "",
 ) -> FleetOverview:
-    """The overview of one scan and what was planned on it. `server`: where names of repositories lead, "" nowhere."""
+    """The overview of a scan and its plan. `server`: the link target of repository names, or ""."""
     headers = tuple(headers)
     said = {one.name: one.reason for one in (*plan.held, *plan.failing)}
     failing = {one.name for one in plan.failing}
@@ -137,7 +137,7 @@ def look_over(
 
 @dataclass(frozen=True, slots=True)
 class _Glance:
-    """What one repository adds to the page."""
+    """A repository's part of the page."""
 
     row: FleetRow
     asks: tuple[FleetAsk, ...]
@@ -201,7 +201,7 @@ def _asks(header: RepositoryHeader, missions: Sequence[MissionNote]) -> Iterator
 
 
 def _what_waits(note: MissionNote) -> str:
-    """What a mission wants of a person; "" where it wants nothing."""
+    """A mission's request to a person, or ""."""
     if note.status is Status.IN_REVIEW and note.pull:
         return "review"
     if note.status is Status.DISCOVERED and note.issue and note.next_step != CLOSES_BY_ITSELF:

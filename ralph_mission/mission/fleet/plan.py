@@ -1,7 +1,7 @@
-"""Who of a fleet is due, in which order, within which budget. Pure: the scan and the time are arguments.
+"""A fleet's due repositories, their order and budget. Pure: the scan and the time are arguments.
 
-The order is by urgency, and the longest overdue first within it; whoever waits for hours rises, so nobody starves. A
-start is booked before it happens, with all that it may cost, and the booking ends when memory shows the cycle's end:
+The order is by urgency, and the longest overdue first within it; urgency rises with hours of waiting, so none starves.
+A start is booked before it happens, with all that it may cost, and the booking ends when memory shows the cycle's end:
 two gates that overlap start nothing twice, and a job that dies is started again after its time, then ever later.
 """
 
@@ -45,7 +45,7 @@ CYCLE_USD = Limits().usd_per_cycle  # what one cycle can spend at most
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A repository that is to be started, and how much that presses."""
+    """A repository to start, and its urgency."""
 
     header: RepositoryHeader
     since: datetime
@@ -66,7 +66,7 @@ def plan_fleet(
     now: datetime,
     rate: RateLimit | None = None,
 ) -> FleetPlan:
-    """What to start now. `rate` is that of the account which all jobs share; None where nobody counts."""
+    """The plan. `rate`: of the account that all jobs share; None if unknown."""
     headers = sorted(headers, key=lambda one: one.name)
     state = settle_bookings(state, headers, now)
     asked = [one for one in headers if limits.onboard and _is_asked(one)]
@@ -88,7 +88,7 @@ def plan_fleet(
 def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now: datetime) -> FleetState:
     """The state with what the scan shows to be over: its minutes are counted, up to the commit that ended it.
 
-    Of a job that is gone without an end all its minutes count. A new day begins at nothing.
+    A job that vanished without an end counts with all its minutes. A new day starts at zero.
     """
     day = now.date().isoformat()
     minutes = dict(state.minutes) if state.day == day else {}
@@ -111,7 +111,7 @@ def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now:
 
 
 def _is_stranger(header: RepositoryHeader) -> bool:
-    """Whether nobody there ever said that it is to be looked after."""
+    """Whether nothing there ever enabled Ralph."""
     return not (header.has_settings or header.has_memory or header.failure) and header.onboarding != "merged"
 
 
@@ -120,17 +120,17 @@ def _is_asked(header: RepositoryHeader) -> bool:
 
 
 def when_spoken(header: RepositoryHeader) -> datetime | None:
-    """When a thread of ours was last changed since the last cycle began; None when none was.
+    """The last change of our threads since the last cycle began, or None.
 
-    What a cycle wrote itself looks the same: it brings about one more, which has nothing to write. So no word is lost
-    that somebody said while a cycle was at work.
+    A cycle's own writes look the same: they cause one more cycle, which writes nothing. So no comment made during a
+    cycle is lost.
     """
     newest = max((thread.updated_at for thread in header.threads), default=None)
     return newest if newest and header.last_cycle_at and newest > header.last_cycle_at else None
 
 
 def count_pulls(header: RepositoryHeader, now: datetime) -> int:
-    """Pull requests of ours that were opened there today."""
+    """Our pull requests opened there today."""
     return sum(thread.pull and thread.created_at.date() == now.date() for thread in header.threads)
 
 
@@ -192,7 +192,7 @@ class _Left:
 
 
 class _Purse:
-    """What is left of all budgets while starts are taken out of it."""
+    """The remaining budgets while planning starts."""
 
     def __init__(self, limits: FleetLimits, fleet: _Left, each: Mapping[str, _Left], starts: int, jobs: float) -> None:
         self._limits, self._each = limits, each
@@ -200,7 +200,7 @@ class _Purse:
         self._starts = starts
 
     def take(self, due: _Due) -> FleetStart | str:
-        """A start with its allowances, or why there is none now."""
+        """A start with its allowances, or the reason against one now."""
         left, minutes = self._each[due.header.name], self._limits.job_minutes
         if self._starts < 1:
             return "so many are due that it waits for the next scan"

@@ -1,6 +1,6 @@
-"""What a fleet tells one repository's cycle: what is left of the budget, and what people decided elsewhere. Pure.
+"""A fleet's terms for a repository's cycle: the remaining budget, and people's decisions elsewhere. Pure.
 
-It comes by the environment, as JSON. It makes limits stricter and moves ranks; it permits nothing.
+They come from the environment, as JSON. They only make limits stricter and move ranks; they permit nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FleetVerdicts:
 
 
 def count_verdicts(headers: Iterable[RepositoryHeader]) -> FleetVerdicts:
-    """The verdicts that the scanned memories tell."""
+    """The verdicts in the scanned memories."""
     each = {header.name: _own_verdicts(header.text) for header in headers}
     total: dict[str, Acceptance] = {}
     for verdicts in each.values():
@@ -101,7 +101,7 @@ def render_terms(start: FleetStart, verdicts: FleetVerdicts, extends: str = "") 
 
 
 def parse_terms(text: str) -> FleetTerms:
-    """The terms that JSON tells; "" for none. Raises UserError (usage) for anything else: no budget is forgotten."""
+    """The terms from JSON, or "". Raises UserError (usage) for anything else: no budget is forgotten."""
     if not text:
         return FleetTerms()
     try:
@@ -122,7 +122,7 @@ def parse_terms(text: str) -> FleetTerms:
 
 
 def apply_terms(settings: CycleSettings, terms: FleetTerms) -> CycleSettings:
-    """The settings with what the fleet bounds more tightly."""
+    """The settings with the fleet's stricter limits."""
     limits = settings.limits
     if terms.usd_per_day is not None:
         limits = replace(limits, usd_per_day=min(limits.usd_per_day, terms.usd_per_day))

@@ -1,7 +1,7 @@
-"""The issue agent: the next issue that is ready and may be worked on, claimed, tried, and a pull or its label back.
+"""The issue agent: claims and tries the next ready issue, and opens a pull request or returns its label.
 
 Memory is held only for the moments of `strokes`; between them the issue is ours by its record, by a lock that dies
-with this process, and for people by its label. Whoever comes after a crash goes on from the record.
+with this process, and for people by its label. After a crash, the next process resumes from the record.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ USAGE = (2, 64)  # exit codes of a mistake that no waiting fixes
 
 
 class IssueCoder(Protocol):
-    """Lets an agent work on a job, in a clone of its own."""
+    """Runs an agent on a job, in its own clone."""
 
     def why_not(self, agent: str) -> str:
-        """Why this agent ("" for the usual one) cannot play here, "" when it can."""
+        """Why this agent ("" for the default) cannot run here, or ""."""
         ...
 
     def conventions(self, base_sha: str) -> str:
-        """The repository's own guides as of a commit, as a section of a prompt; "" when there are none."""
+        """The repository's own guides at a commit, as a section of a prompt, or ""."""
         ...
 
     def look_at_base(self, base_sha: str) -> BaseChecks:
-        """How the repository's own checks stand on a commit: from memory, or by running them, which may take long."""
+        """The repository's own checks on a commit: cached, or by running them, which may take long."""
         ...
 
     def work(self, job: AgentJob) -> AgentResult:
@@ -80,19 +80,19 @@ class IssueCoder(Protocol):
         ...
 
     def tidy(self, issues: Collection[int]) -> None:
-        """Forget what was begun for any other issue."""
+        """Delete the work on all other issues."""
         ...
 
 
 class GuidanceQueue(Protocol):
-    """Where people leave words for the next session on this machine."""
+    """People's guidance for the next session on this machine."""
 
     def pending(self) -> Sequence[Guidance]:
-        """What no session was given yet, oldest first."""
+        """Guidance that no session got so far, oldest first."""
         ...
 
     def acknowledge(self, ids: Iterable[str]) -> None:
-        """These were given to one: not given again."""
+        """Mark as delivered."""
         ...
 
 
@@ -176,7 +176,7 @@ def _pause(report: WorkReport) -> float:
 
 
 def _over(limits: RunLimits, per_issue: float, sessions: int, usd: float, seconds: float) -> str:
-    """Which limit over all issues is reached, or so near that no try would come to anything."""
+    """The limit over all issues that is reached, or too near for another attempt."""
     if sessions >= limits.iterations:
         return f"{sessions} sessions in all"
     if limits.usd is not None and not schedule.enough(limits.usd - usd, per_issue):
@@ -300,7 +300,7 @@ def _list_ready(worker: IssueWorker, tx: Transaction) -> list[Issue]:
 
 
 def _look_at(worker: IssueWorker, tx: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
-    """The task that an issue is, or why it is none."""
+    """An issue's task, or why it has none."""
     forge, us = tx.ports.forge, tx.ports.forge.identity().id
     if issue.number in tx.state.working:
         return None, "another runner is at it"
@@ -361,7 +361,7 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
 
 
 def _cancel_try(left: WorkRecord, tx: Transaction) -> None:
-    """Write down that a claimed try never began, and give its money back."""
+    """Record that a claimed attempt never began, and release its money."""
     found = tx.work_record(left.issue)
     if found and (found.state, found.tries) == ("working", left.tries):
         note_record(tx, left, schedule.settle_reserve(found.reserved, found.at, 0.0, tx.now))

@@ -1,4 +1,4 @@
-"""How the issue agent ends: the change sent or the issue given back, by whoever did the work or by whoever comes after.
+"""The end of the issue agent's work: the change sent or the issue released, by the same process or a later one.
 
 Each step is one transaction, with the issue's record in every commit, decided by that record and by what the forge
 shows; doing it again sends only what is missing.
@@ -42,7 +42,7 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """What came of a plan: the record as it stands now, and what was carried out."""
+    """A plan's result: the present record, and the executed effects."""
 
     record: WorkRecord
     carried: ExecutionResult
@@ -59,7 +59,7 @@ class PlanResult:
 
     @property
     def refused(self) -> bool:
-        """Whether rules speak against it that no resuming lifts."""
+        """Whether rules reject it even after resuming."""
         return self.carried.refused and not self.paused
 
 
@@ -78,7 +78,7 @@ def carry_out_plan(
 
 
 def note_record(tx: Transaction, record: WorkRecord, usd: float = 0.0) -> None:
-    """Write down where the work stands, and nothing else. Raises Lost."""
+    """Only record the state of the work. Raises Lost."""
     write_memory(tx, _errand(record, usd, ()))
 
 
@@ -106,7 +106,7 @@ HELD, AGAIN = 600.0, 10.0
 
 
 def finish_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResult) -> WorkRecord:
-    """The change sent, or the issue given back."""
+    """Send the change, or release the issue."""
     if record.state == "working":
         record = _end_work(opened, sleep, record, played)
     return _drive(opened, sleep, record, lambda _: 0.0)
@@ -171,7 +171,7 @@ def _announce_change(
 
 
 def _objections(tx: Transaction, played: AgentResult, rules: tuple[str, ...]) -> Iterator[str]:
-    """Each rule that spoke against it, and about which path where it is about one."""
+    """Each rule against it, with its path, if any."""
     assert played.patch is not None
     found = inspect(played.patch, max_lines=tx.settings.limits.auto_pr_lines, secrets=tx.secrets)
     for rule in rules:
@@ -180,11 +180,11 @@ def _objections(tx: Transaction, played: AgentResult, rules: tuple[str, ...]) ->
 
 
 Spent = Callable[[WorkRecord], float]
-"""What the try of a runner that is gone spent, in USD."""
+"""The cost of a vanished runner's attempt, in USD."""
 
 
 def _drive(opened: Open, sleep: Sleep, record: WorkRecord, spent: Spent) -> WorkRecord:
-    """Stroke after stroke until it is closed, or until a state cannot be left now."""
+    """Run steps until it is closed, or until a state cannot be left now."""
     while record.state in OPEN:
         after = run_transaction(opened, sleep, partial(_step, record, spent), LONG)
         if after is None or after.state == record.state:
@@ -211,14 +211,14 @@ def _step(ours: WorkRecord, spent: Spent, tx: Transaction) -> WorkRecord | None:
 
 
 def _plan(tx: Transaction, record: WorkRecord, issue: Issue | None) -> tuple[Effect, ...]:
-    """What is sent at the end of the work on an issue."""
+    """The effects at the end of the work on an issue."""
     if record.state == "withdrawing":
         return work.withdraw_effects(record, issue, tx.ports.forge.identity().id)
     return {"closing": work.finish_effects, "releasing": work.release_effects}[record.state](record)
 
 
 def _sent_on(tx: Transaction, record: WorkRecord, issue: Issue) -> WorkRecord:
-    """The rest of a change that was announced, as it was announced."""
+    """The rest of an announced change, unchanged."""
     known = tx.records(work.change_keys(record))
     left = work.find_unsent_change(record, known, issue, tx.ports.forge.identity().id)
     if left is None:
@@ -267,7 +267,7 @@ def _count_refusal(tx: Transaction, record: WorkRecord, issue: Issue, usd: float
 
 
 def leftovers(opened: Open, sleep: Sleep, spent: Spent) -> Iterator[tuple[int, str]]:
-    """Work whose runner is proven dead, brought to its end."""
+    """Finish work whose runner is proven dead."""
     past = opened().ports.store.recall()
     for number in past.state.working if past else ():
         with ExitStack() as held:
@@ -277,7 +277,7 @@ def leftovers(opened: Open, sleep: Sleep, spent: Spent) -> Iterator[tuple[int, s
 
 
 def _taken_over(held: ExitStack, number: int, tx: Transaction) -> WorkRecord | None:
-    """The record of a dead runner, now in our name; None while it may be alive."""
+    """A dead runner's record, taken over; None while it may be alive."""
     held.pop_all().close()
     record = tx.work_record(number)
     if record is None or not held.enter_context(tx.store.at_work(number)):

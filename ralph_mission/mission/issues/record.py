@@ -1,4 +1,4 @@
-"""Where the work on an issue stands, and what is sent in each of its states. Pure.
+"""The state of the work on an issue, and the effects of each state. Pure.
 
 The work on an issue is a `WorkRecord`; each of its open states has one plan. The number of a try is a slot of keys,
 like a review round: it stands on the memory branch before anything of that try is done, and the keys of a plan's
@@ -42,17 +42,17 @@ OPEN = ("working", "ending", "closing", "releasing", "withdrawing")
 
 
 def slot_key(record: WorkRecord, what: str) -> str:
-    """The key of an effect of the record's present try."""
+    """The key of an effect of the record's present attempt."""
     return key_of("work", str(record.issue), what, str(record.tries))
 
 
 def pull_key(record: WorkRecord) -> str:
-    """The key of the pull: one for ever, whichever try it comes of."""
+    """The key of the pull request, the same for every attempt."""
     return key_of("work", str(record.issue), "open_pull")
 
 
 def change_keys(record: WorkRecord) -> tuple[str, str]:
-    """The keys of what carries the change: branch and pull."""
+    """The keys of the change's effects: branch and pull request."""
     return slot_key(record, "push_branch"), pull_key(record)
 
 
@@ -103,7 +103,7 @@ def _trim_notes(notes: Iterable[IssueNote]) -> tuple[IssueNote, ...]:
 
 
 def end_try(record: WorkRecord, played: AgentResult) -> WorkRecord:
-    """The record once the loop is over: the change is to be sent, or the issue given back."""
+    """The record after the loop: the change is to be sent, or the issue released."""
     record = replace(record, usd=round(record.usd + played.usd, 6), reserved=0.0, code=played.code)
     if played.code == 0 and played.patch is not None and played.patch.changes:
         return replace(record, state="ending", reason="")
@@ -113,7 +113,7 @@ def end_try(record: WorkRecord, played: AgentResult) -> WorkRecord:
 
 
 def release_issue(record: WorkRecord, reason: str, code: int, final: bool = False) -> WorkRecord:
-    """The record of a try that came to nothing."""
+    """The record of a failed attempt."""
     final = final or record.tries - record.spared >= TRIES
     return replace(record, state="releasing", reason=reason, code=code, final=final, reserved=0.0, refusals=0)
 
@@ -183,7 +183,7 @@ UnsentChange = tuple[tuple[PushBranch | OpenPull, ...], Patch | None]
 
 
 def work_proposal(record: WorkRecord, issue: Issue, effects: Sequence[Effect], patch: Patch | None = None) -> Proposal:
-    """A plan as policy judges it."""
+    """The plan's proposal for policy."""
     title = f"#{issue.number} {tasks.issue_title(issue)}, {record.state}"
     return Proposal(slot_key(record, record.state), Action.WORK, KIND, title, tuple(effects), patch=patch)
 
@@ -295,7 +295,7 @@ def withdraw_effects(record: WorkRecord, issue: Issue | None, us: int) -> tuple[
 
 
 def _ours(record: WorkRecord) -> tuple[str, ...]:
-    """What an issue is labelled with while it is worked on."""
+    """The issue's labels during work."""
     return (WORKING,) if record.call == READY else (WORKING, record.call)
 
 
@@ -325,7 +325,7 @@ def give_up(record: WorkRecord) -> WorkRecord:
 
 
 def _close(record: WorkRecord) -> WorkRecord:
-    """The record of a try that is at its end."""
+    """The record of a finished attempt."""
     released = "failed" if record.final else "waiting"
     states = {"closing": "done", "releasing": released, "withdrawing": "withdrawn"}
     return replace(record, state=states[record.state], holder="")

@@ -1,7 +1,7 @@
-"""Which issue is next for the issue agent, who may ask for it, what the agent is told and what people read. Pure.
+"""The issue agent's next issue, the people who may request it, the agent's prompt and texts for people. Pure.
 
-What an issue says is data to the agent, quoted as written by whom; what the agent says is data to people, and is made
-harmless here: nothing of it closes an issue, pings anybody or commands a runner.
+An issue's text is data for the agent, quoted with its author; the agent's text is data for people, and is made harmless
+here: it cannot close an issue, notify people or command a runner.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def why_not(
 def find_participants(
     issue: Issue, us: int, agents: Collection[str] = (), edits: Sequence[BodyEdit] = ()
 ) -> frozenset[Actor]:
-    """Everyone whose authority matters for taking it."""
+    """The people whose authority matters for taking it."""
     askers = {asker for label in requesting_labels(issue, agents) if (asker := approval.who_asked(issue, label, us))}
     people = {issue.author, *(remark.author for remark in issue.remarks), *askers, *(edit.actor for edit in edits)}
     return frozenset(one for one in people if not one.is_bot and one.id != us)
@@ -184,7 +184,7 @@ OURS = ("ralph-", "ralph:", "agent:")
 
 
 def issue_title(issue: Issue) -> str:
-    """The issue's title as plain text."""
+    """The issue's title in plain text."""
     return plain(issue.title, 100) or f"Issue {issue.number}"
 
 
@@ -250,17 +250,17 @@ def guidance_summary(who: str, text: str, id: str = "") -> str:
 
 
 def describe_altered(author: Actor) -> str:
-    """A comment that the agent is not told, for our comment."""
+    """A comment withheld from the agent, for our comment."""
     return f"not a comment of {person_name(author)} that was edited since, by an unknown person: repeat it"
 
 
 def done_comment(record: WorkRecord, key: str) -> str:
-    """The comment at the end of a try that led to a pull."""
+    """The comment at the end of a successful attempt."""
     return f"**Done:** #{record.pull} holds the change and waits for a review.{_cost(record)}\n\n{marker(key)}"
 
 
 def release_comment(record: WorkRecord, tries: int, key: str) -> str:
-    """The comment at the end of a try that led nowhere."""
+    """The comment at the end of a failed attempt."""
     reason = inline_words(record.reason, 600)
     ended = "was broken off" if record.away else "came to nothing"
     how = f"**Try {record.number} of {tries} {ended}** (exit code {record.code}): {reason}."

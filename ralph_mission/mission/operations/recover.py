@@ -1,7 +1,7 @@
-"""Memory rebuilt from what the forge shows and from what can still be read of the old one.
+"""Rebuilds memory from the forge and the readable parts of the old one.
 
-What stands on the branch is evidence, not authority: intents and plans are carried over only
-from a commit this clone knows as its own, and nothing is sent or redone here.
+The branch is evidence, not authority: intents and plans are only carried over from a commit this clone knows as its
+own, and nothing is sent or redone here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HUSHED = timedelta(hours=24)  # what is seen by then may have been said in publi
 
 
 def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: bool = False) -> Recovered:
-    """Rebuild memory and tell what became of it. Raises UserError when a cycle is running here."""
+    """Rebuild memory and report the result. Raises UserError if a cycle is running here."""
     with store.exclusive() as ours:
         if not ours:
             raise UserError("a cycle is running", "wait until it has ended")
@@ -78,7 +78,7 @@ def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: b
 
 
 def _forge_anchor(forge: Forge, told: RecoveryReport) -> Anchor | None:
-    """The position that the forge was told of; one that cannot be read is told anew at the end."""
+    """The position recorded in the forge; an unreadable one is written again at the end."""
     try:
         return forge.anchor()
     except Damaged as damaged:
@@ -169,7 +169,7 @@ def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now:
 def rebuild_missions(
     state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: RecoveryReport
 ) -> tuple[Mission, ...]:
-    """Those that can still be read, and those that only the forge knows."""
+    """Readable missions, and those that only the forge knows."""
     known = {mission.thread: mission for mission in state.missions if mission.thread and not mission.status.ended}
     pulls = {trace.mission: trace.thing for trace in traces if isinstance(trace.thing, Pull)}
     for trace in traces:
@@ -253,7 +253,7 @@ def _status(thing: Issue | Pull, pull: Pull | None, action: Action) -> Status:
 
 
 def next_mission(state: OpenState, traces: Iterable[Trace]) -> int:
-    """A number that no mission has or had."""
+    """An unused mission number."""
     used = [mission.id for mission in state.missions] + [trace.mission for trace in traces]
     return max([state.next_mission, *(number + 1 for number in used)])
 

@@ -1,6 +1,6 @@
-"""What is left of a memory: what can still be read of it, what our markers on the forge prove, the ledger of both.
+"""The remains of a memory: its readable parts, the proof of our markers on the forge, the ledger of both.
 
-Nothing is sent or redone here: intents are settled by looking, and what cannot be told stays unknown.
+Nothing is sent or redone here: intents are settled by reading, and unclear ones stay unknown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What can still be read. `state` and `records` are of our own last commit, `doubtful` of anyone's."""
+    """The readable parts. `state` and `records` come from our own last commit, `doubtful` from anyone's."""
 
     head: str  # the branch's present commit, "" when it is gone
     anchor: Anchor | None = None
@@ -64,14 +64,14 @@ class Salvage:
 
 
 class Recoverable(Store, Protocol):
-    """A store that can show what is left of a memory and start it anew."""
+    """A store that can salvage and restart a memory."""
 
     def repair(self) -> list[str]:
         """Put right what cannot even be looked at; what was done, in words. Raises UserError for what it cannot."""
         ...
 
     def salvage(self) -> Salvage:
-        """Everything that can still be read, trusted or not. Raises UserError for what recovery cannot fix."""
+        """Everything readable, trusted or not. Raises UserError for what recovery cannot fix."""
         ...
 
     def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:
@@ -79,21 +79,21 @@ class Recoverable(Store, Protocol):
         ...
 
     def journal(self) -> Iterable[dict[str, Any]]:
-        """Every cycle's journal document, oldest first. Raises UserError when one cannot be read."""
+        """Every cycle's journal document, oldest first. Raises UserError if one is unreadable."""
         ...
 
     def document(self) -> str:
-        """The memory file as it stands; "" when there is none."""
+        """The memory file's present text, or ""."""
         ...
 
     def checks(self) -> Iterable[Check]:
-        """Each thing that can be verified, and how it fared."""
+        """Each check with its result."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The new position, and in plain words what it was made of and what is missing."""
+    """The new position, and in words its sources and missing parts."""
 
     anchor: Anchor
     kept: tuple[str, ...]
@@ -102,7 +102,7 @@ class Recovered:
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What is told of it, gathered while it goes on."""
+    """The report, gathered during recovery."""
 
     kept: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -122,18 +122,18 @@ class Trace:
 
     @property
     def mission(self) -> int:
-        """The mission it belongs to, 0 for none."""
+        """Its mission, or 0."""
         number = self.facts.get("mission", "")
         return int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 0
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The findings it is about."""
+        """Its findings."""
         return tuple(part for part in self.facts.get("finding", "").split(",") if re.fullmatch("[0-9a-f]{8,64}", part))
 
     @property
     def kind(self) -> str:
-        """The finding kind, "" when the marker does not say."""
+        """The finding kind, or ""."""
         return self.facts.get("kind", "")
 
     @property
@@ -143,7 +143,7 @@ class Trace:
 
     @property
     def action(self) -> Action:
-        """What was done with it."""
+        """Its action."""
         if not self.mission and not self.alone:
             return Action.MONITOR
         return Action.OPEN_FIX if lookup(self.kind).tier is Tier.LOW else Action.OPEN_PROPOSAL
@@ -156,7 +156,7 @@ class Trace:
 
 
 def traces_on(forge: Forge) -> tuple[Trace, ...]:
-    """Every marker of our own account on the forge, closed things included."""
+    """Every marker of our account on the forge, including closed threads."""
     us = forge.identity()
     issues = [forge.issue(issue.number) for issue in forge.issues("all")]
     pulls = [forge.pull(pull.number) for pull in forge.pulls("all")]
@@ -213,7 +213,7 @@ def _harmless(record: Record) -> Record | None:
 def _settle_intents(
     state: OpenState, records: dict[str, Record], traces: Mapping[str, Trace], forge: Forge, told: RecoveryReport
 ) -> OpenState:
-    """Intents settled by looking, never by doing."""
+    """Settle intents by reading, never by acting."""
     unknown = []
     for key, record in list(records.items()):
         if isinstance(record, EffectRecord) and record.state in ("intended", "unknown"):
@@ -264,7 +264,7 @@ def _apply_trace(trace: Trace, records: dict[str, Record], forge: Forge) -> None
 
 
 def _verdict(thing: Issue | Pull, forge: Forge) -> str:
-    """A pull that was closed unmerged is a no, unless it is known that nobody with a say closed it."""
+    """An unmerged closed pull request is a rejection, unless it is known that no authorised person closed it."""
     if not isinstance(thing, Pull) or thing.state == "open":
         return ""
     if thing.state == "merged":
