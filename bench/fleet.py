@@ -43,7 +43,11 @@ SCAN = timedelta(minutes=15)
 PARALLEL, JOB_MINUTES = 60, 45
 BUDGET = {"usd": 60, "pull_requests": 40, "minutes": 40_000}
 EACH = {"usd": 5, "pull_requests": 2, "minutes": 900}
-IDLE, WAITING, ACTING = 6, 9, 25  # requests of a cycle (docs/github.md); no clone is kept, so that all of them count
+IDLE, WAITING, ACTING = (
+    10,
+    13,
+    25,
+)  # requests of a cycle without a kept clone, so that all of them count (docs/github.md)
 HOSTED = 0.006  # USD a minute of GitHub's Linux runner with two cores, in a private repository (list price of 2026)
 TODAY = 100  # jobs a repository's own workflow starts in a day (docs/clock.md)
 GROWTH = (10, 100, 1000, 10_000)
@@ -184,10 +188,23 @@ def _end_jobs(world: World, now: datetime) -> None:
                 raise Refused(500, "the cycle fails before it writes anything")
             if world.rng.random() < 0.01:
                 world.killed += 1
+                _die(world, token, start, end)
                 continue
             _cycle(world, token, start, begin, end)
         except Refused:
             continue
+
+
+def _die(world: World, token: str, start: FleetStart, end: datetime) -> None:
+    """A job that is killed: in a busy repository after it reserved all its money in memory, and spent it."""
+    header, today = world.headers[start.name], end.date().isoformat()
+    spent = header.spend_usd if header.today == today else 0.0
+    if start.name in world.busy and (start.usd_per_day or 0.0) > spent:
+        world.days[today]["usd"] += (start.usd_per_day or 0.0) - spent
+        header = replace(header, today=today, spend_usd=start.usd_per_day or 0.0)
+        world.headers[start.name] = header
+        world.fake.run_cycle(token, start.name, join(header, _BODY), end, IDLE)
+        world.fake.repositories[start.name].cycles.pop()  # it is none
 
 
 def _cycle(world: World, token: str, start: FleetStart, begin: datetime, end: datetime) -> None:

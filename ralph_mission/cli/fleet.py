@@ -188,9 +188,9 @@ def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> Non
     """The step's outputs and the job's page. Every value is one line of JSON, in which no line can be forged."""
     verdicts = count_verdicts(scan.headers)
     outputs = {
-        "shards": [json.dumps([_entry(one, verdicts, config.extends) for one in shard]) for shard in plan.shards],
+        "shards": [json.dumps([_entry(one, verdicts, config.extends) for one in plan.starts])] if plan.starts else [],
         "started": len(plan.starts),
-        "parallel": config.limits.parallel,
+        "parallel": plan.parallel,
         "runner": list(config.runner),
     }
     _append("GITHUB_OUTPUT", [f"{name}={json.dumps(value)}" for name, value in outputs.items()])

@@ -18,7 +18,7 @@ from ralph_mission.values import dataclass
 
 SCHEMA = 1  # of `FleetState` as JSON
 CONFIGURE = "ralph/configure"  # the branch of the pull request that asks whether to look after a repository
-SHARD = 256  # jobs of one matrix: GitHub's limit
+SHARD = 256  # jobs of one matrix: GitHub's limit, and so what one plan starts at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class FleetLimits:
     each: DailyBudget = DailyBudget()
     job_minutes: int = 45
     parallel: int = 20
-    reserve: float = 0.5
+    reserve: float = 0.8
     onboard: bool = False  # a repository that has neither settings nor memory is asked first
 
 
@@ -110,13 +110,20 @@ class Booking:
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
-    """What the fleet remembers between two scans. `minutes` are those used today, by repository; `new` says since when
-    a repository without memory is known."""
+    """What the fleet remembers between two scans. By repository: `minutes` used today, the most `usd` and `pulls` that
+    today showed there, which count even when it cannot be read any more; since when one without memory is `new`."""
 
     day: str = ""  # YYYY-MM-DD
     minutes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     bookings: Mapping[str, Booking] = field(default_factory=lambda: MappingProxyType({}))
     new: Mapping[str, datetime] = field(default_factory=lambda: MappingProxyType({}))
+    usd: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    pulls: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def under_way(self) -> int:
+        """Jobs that were started and not seen to end."""
+        return sum(one.minutes > 0 for one in self.bookings.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,24 +152,22 @@ class HeldRepository:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """A scan's plan. `state` includes the booked starts: it is stored before anything starts."""
+    """A scan's plan. `state` includes the booked starts: it is stored before anything starts. `parallel`: how many may
+    run at a time, beside those under way."""
 
     starts: tuple[FleetStart, ...]
     held: tuple[HeldRepository, ...]
     failing: tuple[HeldRepository, ...]
     state: FleetState
-
-    @property
-    def shards(self) -> tuple[tuple[FleetStart, ...], ...]:
-        """The starts in parts that each fit one matrix, the most urgent first."""
-        return tuple(self.starts[at : at + SHARD] for at in range(0, len(self.starts), SHARD))
+    parallel: int = 1
 
 
 def render_state(state: FleetState) -> str:
     """The state as JSON, one repository a line; `parse_state` reads it back."""
     bookings = {name: _booked(one) for name, one in sorted(state.bookings.items())}
     new = {name: at.isoformat() for name, at in sorted(state.new.items())}
-    told = {"schema": SCHEMA, "day": state.day, "minutes": dict(sorted(state.minutes.items()))}
+    told: dict[str, Any] = {"schema": SCHEMA, "day": state.day, "minutes": dict(sorted(state.minutes.items()))}
+    told |= {"usd": dict(sorted(state.usd.items())), "pulls": dict(sorted(state.pulls.items()))}
     return json.dumps(told | {"bookings": bookings, "new": new}, indent=1) + "\n"
 
 
@@ -175,7 +180,9 @@ def parse_state(text: str) -> FleetState:
         bookings = {str(name): _booking(one) for name, one in told["bookings"].items()}
         new = {str(name): _moment(at) for name, at in told["new"].items()}
         minutes = {str(name): int(used) for name, used in told["minutes"].items()}
-        return FleetState(str(told["day"]), minutes, bookings, new)
+        usd = {str(name): float(most) for name, most in told.get("usd", {}).items()}
+        pulls = {str(name): int(most) for name, most in told.get("pulls", {}).items()}
+        return FleetState(str(told["day"]), minutes, bookings, new, usd, pulls)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = "the fleet's state (fleet.json) cannot be read"
         raise UserError(

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ralph_mission.mission.fleet.model import (
+    SHARD,
     Booking,
     DailyBudget,
     FleetLimits,
@@ -23,16 +24,16 @@ from ralph_mission.mission.fleet.model import (
     RateLimit,
     RepositoryHeader,
 )
-from ralph_mission.mission.memory.schedule import is_misdated
-from ralph_mission.mission.model.memory import Rhythm
+from ralph_mission.mission.memory.schedule import SLACK
 from ralph_mission.mission.model.mission import Limits, Urgency
 from ralph_mission.values import dataclass
 
 RANKS = {Urgency.LOW: 0, Urgency.MEDIUM: 1, Urgency.HIGH: 2}
 SPOKE = 3  # above every urgency: a person waits
-RISES = timedelta(hours=2)  # of being late lift a repository by one rank, as far as the highest urgency
+RISES = timedelta(hours=2)  # of being late lift a repository by one rank, as far as that of people: none starves
+FURTHEST = timedelta(days=366)  # ahead that any settings may put the next cycle; beyond it a wrong clock did
 SOON = timedelta(seconds=75)  # before its time: a job needs 20 s to begin, and its own gate waits a minute (`cli.gate`)
-WAVES = 2  # of jobs that are under way: one runs, one waits for it
+WAVES = 2  # of jobs for each place that is free: one runs, one waits for it
 QUEUED = timedelta(minutes=10)  # that a job may wait for a runner, beyond the wave before it
 REST = (timedelta(0), timedelta(hours=1), timedelta(hours=6))  # before the next try, by tries of which nothing came
 REQUESTS = 20  # of a cycle that count at GitHub: 10 of an idle one without a kept clone, 27 of a first one, measured
@@ -81,33 +82,42 @@ def plan_fleet(
             continue
         onboard = limits.onboard and _is_stranger(one.header)
         starts.append(replace(start, onboard=onboard))
-        bookings[one.header.name] = _book(start, one, now)
-    return FleetPlan(tuple(starts), tuple(held), tuple(failing), replace(state, bookings=bookings))
+        bookings[one.header.name] = _book(start, one, state, now)
+    free = max(1, limits.parallel - state.under_way)
+    return FleetPlan(tuple(starts), tuple(held), tuple(failing), replace(state, bookings=bookings), free)
 
 
 def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now: datetime) -> FleetState:
     """The state with what the scan shows to be over: its minutes are counted, up to the commit that ended it.
 
-    A job that vanished without an end counts with all its minutes. A new day starts at zero.
+    A job that vanished without an end counts with all its minutes. Its money is in memory, reserved there before it is
+    spent; if memory cannot be read, all that was booked counts. A new day starts at zero.
     """
     day = now.date().isoformat()
-    minutes = dict(state.minutes) if state.day == day else {}
+    if state.day != day:
+        state = FleetState(bookings=state.bookings, new=state.new)
+    minutes, usd, pulls = dict(state.minutes), dict(state.usd), dict(state.pulls)
     known = {one.name: one for one in headers}
     bookings = {}
     for name, booking in state.bookings.items():
-        header = known.get(name)
-        if header is None:  # no longer one of ours
-            continue
+        header = known.get(name, RepositoryHeader(name, "it was not found"))
         ended = (header.cycle > booking.cycle and header.moved_at is not None) or _is_asked(header)
         if ended or (booking.minutes and now >= _gone_at(booking)):
             took = math.ceil((header.moved_at - booking.at).total_seconds() / 60) if ended and header.moved_at else 0
             used = min(max(1, took), booking.minutes) if ended else booking.minutes
             minutes[name] = minutes.get(name, 0) + used
+            if header.failure:
+                usd[name], pulls[name] = max(usd.get(name, 0.0), booking.usd), max(pulls.get(name, 0), booking.pulls)
             booking = replace(booking, minutes=0, usd=0.0, pulls=0)
-        if not ended:
+        if not ended and (name in known or booking.minutes):  # else it is no longer one of ours
             bookings[name] = booking
+    for one in known.values():
+        if one.spent_usd > usd.get(one.name, 0.0) and not (one.name in bookings and bookings[one.name].minutes):
+            usd[one.name] = one.spent_usd  # what is under way gives back what it reserved and does not use
+        if (opened := count_pulls(one, now)) > pulls.get(one.name, 0):
+            pulls[one.name] = opened
     new = {one.name: state.new.get(one.name, now) for one in known.values() if not (one.has_memory or one.failure)}
-    return FleetState(day, minutes, bookings, new)
+    return FleetState(day, minutes, bookings, new, usd, pulls)
 
 
 def _is_stranger(header: RepositoryHeader) -> bool:
@@ -120,13 +130,13 @@ def _is_asked(header: RepositoryHeader) -> bool:
 
 
 def when_spoken(header: RepositoryHeader) -> datetime | None:
-    """The last change of our threads since the last cycle began, or None.
+    """The first change of our threads since the last cycle began, or None.
 
     A cycle's own writes look the same: they cause one more cycle, which writes nothing. So no comment made during a
     cycle is lost.
     """
-    newest = max((thread.updated_at for thread in header.threads), default=None)
-    return newest if newest and header.last_cycle_at and newest > header.last_cycle_at else None
+    since = header.last_cycle_at
+    return min((one.updated_at for one in header.threads if since and one.updated_at > since), default=None)
 
 
 def count_pulls(header: RepositoryHeader, now: datetime) -> int:
@@ -169,12 +179,12 @@ def _when_due(header: RepositoryHeader, state: FleetState, now: datetime) -> _Du
         return None
     spoken = when_spoken(header)
     planned = header.next_due_at if header.has_memory else state.new.get(header.name, now)
-    if planned is None or is_misdated(planned, now, Rhythm().low):
-        planned = header.last_cycle_at or now
+    if planned is None or planned - now > FURTHEST or (header.last_cycle_at or now) - now > SLACK:
+        planned = min(header.last_cycle_at or now, now)
     late = max(now - planned, timedelta(0))
     if planned <= now + SOON:
         risen = RANKS[header.urgency] + late // RISES
-        rank = SPOKE if spoken else min(risen, max(RANKS.values()))
+        rank = SPOKE if spoken else min(risen, SPOKE)
         return _Due(header, min(planned, spoken or planned), False, late, 1, rank)
     return _Due(header, spoken, True, max(now - spoken, timedelta(0)), 1, SPOKE) if spoken else None
 
@@ -228,19 +238,20 @@ def _open_purse(
     rate: RateLimit | None,
 ) -> _Purse:
     each, usd, pulls = {}, 0.0, 0.0
-    for one in headers:
-        booking, opened = state.bookings.get(one.name, Booking(now)), count_pulls(one, now)
-        spent, may_open = max(one.spent_usd, booking.usd), max(opened, booking.pulls)
-        used = state.minutes.get(one.name, 0) + booking.minutes
+    spends = {one.name: one.spent_usd for one in headers}
+    # One that cannot be read any more, or left the fleet, has used what it used all the same.
+    for name in {*spends, *state.bookings, *state.usd, *state.pulls}:
+        booking = state.bookings.get(name, Booking(now))
+        spent = max(spends.get(name, 0.0), state.usd.get(name, 0.0), booking.usd)
+        may_open = max(state.pulls.get(name, 0), booking.pulls)
+        used = state.minutes.get(name, 0) + booking.minutes
         usd, pulls = usd + spent, pulls + may_open
-        each[one.name] = _left(limits.each, spent, may_open, used)
-    # A repository that left the fleet has used its minutes all the same.
+        each[name] = _left(limits.each, spent, may_open, used)
     minutes = sum(state.minutes.values()) + sum(one.minutes for one in state.bookings.values())
     jobs = math.inf
-    under_way = sum(one.minutes > 0 for one in state.bookings.values())
     if rate is not None:  # of those under way the requests may be still to come
-        jobs = (rate.left - rate.limit * limits.reserve) // REQUESTS - under_way
-    starts = WAVES * limits.parallel - under_way
+        jobs = (rate.left - rate.limit * limits.reserve) // REQUESTS - state.under_way
+    starts = min(SHARD, WAVES * (limits.parallel - state.under_way))
     return _Purse(limits, _left(limits.fleet, usd, pulls, minutes), each, starts, jobs)
 
 
@@ -252,13 +263,14 @@ def _left(budget: DailyBudget, usd: float, pulls: float, minutes: float) -> _Lef
     )
 
 
-def _book(start: FleetStart, due: _Due, now: datetime) -> Booking:
+def _book(start: FleetStart, due: _Due, state: FleetState, now: datetime) -> Booking:
     header = due.header
+    forgotten = max(0.0, state.usd.get(header.name, 0.0) - header.spent_usd)  # by memory
     return Booking(
         at=now,
         cycle=header.cycle,
         tries=due.tries,
-        usd=start.usd_per_day or 0.0,
-        pulls=count_pulls(header, now) + start.pulls,
+        usd=0.0 if start.usd_per_day is None else start.usd_per_day + forgotten,
+        pulls=state.pulls.get(header.name, 0) + start.pulls,
         minutes=start.minutes,
     )

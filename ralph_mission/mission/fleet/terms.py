@@ -29,13 +29,13 @@ Verdicts = Mapping[str, Acceptance]
 @dataclass(frozen=True, slots=True)
 class FleetTerms:
     """`usd_per_day`: USD that the repository's day may have cost when its cycle ends; None: its own limit alone.
-    `pulls`: whether pull requests may be opened unasked. `spoke`: a person did. `priors`: verdicts elsewhere, by kind.
-    `onboard`: only ask, by a pull request with settings, which extend `extends`, whether to look after it. `extends`:
-    the settings of a repository that has none of its own.
+    `pulls`: how many pull requests may be opened unasked; None: its own limit alone. `spoke`: a person did. `priors`:
+    verdicts elsewhere, by kind. `onboard`: only ask, by a pull request with settings, which extend `extends`, whether
+    to look after it. `extends`: the settings of a repository that has none of its own.
     """
 
     usd_per_day: float | None = None
-    pulls: bool = True
+    pulls: int | None = None
     spoke: bool = False
     priors: tuple[tuple[str, Acceptance], ...] = ()
     onboard: bool = False
@@ -115,7 +115,8 @@ def parse_terms(text: str) -> FleetTerms:
         onboard, extends = told.get("onboard", False), told.get("extends", "")
         if type(onboard) is not bool or type(extends) is not str:
             raise ValueError
-        return FleetTerms(None if usd is None else float(usd), told["pulls"], told["spoke"], known, onboard, extends)
+        dollars, pulls = None if usd is None else float(usd), int(told["pulls"])  # one is what was booked
+        return FleetTerms(dollars, pulls, told["spoke"], known, onboard, extends)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = "RALPH_FLEET is not what a fleet's plan writes"
         raise UserError(what, "take it out of the environment", usage=True) from None
@@ -126,8 +127,8 @@ def apply_terms(settings: CycleSettings, terms: FleetTerms) -> CycleSettings:
     limits = settings.limits
     if terms.usd_per_day is not None:
         limits = replace(limits, usd_per_day=min(limits.usd_per_day, terms.usd_per_day))
-    if not terms.pulls:
-        limits = replace(limits, auto_prs_per_cycle=0)
+    if terms.pulls is not None:
+        limits = replace(limits, auto_prs_per_cycle=min(limits.auto_prs_per_cycle, terms.pulls))
     return replace(settings, limits=limits, priors=terms.priors)
 
 

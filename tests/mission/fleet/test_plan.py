@@ -86,7 +86,12 @@ def test_a_repository_without_memory_is_due_since_it_was_first_seen():
 
 
 def test_a_due_time_that_no_clock_of_today_can_have_set_is_due():
-    assert names(started([header(late=-400 * HOUR)])) == ["acme/api"]
+    assert names(started([header(late=-367 * 24 * HOUR)])) == ["acme/api"]
+    assert names(started([header(late=-HOUR, last_cycle_at=NOW + 2 * HOUR)])) == ["acme/api"]
+
+
+def test_a_schedule_of_its_own_with_long_pauses_is_kept():
+    assert names(started([header(late=-20 * HOUR)])) == []
 
 
 def test_nobody_starves_behind_repositories_that_are_always_urgent():
@@ -136,9 +141,71 @@ def test_one_that_cannot_be_reached_costs_one_line():
     assert [(one.name, one.reason) for one in plan.failing] == [("a/gone", "it is archived")]
 
 
-def test_starts_are_sharded_at_256():
-    plan = started([header(f"a/r{number}") for number in range(900)], FleetLimits(parallel=300))
-    assert [len(shard) for shard in plan.shards] == [256, 256, 88]
+def test_one_plan_starts_what_one_matrix_holds():
+    plan = started([header(f"a/r{number}") for number in range(300)], FleetLimits(parallel=150))
+    assert (len(plan.starts), plan.parallel) == (256, 150)
+
+
+def test_no_more_run_at_a_time_than_parallel_over_all_runs():
+    headers = [header(f"a/r{number:02}") for number in range(50)]
+    first = started(headers[:6], FleetLimits(parallel=10))
+    second = started(headers, FleetLimits(parallel=10), first.state, NOW + 15 * MINUTE)
+    assert (len(first.starts), first.parallel) == (6, 10)
+    assert (len(second.starts), second.parallel) == (8, 4)  # four at a time, and each waits for one at most
+
+
+def test_long_late_comes_before_people_who_keep_speaking():
+    one, state, quiet = FleetLimits(parallel=1), FleetState(), header("a/quiet", HOUR)
+    for scan in range(40):
+        now = NOW + scan * 15 * MINUTE
+        said = (thread(now - MINUTE),)
+        noisy = [header(f"a/n{n}", NOW - now - HOUR, cycle=scan, threads=said, moved_at=now) for n in range(8)]
+        plan = plan_fleet([quiet, *noisy], one, state, now)
+        state = FleetState(plan.state.day)
+        if "a/quiet" in names(plan):
+            break
+    assert "a/quiet" in names(plan) and now - NOW <= 5 * HOUR
+
+
+def test_the_first_word_that_waits_counts_and_not_the_last():
+    first = header("a/b", -HOUR, threads=(thread(NOW - MINUTE), thread(NOW - 4 * HOUR)))
+    other = header("a/a", -HOUR, threads=(thread(NOW - 3 * HOUR),))
+    assert names(started([other, first])) == ["a/b", "a/a"]
+
+
+@pytest.mark.parametrize("gone", [[], [RepositoryHeader("a/rich", "it is archived")], [header("a/rich", -9 * HOUR)]])
+def test_what_a_repository_used_today_counts_when_it_cannot_be_read_any_more(gone):
+    limits = FleetLimits(fleet=DailyBudget(usd=20, pulls=2))
+    opened = tuple(thread(NOW, NOW, pull=True) for _ in range(2))
+    rich = header("a/rich", -HOUR, spent_usd=19.0, threads=opened, last_cycle_at=NOW)
+    state = parse_state(render_state(started([rich], limits).state))
+    (start,) = started([*gone, header("a/new")], limits, state, NOW + HOUR).starts
+    assert (start.usd_per_day, start.pulls) == (1, False)
+    tomorrow = started([header("a/new")], limits, state, NOW + 24 * HOUR).starts
+    assert (tomorrow[0].usd_per_day, tomorrow[0].pulls) == (2, True)
+
+
+@pytest.mark.parametrize("there", [[], [RepositoryHeader("acme/api", "it does not exist")]])
+def test_what_a_job_may_use_stays_booked_while_its_repository_is_missing(there):
+    limits = FleetLimits(fleet=DailyBudget(usd=2, pulls=1, minutes=90), job_minutes=45)
+    state = started([header()], limits).state
+    soon = started([*there, header("a/new")], limits, state, NOW + 15 * MINUTE)
+    assert [(one.usd_per_day, one.pulls) for one in soon.starts] == [(0, False)]
+    back = started([header()], limits, settle_bookings(state, there, NOW + 15 * MINUTE), NOW + 30 * MINUTE)
+    assert names(back) == [] and "not over yet" in back.held[0].reason
+    later = settle_bookings(state, there, NOW + 3 * HOUR)
+    assert (later.minutes, later.usd, later.pulls) == ({"acme/api": 45}, {"acme/api": 2}, {"acme/api": 1})
+    assert all(one.minutes == 0 for one in later.bookings.values())
+
+
+def test_money_that_a_dead_job_reserved_in_memory_is_not_given_back():
+    limits = FleetLimits(fleet=DailyBudget(usd=2))
+    state = started([header()], limits).state
+    died = header(spent_usd=2.0)  # reserved before any of it is spent; the cycle never ended
+    (again,) = started([died], limits, state, NOW + 3 * HOUR).starts
+    assert again.usd_per_day == 2.0  # what its day had cost before, and nothing more
+    refunded = started([header("a/b"), header(late=-HOUR)], limits, settle_bookings(state, [died], NOW + 3 * HOUR))
+    assert [one.usd_per_day for one in refunded.starts] == [0]
 
 
 def test_no_more_is_started_than_runners_get_through():
@@ -183,10 +250,10 @@ def test_the_rate_limit_is_kept_with_a_reserve():
     headers = [header(f"a/r{number}") for number in range(500)]
     many = FleetLimits(parallel=250)
     plan = started(headers, many, rate=RateLimit(5000, 5000))
-    assert len(plan.starts) == 125
-    assert len(started(headers, many, rate=RateLimit(5000, 2500)).starts) == 0
-    under_way = replace(plan.state, bookings={f"a/r{n}": Booking(NOW, 7, minutes=45) for n in range(100)})
-    assert len(started(headers, many, under_way, rate=RateLimit(5000, 5000)).starts) == 25
+    assert len(plan.starts) == 50  # of 20 requests each are a fifth of the hour's
+    assert len(started(headers, many, rate=RateLimit(5000, 4000)).starts) == 0
+    under_way = replace(plan.state, bookings={f"a/r{n}": Booking(NOW, 7, minutes=45) for n in range(30)})
+    assert len(started(headers, many, under_way, rate=RateLimit(5000, 5000)).starts) == 20
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -79,9 +80,12 @@ def test_a_prior_moves_the_rank_and_is_said_with_its_numbers() -> None:
 
 def test_terms_only_make_limits_stricter() -> None:
     settings = CycleSettings()
-    strict = apply_terms(settings, FleetTerms(usd_per_day=1.5, pulls=False))
+    strict = apply_terms(settings, FleetTerms(usd_per_day=1.5, pulls=0))
     assert (strict.limits.usd_per_day, strict.limits.auto_prs_per_cycle) == (1.5, 0)
-    assert apply_terms(settings, FleetTerms(usd_per_day=1000.0)).limits == Limits()
+    assert apply_terms(settings, FleetTerms(usd_per_day=1000.0, pulls=1)).limits == Limits()
+    three = replace(settings, limits=replace(settings.limits, auto_prs_per_cycle=3))
+    assert apply_terms(three, parse_terms(json.dumps(GOOD))).limits.auto_prs_per_cycle == 1  # as was booked
+    assert apply_terms(three, parse_terms("")).limits.auto_prs_per_cycle == 3
     priors = (("bug", Acceptance(999, 0)),)
     permitted = apply_terms(settings, FleetTerms(priors=priors))
     assert (permitted.limits, permitted.owners, permitted.watch_only) == (Limits(), (), ())
@@ -109,7 +113,8 @@ GOOD = {"usd_per_day": None, "pulls": True, "spoke": False, "priors": {}}
     ],
 )
 def test_terms_that_no_plan_wrote_are_refused(wrong: dict[str, object]) -> None:
-    assert parse_terms(json.dumps(GOOD)) == parse_terms("") == FleetTerms()
+    assert parse_terms(json.dumps(GOOD)) == FleetTerms(pulls=1)
+    assert parse_terms("") == FleetTerms()
     with pytest.raises(UserError, match="RALPH_FLEET"):
         parse_terms(json.dumps({**GOOD, **wrong}))
 
