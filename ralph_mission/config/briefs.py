@@ -1,4 +1,4 @@
-"""The front matter of standing briefs (`missions/*.md`) and of texts to be published (`content/*.md`)."""
+"""The front matter of standing briefs (`missions/*.md`) and of texts to publish (`content/*.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the database observer is told by configuration: where the schema stands, and what to watch."""
+"""The settings of the database observer: the schema's path, and its watches."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, Sl
 from ralph_mission.mission.model.mission import Severity
 
 LARGEST = Decimal("1e100")
-_WORD = r"[^.\t\r\n'\"`;]"  # of a name; whether there is such a one is for the catalog to say
+_WORD = r"[^.\t\r\n'\"`;]"  # of a name; the catalog decides whether it exists
 NUMBER = {"type": ["number", "string"]}
 
 
 def _decimal(value: object) -> Decimal:
-    """As it was written: 0.1 is a tenth, not the float that is nearest to it."""
+    """A decimal as written: 0.1 is a tenth, not the nearest float."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise ValueError("write a number")
     try:
@@ -93,7 +93,7 @@ class Top(ObserverSection):
 
     @property
     def is_descending(self) -> bool:
-        """Whether the largest come first."""
+        """Whether the order is descending."""
         return not self.order_by.endswith(" asc")
 
 
@@ -127,7 +127,7 @@ VALUED = ("change", "threshold", "outlier")
 
 
 QUERY = "query"
-"""Before the name of a watch, how its own SQL is called: no table that is watched begins so."""
+"""The prefix of the source name of a watch's own SQL: no watched table starts with it."""
 
 
 class DatabaseWatch(ObserverSection):
@@ -164,12 +164,12 @@ class DatabaseWatch(ObserverSection):
 
     @property
     def source(self) -> str:
-        """The model or table, as it was written; of its own SQL, how that is called."""
+        """The model or table, as written; for its own SQL, its source name."""
         return f"{QUERY} {self.name}" if self.sql else self.model or ""
 
     @property
     def value(self) -> str | None:
-        """The field that is looked at; None where it is made of related rows."""
+        """The watched field; None if computed from related rows."""
         return None if self.derived else self.measured
 
     @property
@@ -179,7 +179,7 @@ class DatabaseWatch(ObserverSection):
 
     @property
     def sum(self) -> str | None:
-        """The relation and its field whose values are added up."""
+        """The relation and its field to sum."""
         return self._inside("sum")
 
     def _inside(self, function: str) -> str | None:
@@ -188,7 +188,7 @@ class DatabaseWatch(ObserverSection):
 
     @property
     def derived(self) -> bool:
-        """Whether the value is made of related rows."""
+        """Whether the value is computed from related rows."""
         return bool(self.count or self.sum)
 
     @model_validator(mode="wrap")
@@ -207,7 +207,7 @@ class DatabaseWatch(ObserverSection):
 
 
 def _lift_old_spellings(value: object) -> object:
-    """A table, a count, a sum and an order as older files have them, said as they are now; what is not one stays."""
+    """Convert a table, a count, a sum and an order from older files to the present form; other values stay."""
     if not isinstance(value, Mapping):
         return value
     lifted = dict(value)

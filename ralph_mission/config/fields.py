@@ -1,4 +1,4 @@
-"""What the Settings of observers have in common: strictness, durations, path patterns."""
+"""The common parts of observers' settings: strictness, durations, path patterns."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 """A short name: lower-case letters, digits and hyphens."""
 
 OLD_LIMIT: Any = SkipJsonSchema()  # type: ignore[type-arg]  # as a mark it has none
-"""Marks a key of older files that no schema names any more: it is obeyed where it is stricter than what is usual."""
+"""Marks a key of older files that is no longer in the schema: it is obeyed if it is stricter than the default."""
 
 
 def at_most(usual: Any) -> AfterValidator:
-    """Of an older key: it may only lower what is usual."""
+    """For an older key: it may only lower the default."""
     return AfterValidator(lambda value: min(value, usual))
 
 
 def at_least(usual: Any) -> AfterValidator:
-    """Of an older key: it may only raise what is usual, where more is stricter."""
+    """For an older key: it may only raise the default, if more is stricter."""
     return AfterValidator(lambda value: max(value, usual))

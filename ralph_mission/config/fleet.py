@@ -1,4 +1,4 @@
-"""`fleet.yml`: which repositories, which runner, which budget. From a file to a frozen value, by PyYAML alone."""
+"""`fleet.yml`: repositories, runner and budget. Parses a file to a frozen value, with PyYAML only."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class FleetConfig:
         return bool(self.names or self.owners or self.topics or self.installation)
 
     def excludes(self, name: str) -> bool:
-        """Whether a repository is left out, whatever else names it."""
+        """Whether a repository is excluded, even if named elsewhere."""
         return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.exclude)
 
 
 def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
-    """What the text says; `source` is how errors call it. Raises UserError (usage)."""
+    """The parsed text; `source`: its name in errors. Raises UserError (usage)."""
     try:
         document = parse(text.removeprefix("\ufeff"))
     except YamlError as error:
@@ -102,7 +102,7 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
 
 
 class _FleetReader:
-    """A document with complaints that name its lines."""
+    """A reader whose errors name lines."""
 
     def __init__(self, document: Document, source: str) -> None:
         self._document, self._source = document, source
@@ -136,7 +136,7 @@ class _FleetReader:
         return tuple(one.strip() for one in listed)
 
     def place(self, path: KeyPath, text: str) -> tuple[str, str]:
-        """What kind of repositories a line names, and the name."""
+        """A line's kind of repositories, and the name."""
         if text == INSTALLATION:
             return INSTALLATION, text
         for kind, pattern in (("topic", _TOPIC), ("org", _OWNER)):

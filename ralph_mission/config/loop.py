@@ -46,7 +46,7 @@ def _several(value: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
-"""A list, or the one thing that would be in it."""
+"""A list, or its single item."""
 
 
 class HatKeys(Lenient):
@@ -122,7 +122,7 @@ FLAT = {
     "prompt_file": "prompt_file", "completion_promise": "completion_promise", "max_iterations": "max_iterations",
     "max_runtime": "max_runtime_seconds", "max_cost": "max_cost_usd",
 }  # fmt: skip  # one table
-"""Keys of its first version, which stood at the top, and where they stand now in `event_loop`."""
+"""Top-level keys of its first version, and their present place in `event_loop`."""
 
 
 OLDER = {
@@ -132,7 +132,7 @@ OLDER = {
     ("tasks",): ("enabled",),
     ("RObot",): ("enabled", "timeout_seconds"),
 }
-"""Other spellings that are understood: `lift_old_keys` puts each where it is said here."""
+"""Other accepted spellings: `lift_old_keys` moves each to its present place."""
 
 
 def is_understood(path: tuple[str | int, ...]) -> bool:
@@ -149,11 +149,11 @@ def is_understood(path: tuple[str | int, ...]) -> bool:
 
 Keys = dict[str, Any]
 WITH_PROMPT = ("-c", 'exec "$@" "$(cat)"', "sh")
-"""Arguments of a shell that runs the words behind them with its standard input as their last one."""
+"""Arguments of a shell that runs the following words with its standard input as the last argument."""
 
 
 def lift_old_keys(value: Keys) -> Keys:
-    """`value` with every older spelling where it is said now; where both are there, the newer one wins."""
+    """`value` with every older spelling in its present place; if both exist, the newer one wins."""
     flat = {FLAT[key]: item for key, item in value.items() if key in FLAT and item is not None}
     rest = {key: item for key, item in value.items() if key not in FLAT}
     section = rest.get("event_loop") or {}
@@ -170,7 +170,7 @@ def lift_old_keys(value: Keys) -> Keys:
 
 
 def _lift_hat(keys: Keys) -> Keys:
-    """Older names of triggers; what is told after the instructions; a name that only people see."""
+    """Convert older names of triggers, text after the instructions, and a name for people only."""
     lifted = {key: item for key, item in keys.items() if key not in OLDER["hats", "*"]}
     more = _several(keys.get("extra_instructions") or ())
     if keys.get("subscribes_to") and not keys.get("triggers"):
@@ -183,7 +183,7 @@ def _lift_hat(keys: Keys) -> Keys:
 
 
 def _lift_prompt(cli: Keys) -> Keys:
-    """A custom agent whose prompt is an argument, as is usual there, is given it by way of the shell."""
+    """A custom agent whose prompt is an argument, as is usual there, gets it through the shell."""
     lifted = {key: item for key, item in cli.items() if key not in OLDER[("cli",)]}
     command, args, flag = cli.get("command"), cli.get("args") or [], cli.get("prompt_flag")
     if not command or cli.get("prompt_mode") == "stdin" or not isinstance(args, list):
@@ -192,7 +192,7 @@ def _lift_prompt(cli: Keys) -> Keys:
 
 
 def _is_on(value: object, otherwise: bool) -> bool:
-    """Whether a switch is on: without a word it is, `off` may be a text, and what is neither is `otherwise`."""
+    """Whether a switch is on: by default it is, `off` may be a text, and other values give `otherwise`."""
     try:
         return value is None or TypeAdapter(bool).validate_python(value)
     except ValidationError:
@@ -200,13 +200,13 @@ def _is_on(value: object, otherwise: bool) -> bool:
 
 
 def _lift_switch(memories: Keys) -> Keys:
-    """Memories that are switched off are given to no session."""
+    """If memories are switched off, no session gets them."""
     lifted = {key: item for key, item in memories.items() if key != "enabled"}
     return {**lifted, "inject": "none"} if not _is_on(memories.get("enabled"), False) else lifted
 
 
 def _lift_tasks(value: Keys) -> Keys:
-    """A list of tasks that is switched off keeps no loop running."""
+    """If the list of tasks is switched off, it keeps no loop running."""
     tasks = value.get("tasks") or {}
     rest = {key: item for key, item in value.items() if key != "tasks"}
     completion = rest.get("completion") or {}
@@ -238,7 +238,7 @@ Line = Annotated[str, StringConstraints(max_length=2000)]
 FixerName = Literal["typos", "ruff", "project"]
 FIXERS: tuple[FixerName, ...] = ("typos", "ruff", "project")
 RENAMED = {"codespell": "typos"}
-"""Names of fixers in settings that were written earlier."""
+"""Earlier names of fixers."""
 
 
 def _rename_old(names: object) -> object:
@@ -287,7 +287,7 @@ class Price(ObserverSection):
 
 
 def _read_price(value: object) -> object:
-    """`3/15` as its two parts; anything else, such as older files' mappings, as it is."""
+    """The two parts of `3/15`; anything else, such as older files' mappings, unchanged."""
     if not isinstance(value, str):
         return value
     read, slash, written = value.partition("/")

@@ -1,4 +1,4 @@
-"""What each observer is told by configuration.
+"""The settings of each observer.
 
 What the social observer is told by configuration.
 """
@@ -22,8 +22,8 @@ GROUPS = frozenset({"path", "line", "code", "message", "level"})
 
 
 def _check_expression(pattern: str) -> str:
-    # Git reads POSIX extended expressions; what Python cannot read either is a slip worth saying at once.
-    # A class like [[:space:]] makes it wonder, aloud.
+    # Git reads POSIX extended expressions; one that Python cannot read either is an error worth reporting at once.
+    # A class like [[:space:]] causes a warning.
     try:
         with warnings.catch_warnings(action="ignore", category=FutureWarning):
             re.compile(pattern)
@@ -241,7 +241,7 @@ def _check_path(kind: str, path: str) -> None:
         raise ValueError("a feed has no path")
     if kind == "page":
         if missing_module("web"):
-            return  # nobody can tell here; the look at the page asks for the extra
+            return  # unknown here; reading the page requires the extra
         from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
         try:

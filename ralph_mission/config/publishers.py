@@ -99,12 +99,12 @@ class Publishers(PublisherSection):
 
     @property
     def apart(self) -> timedelta:
-        """The least time between two posts on one network."""
+        """The minimum time between two posts on one network."""
         return int(self.pause[:-1]) * _UNITS[self.pause[-1]] if self.pause else timedelta(0)
 
     @property
     def quiet(self) -> tuple[time, time] | None:
-        """From when to when nothing is posted, in UTC."""
+        """The hours without posts, in UTC."""
         if self.quiet_hours is None:
             return None
         start, end = (time.fromisoformat(one) for one in self.quiet_hours.split("-"))

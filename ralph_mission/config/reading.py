@@ -1,7 +1,7 @@
-"""From a file to a Config; what is wrong with it is said in one line: where, what, and the nearest thing that is right.
+"""Parses a file to a Config; reports an error in one line: place, problem, and the nearest valid key.
 
-The keys of ralph-orchestrator, whose file has the same name, are accepted and only warned about where they mean nothing
-here. A file with keys that older versions had loads too, and a warning says what became of them.
+The keys of ralph-orchestrator, whose file has the same name, are accepted with a warning if they have no meaning here.
+A file with keys of older versions loads too, and a warning explains their replacement.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WANTED = {
     "finite_number": "a number",
     "string_type": "a text",
 }
-"""Pydantic's error types whose own words speak of Python."""
+"""Pydantic's error types whose messages mention Python."""
 
 
 def problem(source: str, line: int, what: str, next_step: str) -> UserError:
@@ -58,8 +58,8 @@ def problem(source: str, line: int, what: str, next_step: str) -> UserError:
 
 
 def explain(error: ValidationError, document: Document, source: str, model: type[BaseModel]) -> UserError:
-    """The first of pydantic's errors as a person would say it."""
-    # A mistyped key comes first: it is often why another one is missing.
+    """The first of pydantic's errors, in words for people."""
+    # A mistyped key comes first: it is often the cause of a missing one.
     first, *others = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     place = _place(first["loc"], document)
     what, next_step = _complaint(first, place, model)
@@ -115,7 +115,7 @@ def _nearest(place: KeyPath, model: type[BaseModel]) -> str:
 
 
 def known_keys(parents: KeyPath, model: type[BaseModel]) -> list[str]:
-    """The keys that may stand below `parents`; none when it takes any key, or none at all."""
+    """The valid keys below `parents`; none if it takes any key, or none at all."""
     models = [model]
     for name in (part for part in parents if isinstance(part, str)):
         fields = [one.model_fields[name] for one in models if name in one.model_fields]
@@ -141,7 +141,7 @@ GONE: Mapping[tuple[str, ...], str] = {
     ("RObot", "checkin_interval_seconds"): "a running loop is told of every five minutes",
     ("core", "scratchpad"): "agents keep their notes in .ralph/agent/scratchpad.md",
 }
-"""Where each stood (`*`: in every list item, or below every name), and what to know about it now."""
+"""The place of each removed key (`*`: in every list item, or below every name), and advice about it."""
 _FORGE = "its patience is forge.stale_after, 3 days for a review and 2 for an answer"
 _THINKER = "money is bounded by limits.usd_per_cycle"
 STRICTER: Mapping[tuple[str, ...], str] = {
@@ -170,11 +170,11 @@ STRICTER: Mapping[tuple[str, ...], str] = {
     ("event_loop", "max_consecutive_failures"): "the preset of the run says how many",
     ("memories", "budget"): "a prompt holds as many memories as its preset allows",
 }
-"""Limits of older files, and what is usual now: one that is stricter is obeyed, any other counts as what is usual."""
+"""Limits of older files, and their defaults: a stricter one is obeyed, any other counts as the default."""
 
 
 def drop_gone(value: Any, path: KeyPath = ()) -> Any:
-    """`value` without the keys that are gone."""
+    """`value` without removed keys."""
     if isinstance(value, dict):
         return {key: drop_gone(item, (*path, key)) for key, item in value.items() if not find_advice((*path, key))}
     if isinstance(value, list):
@@ -183,19 +183,19 @@ def drop_gone(value: Any, path: KeyPath = ()) -> Any:
 
 
 def find_advice(path: KeyPath) -> str:
-    """What became of the key at `path`; "" when it is not gone."""
+    """Advice about the removed key at `path`, or ""."""
     return next((said for known, said in GONE.items() if _matches(path, known)), "")
 
 
 def gone_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
-    """Line, dotted name and advice of each key in a file that is gone."""
+    """Line, dotted name and advice of each removed key in a file."""
     for path, line in paths.items():
         if said := find_advice(path):
             yield line, ".".join(map(str, path)), said
 
 
 def stricter_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
-    """Line, dotted name and what is usual now of each older limit in a file."""
+    """Line, dotted name and default of each older limit in a file."""
     for path, line in paths.items():
         if said := next((usual for known, usual in STRICTER.items() if _matches(path, known)), ""):
             yield line, ".".join(map(str, path)), said
@@ -232,9 +232,9 @@ class SettingsSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SettingsText:
-    """A settings file: how errors call it, what it says, and how to get at the one that it extends.
+    """A settings file: its name in errors, its text, and access to the file that it extends.
 
-    `follow` gives a file by what `extends` says, from where this one stands; it raises UserError.
+    `follow` returns the file that `extends` names, relative to this one; it raises UserError.
     """
 
     source: str
@@ -268,12 +268,12 @@ def read(
 
 
 def load(text: str, source: str = NAME) -> Config:
-    """The configuration that `text` says by itself; `source` is how errors call it. Raises UserError (usage)."""
+    """The configuration in `text` itself; `source`: its name in errors. Raises UserError (usage)."""
     return _load_layer(text, source)[0]
 
 
 def _load_layer(text: str, source: str) -> tuple[Config, SettingsLayer]:
-    """One file: what it says by itself, and its values by today's names."""
+    """One file: its own settings, and its values by today's names."""
     try:
         document = parse(text)
     except YamlError as error:
@@ -290,7 +290,7 @@ def _load_layer(text: str, source: str) -> tuple[Config, SettingsLayer]:
 
 
 def _load_chain(first: SettingsText) -> Config:
-    """A file with all that it extends."""
+    """A file with all files that it extends."""
     own, layer = _load_layer(first.text, first.source)
     layers, config, current = [layer], own, first
     while config.extends:
@@ -335,7 +335,7 @@ def schema() -> dict[str, Any]:
 
 
 def _on_disk(git: SettingsSource, place: Path, source: str) -> SettingsText:
-    """A file of this machine; what it extends stands beside it, or in another repository."""
+    """A file of this machine; the file it extends is beside it, or in another repository."""
 
     def follow(named: str) -> SettingsText:
         if reference := parse_reference(named):
@@ -347,7 +347,7 @@ def _on_disk(git: SettingsSource, place: Path, source: str) -> SettingsText:
 
 
 def _committed(git: SettingsSource, commit: str, path: str, source: str) -> SettingsText | None:
-    """A file of a commit; what it extends is in that commit too, or in another repository."""
+    """A file of a commit; the file it extends is in that commit too, or in another repository."""
 
     def follow(named: str) -> SettingsText:
         if reference := parse_reference(named):
@@ -361,7 +361,7 @@ def _committed(git: SettingsSource, commit: str, path: str, source: str) -> Sett
 
 
 def _elsewhere(git: SettingsSource, reference: SharedReference) -> SettingsText:
-    """A file of another repository; what it extends is in that commit of it too, or in yet another one."""
+    """A file of another repository; the file it extends is in the same commit too, or in yet another one."""
     source = f"{reference.repository}//{reference.path}@{reference.commit[:12]}"
 
     def follow(named: str) -> SettingsText:
@@ -381,7 +381,7 @@ def _nothing_there(source: str, named: str) -> NoReturn:
 
 
 def _bytes(path: Path) -> bytes:
-    if not path.is_file():  # a folder, a pipe or a device is as good as nothing
+    if not path.is_file():  # a folder, a pipe or a device counts as missing
         raise UserError(f"{path} is not a file", "name the settings with --config FILE", usage=True)
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
@@ -401,7 +401,7 @@ NULL_IS_OFF = (("observers", "dependencies"),)
 
 
 def _drop_ignored(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
-    """`value` without the keys that only warn, and without those that were left empty (but for `NULL_IS_OFF`)."""
+    """`value` without keys that only cause warnings, and without empty ones (except `NULL_IS_OFF`)."""
     empty = set(known_keys(path, Config)) - {known[-1] for known in NULL_IS_OFF if known[:-1] == path}
     return {
         key: _drop_ignored(child, (*path, key)) if isinstance(child, dict) else child

@@ -81,7 +81,7 @@ def _distinct(named: tuple[Named, ...]) -> tuple[Named, ...]:
 
 
 def _known_wake(value: object) -> object:
-    """What files of an older version say still loads; `reading` warns of it."""
+    """Older versions' values still load; `reading` warns about them."""
     return "auto" if value == GONE_WAKE else value
 
 
@@ -107,7 +107,7 @@ class Schedule(ObserverSection):
     """never: no dispatch wakes the review of our pulls."""
 
     def rhythm(self) -> Rhythm:
-        """The pauses as `mission.memory.schedule` takes them."""
+        """The pauses for `mission.memory.schedule`."""
         return Rhythm(self.low, self.medium, self.high)
 
 
@@ -153,7 +153,7 @@ class Ceilings(ObserverSection):
     usd_per_day: BoundedMoney = Field(CEILING.usd_per_day, ge=0, description="Spent on models in a day, in USD.")
 
     def limits(self) -> Limits:
-        """The limits as policy takes them; those that cannot be configured keep their built-in value."""
+        """The limits for policy; those that cannot be configured keep their built-in value."""
         return Limits(**self.model_dump(exclude={"above_ceilings"}))
 
 
@@ -278,10 +278,10 @@ class Config(ObserverSection):
 
     @property
     def origins(self) -> tuple[tuple[Path, Any, str], ...]:
-        """Path, value as it is written, and file of each setting that is no default."""
+        """Path, written value, and file of each setting other than the default."""
         return self._origins
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Keys that were accepted and have no effect, one line each."""
+        """Accepted keys without effect, one line each."""
         return self._warnings

@@ -1,4 +1,4 @@
-"""Settings that repositories share: `extends` of `ralph.yml`, and what comes of both files. Pure.
+"""Shared settings of repositories: `extends` of `ralph.yml`, and merging the files. Pure.
 
 A file's own words come before those that it extends, but where a word is a limit: there it may be stricter, never
 looser, as everywhere. What decides whose code runs inside Ralph, and where memory is, no other file may say.
@@ -32,7 +32,8 @@ class SharedReference:
 
 
 def parse_reference(text: str) -> SharedReference | None:
-    """What `extends` names in another repository; None for a local path. Raises ValueError when it is not pinned."""
+    """The reference to another repository in `extends`; None for a local path. Raises ValueError if it is not
+    pinned."""
     if not _ELSEWHERE.fullmatch(text):
         return None
     found = _PINNED.fullmatch(text)
@@ -42,7 +43,7 @@ def parse_reference(text: str) -> SharedReference | None:
 
 
 def pinned(text: str) -> str:
-    """Raises ValueError for what `parse_reference` refuses."""
+    """Raises ValueError for anything `parse_reference` refuses."""
     parse_reference(text)
     return text
 
@@ -142,7 +143,7 @@ LIMITS: Mapping[Path, Callable[[Any, Any], str]] = {
     ("completion", "open_tasks"): _stays("reject"),
     ("merge", "checks"): _stays("all"),
 }
-"""What may only be stricter: given a file's own value and the one that it extends, what to do where it is looser."""
+"""Settings that may only be stricter: from a file's own value and the extended one, the advice if it is looser."""
 ADDED: tuple[Path, ...] = (
     ("hands", "verify"),
     ("thinker", "watch_only"),
@@ -151,7 +152,7 @@ ADDED: tuple[Path, ...] = (
     ("hats", "*", "commands_denied"),
     ("hats", "*", "disallowed_tools"),
 )
-"""Lists in which more is stricter: both files' entries count."""
+"""Lists for which more is stricter: both files' entries count."""
 
 
 def merge_layers(layers: Sequence[SettingsLayer]) -> tuple[dict[str, Any], dict[Path, str]]:

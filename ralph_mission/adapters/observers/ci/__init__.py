@@ -1,8 +1,8 @@
-"""Observes the automation of the default branch: what is red, since which commit, and what fails by chance.
+"""Observes the automation of the default branch: failing workflows, the commits they broke at, and flaky steps.
 
-One short list is asked for in each look: the newest runs that failed. Only a workflow that has a new one in it, or that
-was red before, is looked at more closely. A finding stands for a workflow, so one cause is one alarm, and it is gone
-when the workflow passes again. Once a day the runs that passed at a second try are looked for, too.
+Each check requests one short list: the newest failed runs. Only a workflow with a new failure, or one that failed
+before, is read in detail. A finding represents a workflow, so one cause is one alarm, and it ends once the workflow
+passes again. Once a day, runs that passed at a second attempt are searched for, too.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from ralph_mission.mission.ports import Forge
 from ralph_mission.values import dataclass
 
 NAME = "ci"
-RECENT = timedelta(days=30)  # a failure that is older, and a flaky one, is no news
+RECENT = timedelta(days=30)  # older failures and flaky ones are not news
 DAY = timedelta(hours=24)
-WORKFLOWS = 10  # looked at in one look, the red ones first
+WORKFLOWS = 10  # checked at once, the failing ones first
 PAGE, FAR = 50, 300  # runs of a workflow that are read, and where it was red in all of those
-CHANCES = 5  # failures by chance that are looked into, of one workflow in one look
-TWICE = 2  # commits on which a step has to fail by chance before that is told
+CHANCES = 5  # flaky failures read in detail, per workflow and check
+TWICE = 2  # commits on which a step has to be flaky before it is reported
 OWN = ("ralph-loop.yml", "ralph-work.yml", "ralph-review.yml", "ralph-publish.yml")
 
 
 def build(settings: CiSettings, forge: Forge, git: Git, cache: Path | None = None) -> CiObserver:
-    """The observer of a forge's workflows; `cache` is a folder for what failed in runs that are over."""
+    """The observer of a forge's workflows; `cache`: a folder for the failed jobs of finished runs."""
     return CiObserver(settings, forge, git, FileCache(cache / NAME if cache else None, most=200))
 
 
@@ -63,7 +63,7 @@ class CiObserver:
     name: str = NAME
 
     def observe(self, context: ObservationContext) -> Observation:
-        """Every workflow that is red now, and every step that failed by chance more than once."""
+        """Every workflow that fails now, and every step that was flaky more than once."""
         before = CiCursor.parse(context.cursor)
         known_red = dict(before.red)
         try:
@@ -107,7 +107,7 @@ class CiObserver:
     def _look(
         self, workflows: Sequence[int], before: Mapping[int, str], context: ObservationContext
     ) -> tuple[list[Breakage], list[ChanceFailure]]:
-        """What is red among these workflows, and what failed in them by chance."""
+        """These workflows' failures and flaky steps."""
         red: list[Breakage] = []
         chances: list[ChanceFailure] = []
         for workflow in workflows:
@@ -123,13 +123,13 @@ class CiObserver:
         return red, chances
 
     def _events(self, runs: Sequence[WorkflowRun], head: str) -> frozenset[str]:
-        """By what the workflow can still be started: a file that is gone or is started otherwise is red no more."""
+        """The workflow's present triggers: one whose file or trigger was removed no longer counts as failing."""
         path = runs[0].path if runs else ""
         text = commits.workflow_text(self.git, head, path) if path and not self._is_excluded(path) else ""
         return frozenset(event for event in COUNTED if event in text)
 
     def _breakage(self, streak: RedStreak, read: int, before: str) -> Breakage:
-        """`before`: since when it was red in the last look, which holds where the last pass is too far back."""
+        """`before`: the start of the failure by the last check, used if the last pass is too far back."""
         since = f"run {streak.passed.id}" if streak.passed else before or f"before run {streak.first.id}"
         begin, passed = begin_of(streak, self._failed_jobs)
         jobs = self._failed_jobs(streak.newest, log=True)
@@ -137,7 +137,7 @@ class CiObserver:
         return Breakage(streak, since, begin, passed, jobs, between, read, own=streak.newest.path.endswith(OWN))
 
     def _failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
-        """What failed in an attempt, which never changes once it is over; of what was printed the telling lines."""
+        """An attempt's failed jobs, which are final once it is over, with the relevant log lines."""
         question = cache_key("jobs", run_key(run), str(log))
         known = self.cache.get(question)
         if isinstance(known, list):
@@ -172,7 +172,7 @@ class CiObserver:
         return today, list(self._chances(runs, context))
 
     def _tests(self, run: WorkflowRun) -> tuple[str, ...]:
-        """The tests that failed, where the run kept a report of them."""
+        """The failed tests, if the run kept a report."""
         question = cache_key("tests", run_key(run))
         known = self.cache.get(question)
         if not isinstance(known, list):
@@ -186,12 +186,12 @@ class CiObserver:
 
 
 def run_key(run: WorkflowRun) -> str:
-    """One attempt of a run."""
+    """The key of a run's attempt."""
     return f"{run.id}.{run.attempt}"
 
 
 def is_chance(one: Breakage, told: Iterable[ChanceFailure]) -> bool:
-    """Whether it failed once so far, in a step that is known to fail by chance: no alarm, but a line of that list."""
+    """Whether it failed once so far, in a known flaky step: no alarm, but a line of that list."""
     if len(one.streak.runs) > 1 or not one.jobs:
         return False
     places = [(other.path, other.job, other.step) for other in told]

@@ -1,4 +1,4 @@
-"""What git knows of the commits between two runs: whose they are, and which files they change."""
+"""Git's data about the commits between two runs: their authors and changed files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST = 500  # that are counted
 
 @dataclass(frozen=True, slots=True)
 class SuspectCommit:
-    """A commit of the default branch; of a merge `authors` are those of the commits that it `holds`."""
+    """A commit of the default branch; for a merge, `authors` are those of its commits `holds`."""
 
     sha: str
     authors: str
@@ -23,7 +23,7 @@ class SuspectCommit:
 def suspects(git: Git, passed: str, failed: str) -> tuple[SuspectCommit, ...] | None:
     """The commits that came onto the branch between a run that passed and one that failed, newest first.
 
-    None where git cannot tell: one of them is not here, or history was rewritten in between.
+    None if unknown: one of them is not here, or history was rewritten in between.
     """
     if not git.resolve(passed) or not git.resolve(failed):
         return None
@@ -46,7 +46,7 @@ def _suspect(git: Git, passed: str, row: list[str], named: bool) -> SuspectCommi
 
 
 def changed_files(git: Git, one: str, other: str) -> frozenset[str] | None:
-    """The files that differ between two commits; None where one of them is not here."""
+    """The files that differ between two commits; None if one of them is not here."""
     try:
         raw = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
     except GitError:
@@ -55,5 +55,5 @@ def changed_files(git: Git, one: str, other: str) -> frozenset[str] | None:
 
 
 def workflow_text(git: Git, head: str, path: str) -> str:
-    """The text of a workflow's file at a commit; "" where it stands there no more."""
+    """The text of a workflow's file at a commit; "" if it was removed."""
     return git.try_text("cat-file", "blob", f"{head}:{path}")

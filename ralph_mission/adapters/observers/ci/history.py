@@ -1,11 +1,11 @@
-"""What a history of runs says, purely: whether a workflow is red, since which run, and what failed by chance.
+"""Analyses a history of runs, purely: whether a workflow fails, since which run, and flaky failures.
 
-Pushes, schedules and dispatches are histories of their own: a nightly run that fails is not fixed by a push that runs
-other jobs. A run that somebody started by hand counts where it passed, and so does a later pass of the very commit.
-What was cancelled, skipped, waits or goes on says nothing.
+Pushes, schedules and dispatches have separate histories: a failing nightly run is not fixed by a push that runs other
+jobs. A run started by hand counts if it passed, as does a later pass of the same commit. Cancelled, skipped, waiting
+and running ones do not count.
 
-What failed and later passed *on the same code* is flaky: the same commit, or one that differs in documentation alone,
-and in other files of it. Nothing else is called so.
+Only a failure that later passed *on the same code* is flaky: the same commit, or one that differs only in
+documentation, and in other files of it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ DOCUMENT = compile_regex(
     re.IGNORECASE,
 )
 READS_DOCUMENTS = compile_regex(r"doc|link|spell|typo|lint|markdown|format|prettier|site|page|readme", re.IGNORECASE)
-"""Names of workflows and steps that may well fail because of documentation."""
+"""Names of workflows and steps that may fail because of documentation."""
 MATRIX = compile_regex(r"(?:\s*\([^()]*\))+$")
 ChangedFiles = Callable[[str, str], Collection[str] | None]
-"""The files that differ between two commits; None where nobody can tell."""
+"""The files that differ between two commits; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedStreak:
     """Runs of one workflow by one event that failed, oldest first, with no pass since; `passed` is the last one before.
 
-    `passed` None: there is none in what was read.
+    `passed` None: none in the runs read.
     """
 
     event: str
@@ -46,12 +46,12 @@ class RedStreak:
 
     @property
     def first(self) -> WorkflowRun:
-        """With which it became red."""
+        """The first failed run."""
         return self.runs[0]
 
     @property
     def newest(self) -> WorkflowRun:
-        """How it stands."""
+        """The newest run."""
         return self.runs[-1]
 
     @property
@@ -61,7 +61,7 @@ class RedStreak:
 
 
 def red_streak(runs: Iterable[WorkflowRun], events: Collection[str] = COUNTED) -> RedStreak | None:
-    """Why one workflow is red now, by the most telling of `events`; None when it is not."""
+    """A workflow's present failure, by the most relevant of `events`, or None."""
     told = _in_order(run for run in runs if run.passed or run.failed)
     streaks = (_streak(told, event) for event in COUNTED if event in events)
     return next((streak for streak in streaks if streak), None)
@@ -97,7 +97,7 @@ def _passed_later(failed: WorkflowRun, runs: Iterable[WorkflowRun]) -> bool:
 def chance_failures(runs: Iterable[WorkflowRun], changed: ChangedFiles) -> tuple[WorkflowRun, ...]:
     """Attempts of runs that failed although the same workflow passed afterwards on the same code, newest first.
 
-    An earlier attempt of a run that passed in the end is among them: whether it failed is told by its jobs alone.
+    Includes an earlier attempt of a run that finally passed: only its jobs show whether it failed.
     """
     told = _in_order(run for run in runs if run.passed or run.failed)
     found = {(run.id, run.attempt): run for run in told if run.failed and _passed_later(run, told)}
@@ -127,7 +127,7 @@ def _lone_failures(own: Sequence[WorkflowRun], changed: ChangedFiles) -> Iterabl
 
 
 def step_key(job: FailedJob) -> tuple[str, str]:
-    """The job without its place in a matrix, and the step: what is the same from run to run."""
+    """The job without its matrix values, and the step: a key that is stable between runs."""
     return MATRIX.sub("", job.name), job.step
 
 

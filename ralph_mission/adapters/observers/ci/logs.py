@@ -1,4 +1,4 @@
-"""The tests that a report names as failed. All of it is untrusted."""
+"""The failed tests in a report. All of it is untrusted."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.values import compile_regex
 
-FAULT = compile_regex(r"\w*([Ff]ailure|[Ee]rror)")  # `flakyFailure` and `rerunError` are those of a second try
-TESTS = 50_000  # cases that are read of one report
+FAULT = compile_regex(r"\w*([Ff]ailure|[Ee]rror)")  # `flakyFailure` and `rerunError` belong to a second attempt
+TESTS = 50_000  # cases read per report
 
 
 def failed_tests(report: bytes) -> tuple[str, ...]:
-    """The names of tests that failed at least once, of a report in JUnit's form; none of what is not one.
+    """The names of tests that failed at least once in a JUnit report; none for anything else.
 
-    One with a document type is not read: entities are defined there.
+    A report with a document type is not read, as that may define entities.
     """
     if b"<!DOCTYPE" in report or b"<!ENTITY" in report:
         return ()

@@ -1,4 +1,4 @@
-"""What the observer of workflows remembers from look to look, as one line of JSON in memory."""
+"""The state of the workflow observer between checks, as one line of JSON in memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 
 from ralph_mission.values import dataclass
 
-MOST = 60  # failures by chance that are remembered, the newest
+MOST = 60  # stored flaky failures, the newest
 
 
 @dataclass(frozen=True, slots=True)
 class ChanceFailure:
-    """A step that failed on code on which it also passed; `tests` are those that a report names."""
+    """A step that failed on code on which it also passed; `tests`: those named in a report."""
 
     path: str
     workflow: str
@@ -26,7 +26,7 @@ class ChanceFailure:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """One for each commit, however often it was tried."""
+        """One per commit, regardless of attempts."""
         return (self.path, self.job, self.step, self.sha)
 
 
@@ -42,7 +42,7 @@ class CiCursor:
 
     @classmethod
     def parse(cls, text: str) -> CiCursor:
-        """What was remembered; nothing where it cannot be read."""
+        """The stored state; empty if unreadable."""
         try:
             told = json.loads(text)
             chances = tuple(_read_chance(*one) for one in told["chances"])

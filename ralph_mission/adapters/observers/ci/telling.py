@@ -1,4 +1,4 @@
-"""How a red workflow and a flaky step are told. Names, commits and logs are quoted, bounded, and decide nothing."""
+"""Reports failing workflows and flaky steps. Names, commits and logs are quoted, bounded, and decide nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 NAME = "ci"
-JOBS = 5  # failed jobs that are named
+JOBS = 5  # failed jobs named
 
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A red workflow: its runs, with which of them it began, and the commits between that and the last pass.
+    """A failing workflow: its runs, the first failed one, and the commits between that and the last pass.
 
     `since` is the same as long as it is red. `between` None: git cannot tell. `read`: runs that were looked through.
     `own`: the workflow is ours.
@@ -36,17 +36,18 @@ class Breakage:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the very commit with which it began had passed before: something else changed, or it is chance."""
+        """Whether the first failing commit had passed before: something else changed, or it is flaky."""
         return self.passed is not None and self.passed.sha == self.begin.sha
 
     @property
     def to_blame(self) -> SuspectCommit | None:
-        """The first bad commit, where there is exactly one that can be it."""
+        """The first bad commit, if there is exactly one candidate."""
         return self.between[0] if self.between and len(self.between) == 1 else None
 
 
 def broken(one: Breakage, context: ObservationContext) -> Signal:
-    """The finding of a red workflow. It is another one once the workflow passed in between; our own is told once."""
+    """The finding for a failing workflow. It is a new one after a pass in between; our own workflow is reported
+    once."""
     newest, commit = one.streak.newest, one.to_blame
     branch = context.head.name
     where = f": {_place(one.jobs[0])}" if one.jobs else ""
@@ -142,7 +143,7 @@ def _quotes(one: Breakage) -> Iterator[Quote]:
 
 
 def flaky(told: Iterable[ChanceFailure], least: int) -> Iterator[Signal]:
-    """A finding for each step that failed by chance on at least so many commits; it is news once."""
+    """A finding for each step that was flaky on at least so many commits; it is news once."""
     groups: dict[tuple[str, str, str], list[ChanceFailure]] = {}
     for one in told:
         groups.setdefault((one.path, one.job, one.step), []).append(one)
@@ -176,7 +177,7 @@ def _flaky(path: str, job: str, step: str, found: Sequence[ChanceFailure]) -> Si
 
 
 def _names(found: Sequence[ChanceFailure]) -> list[str]:
-    """The tests that failed, those of several commits first."""
+    """The failed tests, those on several commits first."""
     counts: dict[str, int] = {}
     for one in found:
         for name in one.tests:

@@ -1,7 +1,7 @@
-"""Observes rows of a database: what changed, what is new, what is out of bounds, what stopped coming.
+"""Observes rows of a database: changes, new rows, values out of bounds, and missing data.
 
-Each watch asks and judges for itself, and fails for itself. `targets` finds a watch's names in a database, `watches`
-turns rows into facts, `results` holds what is remembered: all pure.
+Each watch queries, judges and fails independently. `targets` finds a watch's names in a database, `watches` turns rows
+into facts, `results` has the stored results: all pure.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 NAME = "database"
-SECONDS = 120.0  # for all watches of one look: none begins later
-AROUND = 90.0  # for opening, and for the watch that began last
+SECONDS = 120.0  # for all watches of a check: none starts later
+AROUND = 90.0  # for opening, and for the last watch
 DETAIL = 300  # characters
 
 
@@ -42,7 +42,8 @@ REGULAR_MODES = ("100644", "100755")
 
 
 def read_prisma_schema(git: Git, commit: str, path: str) -> Catalog:
-    """Never the work tree: what is not committed counts for nobody. Raises UserError when there is none."""
+    """Read a commit's schema, never the work tree: uncommitted changes do not count. Raises UserError if there is
+    none."""
     place = path.strip("/").removeprefix("./")
     found = [one for one in git.listing(commit, place) if one.mode in REGULAR_MODES] if commit else []
     files = [one for one in found if one.path == place or one.path.endswith(PRISMA_ENDING)]
@@ -56,7 +57,7 @@ def read_prisma_schema(git: Git, commit: str, path: str) -> Catalog:
 
 
 def watch_interest(watch: DatabaseWatch) -> Interest:
-    """What of a database a watch is about."""
+    """The part of a database that a watch uses."""
     relations = {path.rpartition(".")[0] for path in watch.include}
     relations |= {watch.count or "", (watch.sum or "").partition(".")[0]}
     return Interest(watch.source, tuple(sorted(relations - {""})), watch.sql or "", names=not watch.include)
@@ -64,7 +65,7 @@ def watch_interest(watch: DatabaseWatch) -> Interest:
 
 @dataclass(frozen=True, slots=True)
 class WatchLook:
-    """What came of one watch: an outcome, or why there is none."""
+    """A watch's result: an outcome, or why there is none."""
 
     watch: DatabaseWatch
     before: WatchState
@@ -73,7 +74,7 @@ class WatchLook:
 
     @property
     def state(self) -> WatchState:
-        """What to remember of it."""
+        """The state to store."""
         return self.outcome.state if self.outcome else self.before
 
     @property
@@ -88,7 +89,7 @@ class WatchLook:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseObserver:
-    """Looks at one database. `environment` holds its address."""
+    """Observes one database. `environment` contains its URL."""
 
     settings: DatabaseSettings
     git: Git
@@ -102,11 +103,11 @@ class DatabaseObserver:
 
     @property
     def seconds(self) -> float:
-        """How long a look may take at most."""
+        """The time limit of a check."""
         return self.patience + AROUND
 
     def observe(self, context: ObservationContext) -> Observation:
-        """What the watches found; `unavailable` when none of them could be asked."""
+        """The watches' findings; `unavailable` if all of them failed."""
         watches = self.settings.watches
         try:
             with self.opened(context.head.sha) as database:
@@ -128,7 +129,7 @@ class DatabaseObserver:
             yield database
 
     def address(self) -> Address:
-        """Where it is. Raises Unset, or UserError for what is no address."""
+        """Its URL. Raises Unset, or UserError if invalid."""
         variable = self.settings.address
         said = self.environment.get(variable, "").strip()
         if not said:
@@ -167,7 +168,7 @@ class DatabaseObserver:
 
 
 def _look(database: Database, wanted: Target, before: WatchState, now: datetime) -> WatchOutcome:
-    """Names that nobody asked for may stand where the role cannot read: then there are none."""
+    """Names that were not requested may be unreadable for the role: then they are omitted."""
     try:
         return look_at(wanted, database.rows, before, now)
     except UserError as problem:
@@ -196,5 +197,5 @@ __all__ = ["DatabaseObserver", "DatabaseSettings", "build"]
 
 
 def build(settings: DatabaseSettings, git: Git, environment: Mapping[str, str] = os.environ) -> DatabaseObserver:
-    """The observer; nothing is opened before it looks."""
+    """The observer; it connects only when it observes."""
     return DatabaseObserver(settings, git, environment)

@@ -1,7 +1,7 @@
-"""What people call the rows and columns of a database: names instead of ids, words instead of identifiers.
+"""Readable names for a database's rows and columns: names instead of ids, words instead of identifiers.
 
-A row is called by the fields that a watch includes first, else by a column that is named like one that holds names.
-One that belongs to another row (a node of a chain) is called by that one's name too, or by it alone.
+A row's name comes from the fields that a watch includes first, else from a column whose name suggests names. A row that
+belongs to another (a node of a chain) also has that one's name, or only that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_PARENTS = 2  # rows that one belongs to, by whose names it is called when i
 
 
 def name_column(shape: Shape) -> str:
-    """The column that says what a row is called; "" when none is named like one."""
+    """The column with a row's name, or ""."""
     named = {_squeezed(one.name): one for one in reversed(shape.columns)}
     return next((named[word].name for word in CALLED if word in named and _is_text(named[word])), "")
 
@@ -38,7 +38,7 @@ def name_paths(shape: Shape, catalog: Catalog, by: str = "") -> tuple[str, ...]:
 
 
 def is_name(path: str) -> bool:
-    """Whether a field is named like one that holds names."""
+    """Whether a field's name suggests names."""
     return _squeezed(path.rpartition(".")[2]) in CALLED
 
 
@@ -53,7 +53,7 @@ def parents(shape: Shape, catalog: Catalog) -> Iterator[Relation]:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Its own name, and in brackets what it belongs to."""
+    """Its own name, and in brackets its parent's."""
     first, *rest = [*dict.fromkeys(filter(None, names))] or [""]
     return f"{first} ({', '.join(rest)})" if rest else first
 
@@ -78,7 +78,7 @@ def quality(column: Column) -> str:
 
 
 def state_words(column: Column, value: str) -> str:
-    """A value of a state as people say it, without the beginning that all values of it have."""
+    """A state's value in words, without the common prefix of all its values."""
     known = [name for name, _ in column.values]
     start = ""
     if len(known) > 1:

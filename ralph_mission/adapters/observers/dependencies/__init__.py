@@ -1,6 +1,6 @@
-"""Vulnerable and outdated packages, of the files in which versions are locked or pinned.
+"""Vulnerable and outdated packages, from files with locked or pinned versions.
 
-What reads those files takes longer to load than an idle cycle to run, so it is imported where there are any.
+The readers of those files take longer to load than an idle cycle, so they are only imported if needed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LOCKED = compile_regex(
     r"|Cargo\.lock|go\.mod|pom\.xml)$",
     re.IGNORECASE,
 )
-"""Names of files that hold versions."""
+"""Names of files with versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackageObserver:
-    """`make` gives the observer of packages, where there are files of theirs."""
+    """`make`: creates the observer of packages, if there are such files."""
 
     git: Git
     make: Callable[[], Observer]
@@ -38,7 +38,7 @@ class PackageObserver:
     seconds: float = SECONDS
 
     def observe(self, context: ObservationContext) -> Observation:
-        """Everything that is vulnerable, and what is behind."""
+        """All vulnerable and outdated packages."""
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not commit or not any(LOCKED.search(entry.path) for entry in self.git.listing(commit)):
             return Observation(self.name, "ok", detail="no lock files and no exact versions")

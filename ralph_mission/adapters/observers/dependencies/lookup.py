@@ -1,6 +1,6 @@
-"""What one look asks about dependencies, of whom, and what it then knows.
+"""A check's requests about dependencies, and their results.
 
-What came of bumps, as plain JSON and back: deriving lock files is dear, so one answer serves for a while.
+Also converts results of bumps to plain JSON and back: deriving lock files is expensive, so they are cached.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.http.guard import Web
 
 PATIENCE = timedelta(hours=1)
-"""How long OSV is left alone after it could not be asked: whoever is offline waits for that once."""
+"""The pause after OSV was unreachable, so that offline users only wait once."""
 Alerts = Callable[[], "Sequence[SecurityAlert] | None"]
 Against = Mapping[Subject, Sequence[Advisory]]
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyFindings:
-    """What one look found out, before it is told."""
+    """A check's results, before reporting."""
 
     reading: DependencyReading
     told: ReleaseAnswers
@@ -69,18 +69,18 @@ class DependencyFindings:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing that was there before can be missing now."""
+        """Whether no earlier finding can be missing now."""
         return not (self.told.failed or self.told.left or self.problem)
 
     def known(self) -> Against:
-        """Advisories by what they are against."""
+        """Advisories by subject."""
         found: dict[Subject, tuple[Advisory, ...]] = {}
         for advisory in self.advisories:
             found[advisory.subject] = (*found.get(advisory.subject, ()), advisory)
         return found
 
     def steps(self) -> Iterator[tuple[Project, Package, Mapping[Step, str]]]:
-        """Each package that is behind, with the newest release for each size of step."""
+        """Each outdated package, with the newest release for each size of step."""
         for project in self.reading.projects:
             for package in project.packages:
                 if best := ahead(package.ecosystem, package.version, self._releases(package)):
@@ -114,7 +114,7 @@ class DependencyFindings:
 
 @dataclass(frozen=True, slots=True)
 class DependencyLookup:
-    """Who is asked, and within which limits; see `Settings` of the observer."""
+    """The sources, and their limits; see `Settings` of the observer."""
 
     web: Web
     shelf: AnswerCache
@@ -211,7 +211,7 @@ EDGE = re.compile(r"(<=|>=|<|>|=)\s*([0-9A-Za-z.!+_-]{1,100})")
 
 
 def nobody_alerts() -> None:
-    """Of a forge that has no alerts of its own."""
+    """For a forge without its own alerts."""
 
 
 def of_alerts(alerts: Iterable[SecurityAlert] | None, reading: DependencyReading) -> tuple[Advisory, ...]:
@@ -248,12 +248,12 @@ def _packages(reading: DependencyReading) -> Iterator[Package]:
 
 
 def subject(package: Package) -> Subject:
-    """What an advisory is against."""
+    """An advisory's subject."""
     return package.ecosystem, package.name, package.version
 
 
 def question(package: Package, base: str) -> RegistryQuestion:
-    """What a registry is asked."""
+    """A registry's query."""
     return RegistryQuestion(package.ecosystem, base, package.name)
 
 

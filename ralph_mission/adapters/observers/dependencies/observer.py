@@ -1,7 +1,7 @@
-"""Observes dependencies: which are behind, by how much, and which have known vulnerabilities.
+"""Observes dependencies: outdated ones with the size of the step, and known vulnerabilities.
 
 Versions come from lock files and pins of the commit looked at, releases from the registries that those name, advisories
-from OSV. A vulnerable package that can be upgraded is a finding of its own; patch-level bumps are one with its change
+from OSV. A vulnerable package that can be upgraded is a separate finding; patch-level bumps are one with its change
 ready; all other updates are one list.
 """
 
