@@ -19,7 +19,7 @@ from ralph_mission.adapters.git.remote import RepositoryPlace, acts_on_github, p
 from ralph_mission.adapters.report.fleet import fleet_page
 from ralph_mission.adapters.storage.fleet import ControlBranch, FleetReader, FleetScan, keep_state, show_page
 from ralph_mission.cli.spelling import moment
-from ralph_mission.config.fleet import FLEET, FleetConfig, load_fleet
+from ralph_mission.config.fleet import FLEET, INSTALLATION, FleetConfig, load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import (
     FleetPlan,
@@ -70,7 +70,9 @@ def answer_fleet(asked: FleetQuestion) -> int:
     """Say who is due, and in a workflow book it. Raises UserError; then nothing is started."""
     now = moment(asked.now) or datetime.now(UTC)
     config = read_fleet(Path(asked.repo), asked.config)
-    here = bool(config.folders) and not config.asks_github
+    here = bool(config.folders) and not (config.asks_github and os.environ.get("GITHUB_REPOSITORY"))
+    for line in tell_left_out(config, here):
+        print(line, file=sys.stderr)
     scan, plan = _ask_here(config, asked, now) if here else ask_fleet(config, now)
     server = "" if here else place(os.environ).server
     overview = look_over(scan.headers, plan, now, config.limits.fleet.usd, server)
@@ -79,7 +81,8 @@ def answer_fleet(asked: FleetQuestion) -> int:
         wanted, plan = plan, book(plan, scan, now, page)
         _tell_workflow(plan, scan, config)
         booked = bool(plan.starts) and bool(scan.control.issue_id)  # and shown by the same request
-        if plan is wanted and not booked:  # else another gate shows it
+        # One gate of two makes the page: the one that was first to book.
+        if plan is wanted and not booked and (plan.starts or scan.control.issue_id):
             _show_page(page, scan)
     if asked.page:
         _write_page(asked.page, overview)
@@ -98,6 +101,15 @@ def read_fleet(repo: Path, config: str | None = None) -> FleetConfig:
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8", "save it as UTF-8", usage=True) from None
     return load_fleet(text, str(path))
+
+
+def tell_left_out(config: FleetConfig, here: bool) -> list[str]:
+    """A line for each entry of fleet.yml that is looked after elsewhere: on GitHub, or on this machine."""
+    if not here:
+        return [f"note: {one} is left out: ralph fleet run looks after folders" for one in config.folders]
+    named = (*config.names, *(f"org:{one}" for one in config.owners), *(f"topic:{one}" for one in config.topics))
+    every = (*named, *([INSTALLATION] if config.installation else []))
+    return [f"note: {one} is left out: the workflow ralph-fleet looks after it, on GitHub" for one in every]
 
 
 def ask_fleet(config: FleetConfig, now: datetime) -> tuple[FleetScan, FleetPlan]:

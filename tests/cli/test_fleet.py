@@ -228,6 +228,66 @@ def test_the_page_stands_in_one_issue_that_is_edited_with_the_booking(fake, gate
     assert len(fake.state) == booked + 1 and "| late |" in fake.pages[0]["body"] and len(fake.requests) == sent
 
 
+def test_of_two_gates_the_one_that_books_makes_the_page(fake, gate, monkeypatch):
+    import ralph_mission.cli.fleet as module
+
+    fake.pages.clear()
+    fake.add("acme/api", memory=memory(NOW + HOUR), moved_at=NOW)
+    gate()
+    assert fake.pages == []  # nothing was booked: nobody was first
+    fake.add("acme/web")
+    monkeypatch.setattr(module, "keep_state", lambda *_: False)
+    gate()
+    assert fake.pages == []
+    monkeypatch.undo()
+    gate()
+    assert len(fake.pages) == 1
+
+
+def test_the_control_repository_is_looked_after_only_where_it_is_named(fake, gate):
+    fake.add("acme/api")
+    fake.add("acme/control")
+    assert names(gate("repositories: [installation]")) == ["acme/api"]
+    fake.state.clear()
+    fake.has_branch = False
+    assert names(gate("repositories: [installation, acme/control]")) == ["acme/api", "acme/control"]
+
+
+def test_what_is_looked_after_elsewhere_is_a_line(fake, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    make_repo(tmp_path / "a")
+    (tmp_path / "fleet.yml").write_text("repositories: [./a, acme/api, org:acme, topic:x, installation]\n")
+    here = cli_here("fleet", "due", repo=tmp_path)
+    assert here.code == 0 and "start: ./a" in here.out
+    for name in ("acme/api", "org:acme", "topic:x", "installation"):
+        assert f"note: {name} is left out: the workflow" in here.err
+    fake.add("acme/api")
+    for name, value in fake.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    there = cli_here("fleet", "due", repo=tmp_path)
+    assert "start: acme/api" in there.out and "note: ./a is left out: ralph fleet run" in there.err
+
+
+def test_the_doctor_looks_at_what_the_workflows_say_and_at_those_that_are_named(fake, tmp_path, monkeypatch):
+    repo = make_repo(tmp_path / "control", {"README.md": "A fleet.\n"})
+    cli_here("fleet", "init", "--action", f"ralph/mission@{'a' * 40}", repo=repo)
+    for name, value in fake.environ.items():
+        monkeypatch.setenv(name, value)
+
+    def found() -> dict[str, str]:
+        told = json.loads(cli_here("fleet", "doctor", "--json", repo=repo).out)
+        return {check["name"]: check["status"] for check in told["checks"]}
+
+    assert found()["workflows"] == "ok"
+    cycle, due = (repo / ".github/workflows" / name for name in ("ralph-fleet-cycle.yml", "ralph-fleet.yml"))
+    cycle.write_text("name: mine\n")
+    assert found()["workflows"] == "note"
+    due.write_text("rubbish")
+    (repo / "fleet.yml").write_text("repositories: [acme/gone]\n")
+    assert (found()["workflows"], found()["acme/gone"]) == ("wrong", "wrong")
+
+
 def test_a_page_that_a_person_closed_stays_as_it_is(fake, gate):
     fake.pages[0]["state"] = "CLOSED"
     fake.add("acme/api")

@@ -107,13 +107,18 @@ class FleetReader:
         """Every repository once, by name. Raises UserError if the server gives no answer or refuses."""
         found: dict[str, RepositoryHeader] = {}
         for header in self._headers():
-            if not self._config.excludes(header.name):
+            if not (self._config.excludes(header.name) or self._is_control(header.name)):
                 found.setdefault(header.name.lower(), header)
         if self._rate is None:
             _, headers = self._get("/rate_limit")
             self._rate = _rate_of(headers)
         control = self._control or self._ask([])[1]
         return FleetScan(tuple(found.values()), control, self._rate, self._requests)
+
+    def _is_control(self, name: str) -> bool:
+        """Whether it is in the list only because the app is installed there too, to keep the fleet's state."""
+        control, named = self._place.repository.lower(), (one.lower() for one in self._config.names)
+        return self._config.installation and name.lower() == control and control not in named
 
     def _headers(self) -> Iterator[RepositoryHeader]:
         names, owners = list(self._config.names), list(self._config.owners)

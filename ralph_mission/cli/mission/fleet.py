@@ -76,12 +76,14 @@ def run(repo: Path, config: Path | None, as_json: bool) -> None:
     from ralph_mission.adapters.report.fleet import headline, to_document
     from ralph_mission.adapters.report.progress import safe
     from ralph_mission.app.fleet import page_of, run_fleet
-    from ralph_mission.cli.fleet import read_fleet
+    from ralph_mission.cli.fleet import read_fleet, tell_left_out
 
     named, base = read_fleet(repo, str(config) if config else None), config.parent if config else repo
     if not named.folders:
         advice = "name some, such as ./site; what is on GitHub is looked after there"
         raise UserError("fleet.yml names no folder", advice, usage=True)
+    for line in tell_left_out(named, here=True):
+        click.echo(safe(line), err=True)
     overview = run_fleet(named, base, lambda line: click.echo(safe(line), err=as_json))
     if as_json:
         print_json(to_document(overview))

@@ -208,7 +208,7 @@ def action_of(text: str | None, present: str = "") -> ActionReference | None:
     None: nobody here knows a commit, and a name is not invented. Raises UserError (usage).
     """
     if text is None:
-        return installed_action() or _present_action(present)
+        return installed_action() or present_action(present)
     named = _ACTION.fullmatch(text)
     if not named or ".." in text:
         raise UserError(f"--action {text!r} is no action", "write it like owner/name@commit", usage=True)
@@ -223,7 +223,8 @@ def action_of(text: str | None, present: str = "") -> ActionReference | None:
     return action
 
 
-def _present_action(present: str) -> ActionReference | None:
+def present_action(present: str) -> ActionReference | None:
+    """The commit of the action that a workflow of ours names; None where it names none."""
     found = _STEP.search(present)
     return _pinned_action(found[1], found[2]) if found else None
 

@@ -22,6 +22,7 @@ from ralph_mission.cli.setup.files import (
     SetupFile,
     action_of,
     labels_of,
+    present_action,
     read_text,
     refuse_differing,
     render_template,
@@ -111,6 +112,17 @@ def _workflows(repo: Path) -> Iterator[DoctorLine]:
     missing = [name for name in WORKFLOWS if not (repo / name).is_file()]
     if missing:
         yield DoctorLine("workflows", "wrong", f"{', '.join(missing)} is missing", "run: ralph fleet init")
+        return
+    present = {name: read_text(repo / name) or "" for name in WORKFLOWS}
+    named = present_action(present[WORKFLOWS[0]])
+    made = render_fleet_workflows(named) if named else {}
+    others = [name for name, text in present.items() if text.replace("\r\n", "\n") != made.get(name)]
+    if not named:
+        what = f"{WORKFLOWS[0]} has no step that asks who is due"
+        yield DoctorLine("workflows", "wrong", what, "run: ralph fleet init --force")
+    elif others:
+        what = f"{', '.join(others)} {'is' if len(others) == 1 else 'are'} not as ralph fleet init writes it"
+        yield DoctorLine("workflows", "note", what, "compare: ralph fleet init --force, then git diff")
     else:
         yield DoctorLine("workflows", "ok", "both are there")
 
@@ -126,7 +138,8 @@ def _on_github(settings: FleetConfig, now: datetime) -> Iterator[DoctorLine]:
     branch = "the branch ralph-fleet holds the state" if scan.control.head else "no state yet: the first start makes it"
     yield DoctorLine("control repository", "ok", f"{control}: {branch}")
     for one in plan.failing[:SHOWN]:
-        yield DoctorLine(one.name, "note", one.reason, "or leave it out: exclude in fleet.yml")
+        status = "wrong" if one.name in settings.names else "note"  # a list may hold what nobody asked for
+        yield DoctorLine(one.name, status, one.reason, "or leave it out: exclude in fleet.yml")
     if len(plan.failing) > SHOWN:
         yield DoctorLine("more", "note", f"{_repositories(len(plan.failing) - SHOWN)} more cannot be looked after")
 
