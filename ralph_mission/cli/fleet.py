@@ -167,7 +167,7 @@ def _control(environ: Environment) -> RepositoryPlace:
 def describe(plan: FleetPlan, scan: FleetScan) -> list[str]:
     """The answer for people, one line for each repository that something is to be said of."""
     requests = f"; {scan.requests} requests" if scan.requests else ""
-    headline = f"{len(plan.starts)} of {len(scan.headers)} repositories are started{requests}"
+    headline = f"{len(plan.starts)} of {len(scan.headers)} repositories to start{requests}"
     return [headline, *_listed("start", [(one.name, _reason(one)) for one in plan.starts]), *_told(plan)]
 
 

@@ -63,7 +63,8 @@ def redact_observation(ports: CyclePorts, observation: Observation, secrets: tup
     # A redacted cursor would be useless: without one, the observer starts over.
     cursor = "" if "known-value" in find_secrets(observation.cursor, secrets) else observation.cursor
     observation = replace(observation, detail=redact(observation.detail, secrets), cursor=cursor)
-    ports.progress.note(f"{observation.name}: {observation.detail or f'{len(observation.signals)} signals'}")
+    found = len(observation.signals)
+    ports.progress.note(f"{observation.name}: {observation.detail or f'{found} result' + 's' * (found != 1)}")
     nameable = (signal for signal in observation.signals if not find_secrets(signal.path, secrets))
     signals = tuple(_without_secrets(signal, secrets) for signal in nameable)
     gone = tuple(tuple(redact(part, secrets) for part in essence) for essence in observation.gone)

@@ -34,7 +34,9 @@ def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, .
     )
     plan = screen_plan(ports.thinker.think(brief), situation.fresh, secrets)
     if plan.ranked_findings:
-        ports.progress.note(f"first: {plan.ranked_findings[0].why}")
+        first = plan.ranked_findings[0]
+        titles = [one.signal.title for one in situation.fresh if one.fingerprint in first.members]
+        ports.progress.note(f"first: {': '.join([*titles[:1], first.why])}")
     return replace(situation, plan=plan)
 
 

@@ -304,7 +304,7 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
         why = f": {made.reason}" if made.reason else ""
         yield f"an agent worked on mission {made.mission}, {made.sessions} sessions{cost}: {made.outcome}{why}"
     for refused in situation.refused:
-        yield f"not proposed, the repository's own checks fail with it: {refused}"
+        yield f"not proposed, as the repository's own checks did not pass: {refused}"
     for kind in decide.silent_kinds(situation):
         yield f"people refuse {lookup(kind).plural}, so no more are proposed: {ranking.bring_back(kind)}"
     for line in _not_understood(situation):

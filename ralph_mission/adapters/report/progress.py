@@ -58,12 +58,21 @@ def cap_lines(lines: Sequence[str], room: int, where: str) -> list[str]:
     """Those of `lines` that fit in `room` rows; the rest is counted, and `where` names its place."""
     if sum(map(rows, lines)) <= room:
         return list(lines)
+    kept = _fitting(lines, room - 1)
+    if not kept and room > 1:  # a count alone says nothing: as many rows of the first as there is room for
+        kept = ["\n".join(_fitting(lines[0].split("\n"), room - 1)) or shorten(lines[0], WIDTH * (room - 1))]
+        if len(lines) == 1:
+            return [*kept, f"  … the rest: {where}"]
+    return [*kept, f"  … and {len(lines) - len(kept)} more: {where}"]
+
+
+def _fitting(lines: Iterable[str], room: int) -> list[str]:
     kept: list[str] = []
     for line in lines:
-        if sum(map(rows, (*kept, line))) > room - 1:
+        if sum(map(rows, (*kept, line))) > room:
             break
         kept.append(line)
-    return [*kept, f"  … and {len(lines) - len(kept)} more: {where}"]
+    return kept
 
 
 def indent_lines(lines: Iterable[str]) -> list[str]:

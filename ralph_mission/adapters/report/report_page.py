@@ -120,7 +120,7 @@ def _figures(report: RepositoryReport) -> Iterator[tuple[str, str]]:
     yield "Waiting for you", str(len(report.waiting) + len(report.unknown))
     yield "In progress", f"{report.slots_used} of {report.slots}"
     yield "Completed", str(sum(one.status is Status.COMPLETED for one in report.ended))
-    yield "Findings in line", str(len(report.backlog))
+    yield "Findings not acted on yet", str(len(report.backlog))
     yield "Spent today", f"${report.usd_today:.2f} of ${report.usd_per_day:.2f}"
 
 
@@ -133,7 +133,7 @@ def _waiting(report: RepositoryReport) -> Markup:
     asks += [_doubt(key) for key in report.unknown]
     return section(
         "Waiting for you",
-        element("ul", *asks, class_="asks") if asks else element("p", "Nothing: it is all in Ralph's hands."),
+        element("ul", *asks, class_="asks") if asks else element("p", "Nothing."),
     )
 
 

@@ -216,8 +216,11 @@ def _unavailable_lines(report: CycleReport) -> list[str]:
     """Failed observers with reasons, or that all is quiet."""
     if report.observers and all(line.status == "skipped" for line in report.observers):
         return fold_lines([f"nothing was looked at: {report.observers[0].detail}"])
-    blind = (one for one in report.observers if one.status == "unavailable")
-    return fold_lines(f"{one.name}: {one.detail or 'no reason given'}" for one in blind)
+    reasons: dict[str, list[str]] = {}
+    for one in report.observers:
+        if one.status == "unavailable":
+            reasons.setdefault(one.detail or "no reason given", []).append(one.name)
+    return fold_lines(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
 
 
 def looked_at(report: CycleReport) -> str:

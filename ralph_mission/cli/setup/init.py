@@ -371,7 +371,7 @@ def _tell(
         click.echo(LINES[state].format(file.place))
     if wrote:
         click.echo(f"checks switched on: {', '.join(names) or 'none'}")
-    click.echo("/.ralph/ stands in .git/info/exclude: ralph's working files stay out of git")
+    click.echo("/.ralph/ is listed in .git/info/exclude: Ralph's working files stay out of git")
     for note in notes:
         click.echo(type_commands(f"note: {note}", repo))
     for step in steps:

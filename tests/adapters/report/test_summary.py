@@ -135,6 +135,16 @@ def test_an_unavailable_observer_says_why() -> None:
     assert "Not looked at\n  commands: tsc is missing" in summary(REPORT, CYCLE_SUMMARY)
 
 
+def test_one_long_reason_of_several_observers_is_told_once_and_never_only_counted() -> None:
+    blind = tuple(ObserverLine(name, "unavailable", 0, 0.0, "no setup: " + "x " * 60) for name in ("types", "eslint"))
+    assert "Not looked at\n  types, eslint: no setup: x" in summary(replace(REPORT, observers=blind), CYCLE_SUMMARY)
+    long = replace(blind[0], name="scan", detail="y " * 200)
+    text = summary(replace(REPORT, observers=(long, *blind)), CYCLE_SUMMARY)
+    assert "Not looked at\n  scan: y y" in text and "  … and 1 more: ralph journal show" in text
+    noted = summary(REPORT, replace(CYCLE_SUMMARY, remarks=("z " * 300,)))
+    assert "Note\n  z z" in noted and "  … the rest: ralph journal show" in noted
+
+
 def test_without_words_for_what_is_held_the_rules_are_named() -> None:
     assert "1 x todo: hold (new-mission-cap)" in summary(REPORT, CycleSummary())
 
