@@ -4,8 +4,8 @@ their hashes.
 The archives are the same bytes wherever they are made of the same commit: their times are the commit's. On a package
 index nobody sees the repository: with OWNER/NAME they name its addresses, and the links of their README lead to TAG
 there. The bill of materials (CycloneDX) names every package of requirements.lock with its version and hashes. TAG has
-to name the version. It runs on .venv's own Python, after `make install`; CycloneDX's tool is installed from its own
-lock file, beside it.
+to name the version, and the changelog needs a section for it. It runs on .venv's own Python, after `make install`;
+CycloneDX's tool is installed from its own lock file, beside it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def main(folder: Path, tag: str = "", repository: str = "") -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     if tag not in ("", f"v{version}"):
         sys.exit(f"the tag is {tag}, the version in pyproject.toml {version}: make them agree")
+    if tag and f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text():
+        sys.exit(f"CHANGELOG.md has no section [{version}]: name what is below [Unreleased] so")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ralph-release-") as place:
         tree = addressed(Path(place) / "tree", repository, tag or f"v{version}", head("%H")) if repository else ROOT

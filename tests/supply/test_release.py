@@ -55,6 +55,18 @@ def test_a_tag_of_another_version_builds_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "dist").exists()
 
 
+def test_a_version_that_the_changelog_does_not_know_builds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = _script()
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "9.0"\n')
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n")
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match=r"no section \[9\.0\]"):
+        script.main(tmp_path / "dist", "v9.0")
+    assert not (tmp_path / "dist").exists()
+
+
 def test_hashes_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
     for name in ("b.whl", "a b.tar.gz"):
         (tmp_path / name).write_text(name)
@@ -218,10 +230,11 @@ def test_only_the_newest_version_moves_the_tag_of_its_major_one(
         "TAGS": "v1 v1.9.0 v1.9.1 v1.10.0 v1.11.0-rc.1 v1.11.0rc1",
         "GITHUB_REF_NAME": tag, "GITHUB_SHA": "c0de", "GITHUB_REPOSITORY": "o/r",
     }  # fmt: skip  # variables
-    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    for name in ("scripts", "CHANGELOG.md"):
+        (tmp_path / name).symlink_to(ROOT / name)
     subprocess.run(step.split(), env=env, cwd=tmp_path, check=True)
     made, *moved = (tmp_path / "asked").read_text().splitlines()
-    assert made == f"release create {tag} dist/* --verify-tag --generate-notes {kind}"
+    assert made == f"release create {tag} dist/* --verify-tag --notes-file - {kind}"
     assert bool(moved) is moves
     if moves:
         assert moved == [
