@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,3 +79,37 @@ def test_where_the_default_branch_keeps_issues_in_files_it_still_says_what_is_ru
             host = choose_hosting(Git.open(made.clone), None, "auto", SystemClock(), QuietProgress())
         assert (host.github, host.settings.hands.verify) == (None, ("make test",))
         assert host.head == git(made.clone, "rev-parse", "HEAD").strip()
+
+
+def test_a_repository_without_settings_has_those_of_its_fleet_and_so_has_its_agent(tmp_path: Path) -> None:
+    fleets = f"acme/control//ralph.yml@{'0' * 40}"
+    terms = {"usd_per_day": None, "pulls": True, "spoke": False, "priors": {}, "extends": fleets}
+    with (
+        hub(tmp_path) as made,
+        mock.patch.dict(os.environ, {"RALPH_FLEET": json.dumps(terms)}),
+        mock.patch.object(Git, "read_elsewhere", return_value=MINE.encode()),
+    ):
+        server = made.fake.bare
+        empty = git(server, "hash-object", "-t", "tree", "-w", "/dev/null").strip()
+        git(
+            server,
+            "update-ref",
+            "HEAD",
+            git(
+                server,
+                "-c",
+                "user.name=m",
+                "-c",
+                "user.email=m@x",
+                "commit-tree",
+                empty,
+                "-p",
+                "HEAD",
+                "-m",
+                "Begin anew",
+            ).strip(),
+        )
+        house = _house(made, None)
+        assert house.config.hands.verify == ("make test",)
+        told = LoopCoder(house.git, house.config, None, house.head, tmp_path / "jobs")._config()
+    assert told.read_text() == f'extends: "{fleets}"\n'
