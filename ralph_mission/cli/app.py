@@ -43,7 +43,7 @@ COMMANDS = {
     "journal": ("ralph_mission.cli.mission.memory:journal", "List what was done; settle what only a person can know."),
     "agent": ("ralph_mission.cli.app:agent", "What agents and loops call: tasks, events, stories, costs."),
 }
-"""Name -> where the command is (`module:attribute`) and its line in `ralph --help`."""
+"""Name -> the command's place (`module:attribute`) and its line in `ralph --help`."""
 GROUPS = {
     "Get started": ("init", "doctor", "config"),
     "Look after a repository": ("cycle", "watch", "status", "report", "backtest", "fleet"),
@@ -53,7 +53,7 @@ GROUPS = {
     "Look back": ("journal",),
     "For agents and their loops": ("agent",),
 }
-"""How `ralph --help` orders them."""
+"""Their order in `ralph --help`."""
 MORE = {
     "ui": "ralph_mission.cli.loop.hold:ui",
     "memory": "ralph_mission.cli.mission.memory:memory",
@@ -61,7 +61,7 @@ MORE = {
     "plan": "ralph_mission.cli.loop.plan:plan",
     "publish": "ralph_mission.cli.loop.work:publish",
 }
-"""What people need now and then: in `ralph --help` by their names alone."""
+"""Occasional commands: in `ralph --help` only by name."""
 UNLISTED = {
     "due": "ralph_mission.cli.mission.wakes:due",
     "wake": "ralph_mission.cli.mission.wakes:wake",
@@ -69,7 +69,7 @@ UNLISTED = {
     "schema": "ralph_mission.cli.setup.init:schema",
     "completion": "ralph_mission.cli.setup.init:completion",
 }
-"""What timers, scripts and editors call: not in `ralph --help`, but in docs/cli.md."""
+"""Commands for timers, scripts and editors: not in `ralph --help`, but in docs/cli.md."""
 AGENT = {
     "task": ("ralph_mission.cli.loop.tasks:task", "Add, list and finish the tasks of a loop."),
     "guidance": ("ralph_mission.cli.loop.tasks:guidance", "Tell the next session of a loop something."),
@@ -88,7 +88,7 @@ AGENT = {
     "cancel": ("ralph_mission.cli.loop.control:cancel", "End the loop that runs here, or clear up after a dead one."),
     "telegram": ("ralph_mission.cli.loop.control:telegram", "Take orders from a chat while a loop runs."),
 }
-"""The same as `COMMANDS`, of `ralph agent`."""
+"""The same as `COMMANDS`, for `ralph agent`."""
 RENAMED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("replay",): ("journal", "show", "--replay"),
     ("prd", "new"): ("plan",),
@@ -99,11 +99,11 @@ RENAMED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("task", "fail"): ("agent", "task", "done", "--failed"),
     **{(name,): ("agent", name) for name in AGENT},
 }
-"""Older spellings, which are understood for one release more, and what they are short for."""
+"""Older spellings, accepted for one more release, and their meanings."""
 WITH_VALUE = ("--repo", "--config", "--as")
-"""What may stand before a command's name with a value behind it; `--as` before that of a command of the local forge."""
+"""Options with a value before a command's name; `--as` only before a command of the local forge."""
 OF_LOOPS = frozenset({"run", "work", "review", "plan", *AGENT} - {"telegram"})
-"""Commands whose wrong usage or settings end with 64 (EX_USAGE): 2 says that a loop reached a limit."""
+"""Commands that exit with 64 (EX_USAGE) on wrong usage or settings: 2 means that a loop reached a limit."""
 
 
 class LazyGroup(SharedGroup):
@@ -226,19 +226,19 @@ def expand_renamed(arguments: Sequence[str]) -> list[str]:
 
 
 def _find_renamed(arguments: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The older spelling that the command line begins with, and the present one."""
+    """The older spelling at the start of the command line, and the present one."""
     words = tuple(arguments[place] for place in _command_places(arguments) if place < len(arguments))
     return next(((old, new) for old, new in RENAMED.items() if words[: len(old)] == old), None)
 
 
 def _command_places(arguments: Sequence[str]) -> tuple[int, int]:
-    """Where the command's name would stand, and that of one below it."""
+    """The indexes of the command's name and its subcommand's, if given."""
     first = _command_index(arguments)
     return first, _command_index(arguments, first + 1)
 
 
 def _command_index(arguments: Sequence[str], index: int = 0) -> int:
-    """Where the command's name stands, or that of one below it: behind the shared options that come first."""
+    """The index of the command's or subcommand's name, after leading shared options."""
     while index < len(arguments) and arguments[index].startswith("-"):
         index += 2 if arguments[index] in WITH_VALUE else 1
     return index

@@ -37,7 +37,7 @@ def _report(error: Exception, arguments: list[str]) -> str:
 
 
 def _state_dir(arguments: list[str]) -> list[Path]:
-    # Only where it already is: a crash outside a repository must not leave a folder behind in it.
+    # Only if it exists: a crash outside a repository must not create a folder.
     with suppress(UserError, OSError):
         place = Git.open(repo_of(arguments)).state_dir
         return [files.own(place)] if place.is_dir() else []

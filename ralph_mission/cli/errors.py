@@ -56,14 +56,14 @@ def run_guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     except OSError as error:
         hint = HINTS.get(error.errno or 0)
         return _tell(UserError(_os_error_text(error), hint) if hint else _bug(error, arguments), arguments)
-    except Exception as error:  # whatever reaches this line is our mistake
+    except Exception as error:  # anything that reaches this line is our bug
         return _tell(_bug(error, arguments), arguments)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 def _have_streams() -> None:
-    # A caller that closed them (`>&-`, a service) wants to hear nothing; that is no reason to fail.
+    # A caller that closed them (`>&-`, a service) wants no output; that is no reason to fail.
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # open as long as we run
     if sys.stderr is None:
@@ -71,7 +71,7 @@ def _have_streams() -> None:
 
 
 def _print_anything() -> None:
-    # A terminal that knows no such letter, or a path that is no text, must not stop a cycle.
+    # A character that the terminal lacks, or an undecodable path, must not stop a cycle.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -90,7 +90,7 @@ def _tell(problem: UserError, arguments: list[str]) -> int:
         if os.environ.get("GITHUB_STEP_SUMMARY"):
             from ralph_mission.adapters.report.step_summary import tell_problem
 
-            # Who reads the job's page stands elsewhere: the commands as we write them, no path of the runner's.
+            # The job's page is read elsewhere: commands in our form, without the runner's paths.
             tell_problem(document(calm)["error"], os.environ)
         if "--json" in arguments:
             import json
@@ -111,7 +111,7 @@ def redact_problem(problem: UserError) -> UserError:
 
 
 def _with_typed_commands(problem: UserError, arguments: list[str]) -> UserError:
-    """The same with its commands as they are typed from here."""
+    """The same with its commands as typed from here."""
     from ralph_mission.cli.spelling import repo_of, type_commands
 
     return UserError(problem.what, type_commands(problem.next_step, repo_of(arguments)), problem.who)
@@ -120,7 +120,7 @@ def _with_typed_commands(problem: UserError, arguments: list[str]) -> UserError:
 def format_problem(problem: UserError) -> str:
     """The one line that a person reads."""
     whom = {"you": "error", "bug": "bug"}.get(problem.who, f"error ({problem.who})")
-    from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
+    from ralph_mission.safety.text import sanitise  # the problem may quote anything
 
     return " ".join(sanitise(f"{whom}: {_sentence(problem.what)} {problem.next_step}", "log").split())
 
@@ -153,7 +153,7 @@ def _terminate(_number: int, _frame: FrameType | None) -> None:
 
 
 def _reader_left() -> int:
-    # Nobody reads any more: the interpreter's own flush at exit must not complain about it either.
+    # The pipe is closed: the interpreter's own flush at exit must not fail either.
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     return 1

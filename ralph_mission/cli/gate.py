@@ -45,7 +45,7 @@ LONGEST_WAIT = 60  # seconds
 SETTINGS = "ralph.yml"
 LOST_WORD = "due: another wake took the place of a person's"
 Answer = tuple[bool, datetime | None, str]
-"""Whether a cycle is due, when the next one is, and why."""
+"""Whether a cycle is due, the time of the next one, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def ask(asked: DueQuestion) -> Answer:
     """
     now = moment(asked.now) or datetime.now(UTC)
     if acts_on_github(os.environ):
-        if os.environ.get("RALPH_PAUSED") == "1":  # a cycle would be installed, only to leave at once
+        if os.environ.get("RALPH_PAUSED") == "1":  # a cycle would be installed, only to exit at once
             return False, None, "not due: RALPH_PAUSED is set"
         if os.environ.get("GITHUB_EVENT_NAME") in SPOKEN:
             return _ask_who_spoke()
@@ -127,7 +127,7 @@ def ask(asked: DueQuestion) -> Answer:
 def memory_place(asked: DueQuestion) -> dict[str, str]:
     """Branch and path of memory where the settings here may name others. Raises UserError."""
     if acts_on_github(os.environ):
-        return {}  # what an earlier job left in the workspace may be anyone's
+        return {}  # an earlier job's files in the workspace are not trusted
     if not asked.config and not _mentions(asked, "memory"):
         return {}
     memory = _settings(asked).memory
@@ -209,7 +209,7 @@ def _ask_without_checkout(config: str, now: datetime) -> Answer:
 
 
 def _ask_who_spoke() -> Answer:
-    """A person's word is acted on whenever it comes; the cycle itself sees whether anything else is due.
+    """A person's comment is always acted on; the cycle itself checks whether anything else is due.
 
     What the token's own account does wakes nothing. A workflow's own token and an app's start no such run.
     """
@@ -217,7 +217,7 @@ def _ask_who_spoke() -> Answer:
 
     place, told = server(os.environ), None
     if not place.of_app:
-        with suppress(UserError):  # the cycle says what is wrong with the token
+        with suppress(UserError):  # the cycle reports the token's problem
             told, _ = get_json(place, "/user")
     if isinstance(told, dict) and str(told.get("id")) == os.environ.get("GITHUB_ACTOR_ID"):
         return False, None, "not due: it was Ralph's own account that did this"
@@ -238,7 +238,7 @@ def react(deed: str, content: str) -> None:
 
 
 def _was_word_lost(since: datetime, now: datetime) -> bool:
-    """Whether a run that a person's word started, later than `since`, was cancelled while it waited.
+    """Whether a run started by a person's comment after `since` was cancelled while waiting.
 
     GitHub lets one run of a concurrency group wait, and cancels it for the next one.
     """
@@ -266,7 +266,7 @@ def read_memory_settings(text: str) -> MemorySettings | None:
     Settings that cannot be read say nothing here: the cycle then says what is wrong.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    if _EXTENDS.search(text):  # a pause may stand in the file that it extends
+    if _EXTENDS.search(text):  # a pause may be in the file that it extends
         said = read_memory_settings(_EXTENDS.sub("#", text))
         return said and replace(said, longest=LONGEST_PAUSE)
     if plain := _plain_settings(text):
@@ -283,7 +283,7 @@ def read_memory_settings(text: str) -> MemorySettings | None:
 
 
 def _plain_settings(text: str) -> MemorySettings | None:
-    """What sections of plain words say, as most people and `ralph init` write them; None for any others."""
+    """The values of sections of plain words, as most people and `ralph init` write them; None for others."""
     first = next((line for line in text.split("\n") if not _NOTHING.fullmatch(line)), "")
     if first[:1].isspace() or _ODD.search(text):
         return None

@@ -9,7 +9,7 @@ import sys
 from ralph_mission.cli.errors import run_guarded
 
 GARBAGE = 100_000
-"""New objects between two garbage collections: at the usual 700 a start is searched hundreds of times, for nothing."""
+"""New objects between two garbage collections: the default 700 would cause hundreds of useless ones at a start."""
 
 
 def main() -> None:

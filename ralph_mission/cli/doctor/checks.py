@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ralph_mission.config.settings import Config
 
 PYTHON = (3, 11)
-ROOM = 200 * 1024 * 1024  # bytes: a clone to try a change in, memory, records of fifty cycles
+ROOM = 200 * 1024 * 1024  # bytes: a clone for a change, memory, records of fifty cycles
 
 
 def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
@@ -67,7 +67,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
 
 
 def _names_github(environ: Mapping[str, str]) -> bool:
-    """Whether somebody named a repository and a token: then GitHub is asked, wherever issues are kept here."""
+    """Whether a repository and a token are set: then GitHub is checked, wherever issues are stored."""
     signs_in = environ.get("GITHUB_TOKEN") or environ.get("GITHUB_APP_ID")
     return bool(signs_in and environ.get("GITHUB_REPOSITORY")) and not acts_on_github(environ)
 
@@ -159,7 +159,7 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
 
 
 def _other_observers(settings: Config, checked: set[str]) -> Iterator[DoctorLine]:
-    """Those that need no check of their own."""
+    """Observers without a separate check."""
     from ralph_mission.adapters.observers import OBSERVERS
 
     for name in (name for name in OBSERVERS if name not in {*checked, "forge"}):  # whose line comes with the forge's
@@ -188,7 +188,7 @@ def _check_installed(package: str) -> DoctorLine:
 
 
 def _setup(git: Git, settings: Config) -> DetectedProject:
-    """What installs packages here."""
+    """The set-up that installs packages here."""
     from ralph_mission.app.sandboxes import project_setup
 
     head = git.resolve("HEAD")
@@ -198,7 +198,7 @@ def _setup(git: Git, settings: Config) -> DetectedProject:
 
 
 def _set_up(project: DetectedProject, needed: bool) -> DoctorLine:
-    """`needed`: whether a check or an agent runs in what is set up."""
+    """`needed`: whether a check or an agent uses the set-up."""
     missing = sorted({name for step in project.steps for name in step.needs if not shutil.which(name)})
     told = ", ".join(project.tools) or "; ".join(project.notes) or "none"
     if missing and needed:

@@ -1,4 +1,4 @@
-"""What `ralph doctor` looks at on GitHub: what no refusal tells, since nothing would be tried, or nobody would see it.
+"""The checks of `ralph doctor` on GitHub: problems that would otherwise stay unnoticed, as nothing is tried or shown.
 
 Whose token it is, whether a stranger could use the runner, what starts the workflow, and how late. Only reads. What
 a token or a rule does not allow is told when it is refused, with the setting behind it.
@@ -30,7 +30,7 @@ KINDS = {
     "oauth": "OAuth",
 }
 WORKFLOW = "ralph-loop.yml"
-IDLE = timedelta(days=60)  # without a push, GitHub switches off the schedules of a public repository
+IDLE = timedelta(days=60)  # without a push, GitHub disables the schedules of a public repository
 WARN = timedelta(days=45)
 SELF = "self-hosted"
 LATE = timedelta(hours=1)  # a wake that is later is worth a note
@@ -60,7 +60,7 @@ def github(hub: Hub) -> tuple[DoctorLine, ...]:
 
 
 def _attempt(name: str, check: Made) -> Made:
-    """The lines of a check; one that GitHub or the network keeps from being made says so, and is no fault."""
+    """The lines of a check; one that GitHub or the network prevents is reported, and is not a fault."""
     try:
         yield from check
     except UserError as problem:
@@ -121,7 +121,7 @@ def _repository(hub: Hub, repository: Repository) -> Made:
 
 
 def _ready_label(hub: Hub, _: Repository) -> Made:
-    """Whether people can set the label that hands an issue over. All others are made when first needed."""
+    """Whether people can set the label that assigns an issue. All others are created on first use."""
     from ralph_mission.mission.issues.tasks import READY
 
     if hub.get(f"/labels/{READY}")[0] == 404:
@@ -133,7 +133,7 @@ def _ready_label(hub: Hub, _: Repository) -> Made:
 
 
 def _runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
-    """Whose machine works: this one when it is a runner, and the one that the workflow asks for."""
+    """The machines: this one if it is a runner, and the one that the workflow requests."""
     kind = hub.environment.get("RUNNER_ENVIRONMENT", "")
     texts = (hub.workflow, *hub.agents.values())
     asked = any(SELF in labels for text in texts for labels in _runs_on(text))
@@ -147,7 +147,7 @@ def _runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
 
 
 def _runs_on(text: str) -> Iterator[tuple[str, ...]]:
-    """The labels that each job of a workflow asks for, lower case as GitHub compares them."""
+    """The labels that a workflow's jobs request, in lower case, as GitHub compares them."""
     import yaml
 
     try:
@@ -166,7 +166,7 @@ def present(work_tree: Path | None) -> Mapping[str, str]:
 
 
 def _workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
-    """Whether the workflow, and each in which agents act here, is on the default branch, and on."""
+    """Whether the workflow, and each that runs agents here, is on the default branch and enabled."""
     status, told = hub.get("/actions/workflows?per_page=100")
     if status != 200 or not isinstance(told, dict):
         yield unseen("workflow", "the Actions tab, or give the job `permissions: {actions: read}`")
@@ -200,7 +200,7 @@ def reviewing(account: str, work_tree: Path | None, *, never: bool = False) -> M
 
 
 def _schedule(hub: Hub, repository: Mapping[str, Any]) -> Made:
-    """How far GitHub is from switching the schedule off."""
+    """The time until GitHub disables the schedule."""
     if repository.get("private"):
         return
     try:

@@ -1,4 +1,4 @@
-"""One line of the doctor, and what every check on GitHub is made with."""
+"""A line of the doctor, and the tools of every check on GitHub."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ NOW = {
     "forge": f"wait some minutes, {AGAIN} (https://www.githubstatus.com lists outages)",
     "network": f"look at the network, a proxy and GITHUB_API_URL, {AGAIN}",
 }
-"""By who must act, when all that a cycle would do is try again."""
+"""By who must act, if a cycle would only retry."""
 
 
 def unseen(name: str, where: str) -> DoctorLine:

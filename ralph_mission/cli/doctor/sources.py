@@ -1,4 +1,4 @@
-"""What `ralph doctor` asks of sources, networks, models and agents that are configured; nothing is kept or posted.
+"""The checks of `ralph doctor` for configured sources, networks, models and agents; nothing is stored or posted.
 
 Each is ready, not configured, or broken with what to do about it: one bounded look at a source or a network; of
 agents, which are installed and have a key, how far they are isolated, and whether `ralph work` could take an issue now.
@@ -78,7 +78,7 @@ def _source(settings: WebSettings, environment: Mapping[str, str]) -> Iterator[D
 
 
 def _dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
-    """Then a note for each package manager that is missing."""
+    """Then a note for each missing package manager."""
     from ralph_mission.adapters.observers.dependencies.observer import build
     from ralph_mission.adapters.packages.managers import MANAGERS, find_program
     from ralph_mission.mission.model.forge import Branch
@@ -106,7 +106,7 @@ def _dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
 
 
 def _scanners(git: Git) -> Iterator[DoctorLine]:
-    """One line; a scanner that is missing is no fault."""
+    """One line; a missing scanner is not a fault."""
     from ralph_mission.adapters.observers.scanners import fitting_scanners, is_installed
 
     commit = git.resolve("HEAD")
@@ -136,7 +136,7 @@ def _database(settings: Config, git: Git, environment: Mapping[str, str]) -> Ite
 
 
 def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
-    """By tables that can be described; those that cannot are told by their watch."""
+    """By tables that can be described; their watches report the others."""
     from ralph_mission.adapters.observers.database import watch_interest
 
     tried: list[tuple[str, ...]] = []
@@ -152,7 +152,7 @@ def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]
 
 
 def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
-    """Each takes a first look, of which nothing is kept."""
+    """Each runs a first check, without storing results."""
     from ralph_mission.adapters.observers.database.state import WatchState
 
     for watch in observing.settings.watches:
@@ -165,7 +165,7 @@ def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLi
 
 
 def _thinker(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
-    """Then a line for a price that nobody knows."""
+    """Then a line for an unknown price."""
     from ralph_mission.app.ports import price
 
     chosen = settings.thinker
@@ -268,9 +268,9 @@ def _social(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
 # --- agents ---------------------------------------------------------------------------
 
 OTHERS = ("command", "scripted")
-"""Agents that need nothing installed by that name."""
+"""Agents without a program of that name."""
 NEEDS = ("forge", "GitHub", "token", "repository on GitHub", "issues", "memory", "isolation")
-"""Lines that must not be wrong; the label's must not even be a note, since people could not set it."""
+"""Required lines; the label's must not even be a note, since people could not set it."""
 LABEL = "label ralph-ready"
 
 
@@ -298,7 +298,7 @@ def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]
 
 
 def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The program that the settings name instead; nothing of one that cannot be read, which a run says."""
+    """The program that the settings name instead; none if unreadable, which a run reports."""
     try:
         return tuple(shlex.split(command)) if isinstance(command, str) else command
     except ValueError:
@@ -365,7 +365,7 @@ def _kind(settings: Config) -> str:
 
 
 def _program(settings: Config) -> str:
-    """What the agent `command` starts, "" when only a shell could tell."""
+    """The program of the agent `command`, "" if only a shell knows."""
     choice = settings.hands.agent
     try:
         words = shlex.split(choice.run if choice else settings.cli.command)

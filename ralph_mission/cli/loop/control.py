@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ralph_mission.loop.model.state import StopSignal
 
 STARTING = 2.0
-"""Seconds in which a run that was just started takes the lock, then forgets what was asked of an earlier one."""
+"""Seconds in which a newly started run takes the lock, then drops requests to an earlier one."""
 CANCEL_PAUSE = 0.05  # seconds between two looks
 
 SAID = {
@@ -65,7 +65,7 @@ def _cancel(repo: Path, word: StopSignal) -> tuple[str, bool]:
 
 
 def _holder(git_dir: Path) -> Holder | None:
-    """Who runs here, or begins to within moments: a person who starts a run and cancels it is not told that none is."""
+    """The run here, or one about to start: a person who starts a run and cancels it is not told that there is none."""
     from ralph_mission.adapters.storage.loop import lock
 
     deadline = time.monotonic() + STARTING
@@ -75,7 +75,7 @@ def _holder(git_dir: Path) -> Holder | None:
 
 
 def _ask(home: Path, git_dir: Path, word: StopSignal) -> None:
-    """Leave the word, again while a run that begins takes it for one of an earlier run."""
+    """Leave the request, again while a starting run mistakes it for an earlier run's."""
     from ralph_mission.adapters.storage.loop import inbox, lock
 
     inbox.write(home, word)
@@ -97,8 +97,8 @@ def _young(git_dir: Path) -> bool:
     return found is not None and (not found.since or found.since >= recent)
 
 
-WAIT = 5  # seconds that an empty answer of Telegram's may take
-CHAT_PAUSE = 0.5  # seconds between two looks for an answer
+WAIT = 5  # seconds that an empty answer of Telegram may take
+CHAT_PAUSE = 0.5  # seconds between two polls for an answer
 UNANSWERED = "Nobody answered within {} s. Go on, and choose what is easiest to take back."
 UNHEARD = "Nobody listens (no `ralph agent telegram` runs here). Go on, and choose what is easiest to take back."
 
@@ -128,7 +128,7 @@ def _attend(repo: Path, config: Path | None, once: bool) -> None:
 
 
 def _ask_question(repo: Path, config: Path | None, question: str) -> str:
-    """The answer, or what to do without one: waiting for a person never holds a loop up for good."""
+    """The answer, or the fallback without one: waiting for a person never blocks a loop forever."""
     from ralph_mission.adapters.storage.loop import run_files
     from ralph_mission.adapters.storage.loop.inbox import Questions
     from ralph_mission.app.chat import patience

@@ -65,7 +65,7 @@ def _settings(repo: Path, config: Path | None) -> Config:
 
 
 def _runs(repo: Path) -> Iterator[costs.RunCost]:
-    """The runs of this checkout: earlier ones first. One that cannot be read is told and left out."""
+    """The runs of this checkout: earlier ones first. An unreadable one is reported and skipped."""
     from ralph_mission.adapters.storage.loop import run_files, state
 
     root = run_files.folder(repo, os.environ).parent

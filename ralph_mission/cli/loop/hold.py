@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.storage.loop.live import LiveRecord
     from ralph_mission.loop.model.watch import HoldOrder, RunEvent
 
-LAST = 2  # lines of what an agent says, in the list
+LAST = 2  # lines of an agent's output, in the list
 run_argument = click.argument("run", required=False, default="")
 
 
@@ -112,7 +112,7 @@ def stop(run: str, repo: Path, as_json: bool) -> None:
 
 
 def _order(repo: Path, name: str, order: HoldOrder) -> tuple[LiveRecord, ...]:
-    """Ask all that `name` means; gives whom."""
+    """Send the request to all runs that `name` matches; returns them."""
     from ralph_mission.adapters.storage.loop import live
 
     home = _home(repo)
@@ -124,7 +124,7 @@ def _order(repo: Path, name: str, order: HoldOrder) -> tuple[LiveRecord, ...]:
 
 
 def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> bool:
-    """Set the kill switch of memory; False where there is no memory and it is not `needed`."""
+    """Set the kill switch of memory; False if there is no memory and it is not `needed`."""
     from ralph_mission.mission.operations import control
 
     try:
@@ -135,7 +135,7 @@ def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> 
     except UserError:
         if needed:
             raise
-        return False  # the runs here are asked, and a forge that is out of reach keeps nobody from that
+        return False  # the runs here get the request, even if the forge is unreachable
     return True
 
 

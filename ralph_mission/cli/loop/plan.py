@@ -66,7 +66,7 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
 
 
 def _writing(asked: RunOptions, force: bool) -> bool:
-    """Whether stories are being written already. Raises UserError when they are there."""
+    """Whether stories are already being written. Raises UserError if they exist."""
     from ralph_mission.adapters.storage.loop.stories import Stories
     from ralph_mission.app.checkouts import open_checkout
     from ralph_mission.app.run_options import left_planning
@@ -236,7 +236,7 @@ def _find_prd(repo: Path) -> Path:
 
 
 def _make_room(target: Path, stories: Prd, force: bool, now: str | None) -> str:
-    """Put away what `target` holds; the folder, "" when there was nothing to keep."""
+    """Move the contents of `target` away; returns the folder, or ""."""
     if not target.exists():
         return ""
     from datetime import UTC, datetime

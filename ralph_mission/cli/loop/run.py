@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ralph_mission.app.run_options import RunOptions
 
 RESTART = "RALPH_RESTART"
-"""`exit` in the environment: whoever started us starts us again, so a restart ends with its code 3.
+"""`exit` in the environment: the parent process restarts us, so a restart exits with code 3.
 `done`: we are the new process, and find what the last session left uncommitted."""
 
 
@@ -124,7 +124,8 @@ def run(as_json: bool, detach: bool, **options: Any) -> int:
 
 
 def _detach(repo: Path, as_json: bool) -> int:
-    """Start the same command line in the background, and say how to see and hold it. What it refuses is said here."""
+    """Start the same command line in the background, and print how to view and control it. Its refusals are reported
+    here."""
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop import live
 
@@ -186,7 +187,7 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
 
 
 def _find_script(pattern: str) -> tuple[str, dict[str, Any]]:
-    """Its proper name, and the script that is played when none is given. Raises UserError."""
+    """Its proper name, and the default script. Raises UserError."""
     from ralph_mission.app import teams
     from ralph_mission.loop import hats, simulation
 
@@ -198,7 +199,7 @@ def _find_script(pattern: str) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def _repository(keep: Path | None) -> Iterator[Path]:
-    """An empty folder for the repository, with a scratch folder around it; both are gone afterwards, or kept."""
+    """An empty folder for the repository, with a scratch folder around it; both are deleted afterwards, or kept."""
     if keep and keep.exists() and any(keep.iterdir()):
         raise UserError(f"{keep} is not empty", "name a new folder for --keep", usage=True)
     around = Path(tempfile.mkdtemp(prefix="ralph-simulate-"))

@@ -184,7 +184,7 @@ def _guidance(said: Guidance, given: bool) -> dict[str, Any]:
 
 
 def _printable(text: str) -> str:
-    """Titles are agents' words: none of them may steer the terminal."""
+    """Titles come from agents: they must not control the terminal."""
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
 
 
@@ -317,10 +317,10 @@ def mcp(repo: Path) -> int:
     def emit(topic: str, payload: str) -> None:
         events.append_event(where, topic, payload, os.environ.get("RALPH_HAT", ""), iteration())
 
-    # The thread that waits for the client cannot be woken, and whatever is being written is whole at any moment.
+    # The thread that waits for the client cannot be woken, and writes are atomic.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(INTERRUPTED))
-    # The agent that speaks to us ends us: while we live, so does whoever claimed through us.
+    # Our agent ends us: while we live, so does the claimant that uses us.
     owner = os.environ.get("RALPH_OWNER") or lock.place(os.getpid())
 
     def item() -> str:

@@ -21,7 +21,7 @@ from ralph_mission.cli.loop.hold import event_line
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.watch import HoldOrder
 
-LOOK = 0.5  # seconds between two looks at the files
+LOOK = 0.5  # seconds between two polls of the files
 COLUMNS = ("run", "state", "sessions", "stories", "USD", "what it does")
 LONGEST_DIFF = 200_000  # characters
 
@@ -107,14 +107,14 @@ class RunsApp(App[None]):
         return self.query_one("#steps", RichLog)
 
     def _find(self) -> live.LiveRecord | None:
-        """The run that is shown, if there is anybody to hear."""
+        """The shown run, if it can receive requests."""
         found = next((one for one in live.list_runs(self._home) if one.id == self._shown and one.alive), None)
         if found is None:
             self.notify("it does not run any more", severity="warning")
         return found
 
     def _look(self) -> None:
-        """What is new in the list and in the run that is shown. A run that comes to its end or waits rings the bell."""
+        """Update the list and the shown run. A run that ends or waits rings the bell."""
         known = {one.id: one for one in live.list_runs(self._home)}
         for key in [row.key.value for row in self._table.ordered_rows if row.key.value not in known]:
             if key:

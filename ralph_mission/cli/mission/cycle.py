@@ -82,7 +82,7 @@ def cycle(
 
 
 def _has_pulls(house: App, report: CycleReport) -> bool:
-    """Whether anything may wait for a review: most cycles need not ask."""
+    """Whether anything may wait for a review: most cycles need no request."""
     from ralph_mission.adapters.wakers import REVIEW, listening
 
     proposed = any(mission.pull_request for mission in report.missions)
@@ -133,7 +133,7 @@ def _paint(text: str, role: str) -> str:
 
 
 def _from_here(place: str, work_tree: Path | None) -> str:
-    """A place in the work tree as it is called from where we stand; anything else unchanged."""
+    """A path in the work tree relative to the present folder; anything else unchanged."""
     inside = place and work_tree and not Path(place).is_absolute() and "://" not in place
     return os.path.relpath(work_tree / place) if inside and work_tree else place
 

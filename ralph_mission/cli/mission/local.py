@@ -315,7 +315,7 @@ def approve(store: LocalForgeSession, number: int, text: str | None) -> None:
 
 
 def _why_not_merged(pull: Pull, default: str) -> str:
-    """Why a cycle does not merge a pull request of Ralph's that is approved, as far as it tells by itself."""
+    """Why a cycle does not merge Ralph's approved pull request, as far as the pull request shows."""
     from ralph_mission.mission.lifecycle.approval import standing_label
     from ralph_mission.mission.model.effects import MARKER
 

@@ -105,7 +105,7 @@ def _verify(house: App) -> list[Check]:
 
 
 def _healthy(house: App) -> bool:
-    """Whether a cycle would go on from it. A line of Do Not Repeat that is not understood is for a person to fix."""
+    """Whether a cycle would resume from it. A person has to fix an unclear line of Do Not Repeat."""
     from ralph_mission.mission.gather import check_anchor
 
     if not all(check.ok for check in _verify(house) if check.name != UNDERSTOOD):
@@ -134,7 +134,7 @@ def _tell_healthy(house: App, as_json: bool) -> None:
 
 
 def _claim_lines(house: App, recalled: MemorySnapshot | None) -> list[str]:
-    """Whose claim keeps cycles from starting, and what to do about it."""
+    """The claim that prevents cycles from starting, and what to do about it."""
     claim = recalled.state.claim if recalled else None
     with house.store.exclusive():
         if claim is None or house.store.proven_dead(claim.holder):
@@ -157,7 +157,7 @@ def _document(house: App) -> dict[str, Any]:
 
 
 def _of_forge(house: App) -> list[Check]:
-    """Each file of the local forge that cannot be read."""
+    """Each unreadable file of the local forge."""
     if not isinstance(house.forge, LocalForge):
         return []
     return [Check("forge files", False, problem.what) for problem in house.forge.problems()]
@@ -274,7 +274,7 @@ def count(context: click.Context, repo: Path, config: Path | None, as_json: bool
 
 
 def _gap(past: MemorySnapshot | None, documents: Sequence[dict[str, Any]]) -> str:
-    """Why Learnings may know more than the journal: what a recovery could not find of it."""
+    """Why Learnings may contain more than the journal: entries that a recovery could not find."""
     known, cycles = len({one["report"]["cycle"] for one in documents}), past.memory.header.cycle if past else 0
     return f": the journal holds {known} of {cycles} cycles, the others were lost" if known < cycles else ""
 
@@ -306,7 +306,7 @@ def _summary_lines(summary: dict[str, Any]) -> Iterator[str]:
 
 
 def _post_lines(cycle_summary: dict[str, Any]) -> Iterator[str]:
-    """What went out in public, or would have, word for word."""
+    """The exact texts of posts, sent or staged."""
     for post in cycle_summary.get("posts", ()):
         for part, length in zip(post["parts"], post["lengths"], strict=True):
             words = " ".join(part.split())

@@ -75,7 +75,7 @@ def check(context: click.Context, repo: Path, patch: str | None, claims: Path | 
 
 
 def _tell_claims(repo: Path, place: Path, as_json: bool) -> bool:
-    """Print what became of each claim; whether all are proven."""
+    """Print each claim's result; returns whether all are proven."""
     from ralph_mission.app.proof.exploring import prove_claims
 
     judged = []
@@ -90,7 +90,7 @@ def _tell_claims(repo: Path, place: Path, as_json: bool) -> bool:
 
 
 def _limit(git: Git) -> int:
-    """Changed lines that this repository allows: what its committed settings say, never a changed file."""
+    """The changed lines that this repository allows, by its committed settings, never a changed file."""
     from ralph_mission.config.reading import read
 
     return read(git, commit="HEAD").limits.auto_pr_lines
@@ -115,7 +115,7 @@ def _read(name: str) -> bytes:
 
 
 def _refuse(problem: UserError, as_json: bool) -> None:
-    """What cannot be measured is denied: the size rule could not be evaluated."""
+    """Deny an unmeasurable change: the size rule could not be evaluated."""
     if as_json:
         print_json({"verdict": "deny", "tier": "high", "rules": ["diff-size"], "files": [], "lines": 0, "bytes": 0})
     why = f"  diff-size: cannot be evaluated: {_plain(problem.what)}"
@@ -161,7 +161,7 @@ def _reasons(found: tuple[Objection, ...]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """A name as it is, or with everything odd about it written out."""
+    """A name, with special characters escaped."""
     from ralph_mission.safety.text import sanitise
 
     return text if sanitise(text, "log") == text and text.isprintable() else ascii(text)

@@ -91,7 +91,7 @@ def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json
 
 
 def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int:
-    """Wake the review of our open pulls, each head once. Raises UserError when GitHub refused it."""
+    """Wake the review of our open pull requests, each head once. Raises UserError if GitHub refuses."""
     from ralph_mission.app.reviews import call_reviews
 
     called = call_reviews(repo, config, moment(now))
@@ -106,7 +106,7 @@ def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> 
 
 
 def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Header, now: datetime) -> tuple[bool, str]:
-    """Whether a dispatch was sent, and what to say. Raises UserError when GitHub refused it."""
+    """Whether a dispatch was sent, and a message. Raises UserError if GitHub refuses."""
     from ralph_mission.adapters import files, wakers
     from ralph_mission.adapters.wakers import DispatchWaker
     from ralph_mission.app.cycle import refuse_links
@@ -161,7 +161,7 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
 
 
 def _cycle(repo: Path, config: Path | None, live: LiveRun) -> CycleReport:
-    """One cycle with the settings of this moment. It wakes nobody: who watches looks for itself."""
+    """One cycle with the present settings. It sends no wake, as `ralph watch` checks by itself."""
     from ralph_mission.app.cycle import refuse_links
     from ralph_mission.app.stand_ins import NobodyToWake, QuietProgress
     from ralph_mission.mission.cycle import CycleRequest, run_cycle
@@ -174,7 +174,7 @@ def _cycle(repo: Path, config: Path | None, live: LiveRun) -> CycleReport:
 
 
 def _say(line: str, repo: Path) -> None:
-    from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
+    from ralph_mission.safety.text import sanitise  # the problem may quote anything
 
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
     click.echo(f"{stamp} {sanitise(type_commands(' '.join(line.split()), repo), 'log')}")

@@ -1,8 +1,7 @@
-"""Observes the web: feeds, JSON documents, pages and searches, each a source of its own with its own pace.
+"""Observes the web: feeds, JSON documents, pages and searches, each a separate source with its own interval.
 
-A source is asked through the guard (`adapters/http/guard.py`); what it says is read by a program of its own
-(`reading`) and quoted. The first look remembers and reports nothing. Later ones report which items are new, or what
-changed in a text.
+Requests go through the guard (`adapters/http/guard.py`); a separate program (`reading`) parses the answers, which are
+quoted. The first check stores the state and reports nothing. Later ones report new items, or changes of a text.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.address import parse_address
 from ralph_mission.values import dataclass
 
-MOST = 20  # items told of one look
+MOST = 20  # items reported per check
 EXHAUSTED = "cannot be read within its time and memory"
 RESULTS = "results[].{id: url, title: title, url: url, date: publishedDate, text: content}"  # of SearXNG
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One entry of `observers.web`. `endpoint` is where searches go, `allow` what may be private."""
+    """One entry of `observers.web`. `endpoint`: for searches, `allow`: hosts that may be private."""
 
     settings: WebSettings
     endpoint: str = ""
@@ -55,7 +54,7 @@ class Source:
         return f"web.{self.settings.name}"
 
     def observe(self, context: ObservationContext) -> Observation:
-        """What is new since the last look; `unavailable` with the fix when there is nothing to be had."""
+        """News since the last check; `unavailable` with the fix if it fails."""
         before = WebCursor.parse(context.cursor, self._about())
         if soon := too_soon(self.name, before.at, self.settings.every, context):
             return soon
@@ -65,7 +64,7 @@ class Source:
             return self._unseen(problem, context.cursor)
 
     def try_out(self, scratch: Path, now: datetime) -> str:
-        """One bounded look, of which nothing is remembered: what is there, in words. Raises UserError."""
+        """One bounded check without storing anything: the present content, in words. Raises UserError."""
         found = self._read(self._ask(WebCursor(""), now), None, scratch)
         return count_noun(len(found["items"]), "item") if "items" in found else f"{len(found['text']):,} characters"
 
@@ -82,7 +81,7 @@ class Source:
     def _items(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
         items = found["items"]
         after = after.having_seen(one["id"] for one in items)
-        if before.at is None or before.text:  # a text stood there: every item would seem new
+        if before.at is None or before.text:  # it was a text before: every item would seem new
             return self._seen(after, (), f"first look: {count_noun(len(items), 'item')} remembered")
         new = {one["id"]: one for one in items if one["fits"] and not before.knows(one["id"])}
         signals = tuple(state.item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
@@ -159,13 +158,13 @@ class Source:
 __all__ = ["ALLOW", "ENDPOINT", "Errands", "Source", "WebSettings", "build"]
 
 ENDPOINT = "SEARCH_URL"
-"""The environment's name for where a search goes: a SearXNG instance, or any URL with `{query}` in it."""
+"""The variable with the search endpoint: a SearXNG instance, or any URL with `{query}` in it."""
 ALLOW = "RALPH_WEB_ALLOW"
-"""The environment's list of hosts (or host:port) that may be private. A repository's files cannot add to it."""
+"""The variable with hosts (or host:port) that may be private. A repository's files cannot add to it."""
 
 
 def read_once(settings: Mapping[str, str], cache: Path | None, scratch: Path, now: datetime) -> str:
-    """What a page or a search says, as text, asked as a source of these settings is. Raises UserError."""
+    """The text of a page or a search, requested like a source of these settings. Raises UserError."""
     try:
         source = build(WebSettings.model_validate(settings), cache)
     except ValueError:
@@ -181,9 +180,9 @@ def build(
     environment: Mapping[str, str] = os.environ,
     errands: Errands | None = None,
 ) -> Source:
-    """The observer of one source; `cache` is a folder for what it said before, None for no keeping.
+    """The observer of one source; `cache`: a folder for earlier answers, or None.
 
-    Sources that are given the same `errands` ask a host for its robots.txt once in a look, and say once what they lack.
+    Sources with the same `errands` request a host's robots.txt once per check, and report missing settings once.
     """
     allow = tuple(filter(None, re.split(r"[,\s]+", environment.get(ALLOW, ""))))
     folder = cache / "web" / settings.name if cache else None

@@ -1,10 +1,10 @@
 """Reads what the web said, as a program of its own, so that it can be ended.
 
-Parsers are fed by strangers here, and patterns are matched against what they wrote: whatever takes too long, too much
-memory or the whole process with it costs one source one look. Run by path: it imports nothing of ours.
+Parsers and patterns get foreign input here: one that takes too long, too much memory or crashes the process only costs
+one check of one source. Run by path: it imports none of our code.
 Input: a line of JSON, {"kind": feed | json | page, "url", "type", "path", "match", "before"}, then the bytes.
 Output, as JSON: {"items": [{"id", "title", "url", "date", "text", "fits"}]}, {"text", "changes", "fits"}, or
-{"complaint"}. All text in it is plain: no mark-up, no scripts, nothing that was hidden.
+{"complaint"}. All text in it is plain: no markup, no scripts, no hidden text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from urllib.parse import urljoin, urlsplit
 MEMORY = 1_500_000_000  # bytes
 ITEMS = 200
 TITLE, EXCERPT, LINK = 300, 2_000, 1_000  # characters
-TEXT = 100_000  # characters of a page that are compared
+TEXT = 100_000  # characters of a page to compare
 LINE, CHANGES = 300, 40  # of a difference
 BLOCKS = frozenset(
     "address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form h1 h2"
@@ -39,11 +39,11 @@ MAIN = ("main", "[role=main]", "article")
 
 
 class UnreadablePage(Exception):
-    """It is not what it was said to be: the end of a sentence about it."""
+    """The content has another type than declared; the text completes a sentence."""
 
 
 def main() -> None:
-    """Read the question from standard input, write the answer to standard output."""
+    """Read the request from standard input, write the answer to standard output."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     asked = json.loads(sys.stdin.buffer.readline())
     try:
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def read(asked: Mapping[str, Any], content: bytes) -> dict[str, Any]:
-    """The answer to a question. Raises Unreadable."""
+    """The answer to a request. Raises UnreadablePage."""
     found = {"feed": feed, "json": document, "page": page}[asked["kind"]](asked, content)
     fits = re.compile(asked["match"], re.IGNORECASE).search
     if isinstance(found, list):
@@ -67,10 +67,10 @@ def read(asked: Mapping[str, Any], content: bytes) -> dict[str, Any]:
 
 
 def feed(asked: Mapping[str, Any], content: bytes) -> list[dict[str, str]]:
-    """The entries of an RSS, RDF, Atom or JSON feed, in its order."""
+    """The entries of an RSS, RDF, Atom or JSON feed, in order."""
     import feedparser  # type: ignore[import-untyped]  # it tells no types
 
-    # A stream, because a text may be taken for an address or a file's name, and be opened.
+    # A stream, because a text may be mistaken for a URL or a file name, and opened.
     stream, headers = io.BytesIO(content), {"content-type": asked["type"]}
     told = feedparser.parse(stream, response_headers=headers, sanitize_html=False, resolve_relative_uris=False)
     if not told.get("version") and not told.entries:
@@ -86,7 +86,7 @@ def _entry(entry: Any, base: str) -> dict[str, str]:
 
 
 def document(asked: Mapping[str, Any], content: bytes) -> list[dict[str, str]] | str:
-    """What `path` finds in a JSON document: a list is items, anything else a text."""
+    """The value at `path` in a JSON document: a list becomes items, anything else a text."""
     import jmespath
 
     try:
@@ -120,7 +120,7 @@ def _as_text(value: Any) -> str:
 
 
 def _link(base: str, url: str) -> str:
-    """An address that may be shown: http or https, no user in it; "" for any other."""
+    """A URL that may be shown: http or https, without a user; "" for any other."""
     try:
         full = urljoin(base, url) if url else ""
         parts = urlsplit(full)
@@ -145,7 +145,7 @@ def page(asked: Mapping[str, Any], content: bytes) -> str:
 
 
 def inert(markup: str) -> str:
-    """The text of a piece of HTML; plain text as it is."""
+    """The text of an HTML fragment; plain text unchanged."""
     from selectolax.lexbor import LexborHTMLParser
 
     if "<" not in markup and "&" not in markup:
@@ -154,7 +154,7 @@ def inert(markup: str) -> str:
 
 
 def _main(markup: str, selector: str) -> list[str]:
-    """By structure alone: a guess by the density of words would let a small change move the whole text."""
+    """Only by structure: with heuristics on word density, a small change could move the whole text."""
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(markup)
@@ -199,7 +199,7 @@ def _charset(told: str, content: bytes) -> str:
 
 
 def difference(before: str, after: str) -> list[str]:
-    """The lines that went ("- …") and came ("+ …")."""
+    """The removed ("- …") and added ("+ …") lines."""
     lines = difflib.unified_diff(before.split("\n"), after.split("\n"), n=0, lineterm="")
     return [f"{line[0]} {line[1:][:LINE]}" for line in list(lines)[2:] if line[0] in "+-"]
 

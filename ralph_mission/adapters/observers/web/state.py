@@ -1,4 +1,4 @@
-"""What a source of the web said and when: its robots.txt, how it may be asked, what is remembered, what is news.
+"""The state of a web source: its robots.txt, requests, stored items, and news.
 
 A question is asked once for all sources that share it. Without a robots.txt (RFC 9309; 4xx) everything may be read;
 one that cannot be read (5xx, no connection) forbids everything until it can. What is remembered of a source stands on
@@ -103,7 +103,7 @@ KEPT = 100_000  # characters of a robots.txt that is kept for the day
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the last answer said of itself, so that it need not be sent again."""
+    """The last answer's validators, so that it need not be sent again."""
 
     etag: str
     modified: str
@@ -142,7 +142,7 @@ def fetch(
     return answer
 
 
-SEEN = 200  # items that are known again
+SEEN = 200  # known items
 _WIDTH = 8  # hex digits of an item: one in four billion is mistaken for another
 
 
@@ -180,11 +180,11 @@ class WebCursor:
         return json.dumps({**kept, "seen": "".join(self.seen)}, separators=(",", ":"))
 
     def having_seen(self, names: Iterable[str]) -> WebCursor:
-        """With these items; earlier ones are known a while longer, because lists come and go."""
+        """Add these items; earlier ones stay known for a while, because lists vary."""
         return replace(self, seen=tuple(dict.fromkeys((*map(mark, names), *self.seen)))[:SEEN])
 
     def knows(self, name: str) -> bool:
-        """Whether an item was there before."""
+        """Whether an item is known."""
         return mark(name) in self.seen
 
 
@@ -225,13 +225,13 @@ def change(
 
 
 def without_query(url: str) -> str:
-    """An address without what may be a key: its query and its fragment."""
+    """A URL without possible keys: its query and its fragment."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
 
 def keys(*urls: str) -> tuple[str, ...]:
-    """Values in the queries of our own addresses, which may be keys."""
+    """Values in the queries of our own URLs, which may be keys."""
     return tuple(value for url in urls for _, value in parse_qsl(urlsplit(url).query) if len(value) >= 8)
 
 
