@@ -173,6 +173,17 @@ def test_an_error_that_names_one_repository_is_its_own(fake, gate, selected):
     )
 
 
+@pytest.mark.parametrize(("selection", "started"), [("all", 1), ("selected", 1), ("none", 2)])
+def test_a_public_repository_is_not_started_where_the_app_is_not_installed(fake, gate, selection, started):
+    fake.selection = selection
+    fake.add("acme/api")
+    fake.add("harbour/public", installed=False)
+    told = gate("repositories: [acme/api, harbour/public]")
+    assert names(told) == ["acme/api", "harbour/public"][:started]  # whose token is no app's cannot know
+    reasons = [{"name": "harbour/public", "reason": "the app is not installed there"}]
+    assert told["failing"] == reasons[: 2 - started]
+
+
 def test_an_owner_that_is_gone_costs_one_line(fake, gate):
     tell = fake._graphql
     fake._graphql = lambda *asked: tell(*asked) | ({"data": {"list": None}} if '"gone"' in asked[1] else {})

@@ -79,6 +79,7 @@ class FleetRepository:
     settings: bool = False
     onboarding: list[dict[str, Any]] = field(default_factory=list)
     archived: bool = False
+    installed: bool = True
     forbidden: bool = False
     cycles: list[datetime] = field(default_factory=list)
 
@@ -217,9 +218,11 @@ class FakeFleet:
             return self._graphql(token, body["query"], body.get("variables") or {})
         if (method, path) == ("GET", "/rate_limit"):
             return {"resources": {}}
+        if path.startswith("/installation/") and self.selection == "none":
+            raise Refused(403, "You must authenticate with an installation access token")
         if found := re.fullmatch(r"/installation/repositories\?per_page=100&page=(\d+)", path):
             self.left -= 1
-            names = list(self.repositories)
+            names = [one.name for one in self.repositories.values() if one.installed]
             page = names[(int(found[1]) - 1) * 100 : int(found[1]) * 100]
             listed = [{"full_name": name, "owner": {"login": name.partition("/")[0]}} for name in page]
             return {"total_count": len(names), "repository_selection": self.selection, "repositories": listed}

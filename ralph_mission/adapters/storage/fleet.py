@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -102,11 +102,15 @@ class FleetReader:
         self._requests, self._page = 0, PAGE
         self._control: ControlBranch | None = None
         self._rate: RateLimit | None = None
+        self._listing: tuple[bool, list[str]] | None = None
 
     def scan(self) -> FleetScan:
         """Every repository once, by name. Raises UserError if the server gives no answer or refuses."""
         found: dict[str, RepositoryHeader] = {}
+        is_ours = self._installed()
         for header in self._headers():
+            if not header.failure and not is_ours(header.name):  # a public one can be read, and nothing done there
+                header = RepositoryHeader(header.name, "the app is not installed there")
             if not (self._config.excludes(header.name) or self._is_control(header.name)):
                 found.setdefault(header.name.lower(), header)
         if self._rate is None:
@@ -143,9 +147,22 @@ class FleetReader:
             yield from found
             names = names[len(found) :]
 
+    def _installed(self) -> Callable[[str], bool]:
+        """Whether the app is in a repository. A token that is none of an app cannot tell: then every one counts."""
+        try:
+            everything, listed = self._installation()
+        except UserError as problem:
+            if problem.who == "network" or self._config.installation:
+                raise
+            return lambda name: True
+        known = {one.lower() for one in listed}
+        return lambda name: (name.partition("/")[0] if everything else name).lower() in known
+
     def _installation(self) -> tuple[bool, list[str]]:
         """Whether the app is installed in all of an owner's repositories, and its name; else the names of its
         repositories."""
+        if self._listing:
+            return self._listing
         names: list[str] = []
         for page in range(1, MOST_PAGES + 1):
             told, headers = self._get(f"/installation/repositories?per_page={PAGE}&page={page}")
@@ -157,11 +174,13 @@ class FleetReader:
                 )
             owners = {str(one["owner"]["login"]) for one in listed}
             if told.get("repository_selection") == "all" and len(owners) == 1:
-                return True, sorted(owners)
+                self._listing = True, sorted(owners)
+                return self._listing
             names += [str(one["full_name"]) for one in listed]
             if len(listed) < PAGE or len(names) == told.get("total_count"):
                 break
-        return False, names
+        self._listing = False, names
+        return self._listing
 
     def _named(self, names: Sequence[str]) -> Iterator[RepositoryHeader]:
         parts = []

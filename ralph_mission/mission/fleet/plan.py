@@ -36,7 +36,9 @@ SOON = timedelta(seconds=75)  # before its time: a job needs 20 s to begin, and 
 WAVES = 2  # of jobs for each place that is free: one runs, one waits for it
 QUEUED = timedelta(minutes=10)  # that a job may wait for a runner, beyond the wave before it
 REST = (timedelta(0), timedelta(hours=1), timedelta(hours=6))  # before the next try, by tries of which nothing came
-REQUESTS = 20  # of a cycle that count at GitHub: 10 of an idle one without a kept clone, 27 of a first one, measured
+REQUESTS = (
+    13  # of a cycle that count at GitHub: 10 of an idle one without a kept clone, 13 where missions wait, measured
+)
 ASKED = {
     "open": "waits for somebody to merge the pull request that turns it on",
     "closed": "its people closed the pull request that turns it on, and are not asked again",

@@ -250,10 +250,10 @@ def test_the_rate_limit_is_kept_with_a_reserve():
     headers = [header(f"a/r{number}") for number in range(500)]
     many = FleetLimits(parallel=250)
     plan = started(headers, many, rate=RateLimit(5000, 5000))
-    assert len(plan.starts) == 50  # of 20 requests each are a fifth of the hour's
+    assert len(plan.starts) == 76  # of 13 requests each are a fifth of the hour's
     assert len(started(headers, many, rate=RateLimit(5000, 4000)).starts) == 0
     under_way = replace(plan.state, bookings={f"a/r{n}": Booking(NOW, 7, minutes=45) for n in range(30)})
-    assert len(started(headers, many, under_way, rate=RateLimit(5000, 5000)).starts) == 20
+    assert len(started(headers, many, under_way, rate=RateLimit(5000, 5000)).starts) == 46
 
 
 @given(
