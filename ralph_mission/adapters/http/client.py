@@ -286,7 +286,7 @@ def _reason(error: BaseException) -> str:
         case ssl.SSLError():
             return "does not speak TLS as it should"
         case gaierror():
-            return "has no address that can be found"
+            return "cannot be resolved"
         case ConnectionError():
             return "refused or broke the connection"
         case IncompleteRead():

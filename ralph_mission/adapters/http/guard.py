@@ -141,8 +141,8 @@ class GuardedWeb:
         except TimeoutError:  # the system's resolver cannot be interrupted
             raise _trouble(there, "was not found in time") from None
         except (OSError, UnicodeError):
-            hint = "look at the name and at the network"
-            raise _trouble(there, "has no address that can be found", hint) from None
+            hint = "check the name, the network or the proxy"
+            raise _trouble(there, "cannot be resolved", hint) from None
         if not found or not (there.among(self.allow) or all(map(is_public, found))):
             what = f"{there.authority} is not a public place, and was not asked"
             raise AddressRefused(what, "if it is meant, name it in the environment's RALPH_WEB_ALLOW", who="network")

@@ -100,7 +100,7 @@ class BriefObserver:
         signals = [
             signal for one in due for signal in (look.tell(one) if _is_mission(one) else [_content(one, commit)])
         ]
-        counted = f"{count_noun(len(found), 'file')}, {len(due)} due" if found or wrong else "no briefs"
+        counted = f"{count_noun(len(found), 'file')}, {len(due)} due" if found or wrong else "none"
         detail = one_line("; ".join([counted, *look.said, *wrong]), 300)
         # An error in a file, or pending research, must not close the brief's issue.
         whole, cursor = not (wrong or look.waits), look.done.dump(commit, [_name(one) for one in due])

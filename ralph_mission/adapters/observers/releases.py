@@ -90,7 +90,7 @@ class ReleaseObserver:
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         tags, since = self._known(commit) if commit else ((), ())
         if len(tags) < HABIT:
-            return Observation(NAME, "ok", detail="no habit of releases on this branch", cursor=commit)
+            return Observation(NAME, "ok", detail="no regular releases on this branch", cursor=commit)
         found = [one for one in since if one.kind]
         detail = f"{count_noun(len(since), 'commit')} since {one_line(tags[-1].name, 60)}, {len(found)} to release"
         enough = len(found) >= LEAST_FIXES or any(one.kind == "feature" for one in found)

@@ -217,7 +217,7 @@ class ScannerObserver:
             signals += found
         if lagging := lagging_actions(self._workflows(entries), commit):
             signals.append(lagging)
-        detail = one_line("; ".join(told) or "nothing here for the scanners that are installed", 300)
+        detail = one_line("; ".join(told) or "no files for the installed scanners", 300)
         return Observation(
             NAME,
             "unavailable" if failed and failed == len(told) else "ok",

@@ -50,7 +50,7 @@ def sources(settings: Config, git: Git, environment: Mapping[str, str]) -> Itera
     ):
         yield from attempt(name, check)
     yield from publishers(settings, git, environment)
-    yield from attempt("orders by Telegram", _orders(settings, environment))
+    yield from attempt("Telegram commands", _orders(settings, environment))
     yield from _social(settings, environment)
 
 
@@ -226,7 +226,7 @@ def _network(name: str, made: Channel | UserError) -> Iterator[DoctorLine]:
 def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
     from ralph_mission.app.chat import SETUP, bot_of
 
-    told, name = settings.telegram, "orders by Telegram"
+    told, name = settings.telegram, "Telegram commands"
     if not (told.chats or told.users):
         yield off(name, "to steer from a chat: docs/telegram.md")
         return

@@ -22,7 +22,7 @@ def config_group() -> None:
 @at_repository
 @json_option
 def show(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Print each value that ralph.yml or a file that it extends sets, and which file; the rest is as usual."""
+    """Print each value that ralph.yml or a file it extends sets, and which file; the rest are defaults."""
     from ralph_mission.config.reading import NAME, read
     from ralph_mission.safety.text import sanitise
 

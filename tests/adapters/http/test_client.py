@@ -216,7 +216,7 @@ def test_a_name_that_is_unknown_was_not_asked(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     with pytest.raises(NoAnswer) as caught:
         HttpSession(GENEROUS).post("http://example.org/")
-    assert (str(caught.value), caught.value.sent) == ("has no address that can be found", False)
+    assert (str(caught.value), caught.value.sent) == ("cannot be resolved", False)
 
 
 def test_a_silence_that_is_shorter_than_the_deadline_may_be_asked_again() -> None:

@@ -135,7 +135,7 @@ def test_a_name_is_resolved_in_its_plain_form(written: str) -> None:
         asked.append(host)
         raise OSError
 
-    assert "no address" in problem_of(GuardedWeb(resolve=resolve), written).what
+    assert "cannot be resolved" in problem_of(GuardedWeb(resolve=resolve), written).what
     assert asked[0] in ("example.org", "xn--bcher-kva.example")
 
 

@@ -102,7 +102,7 @@ PAGES = {
 
 def test_pages_of_others_are_left_alone(tmp_path: Path) -> None:
     told = look(tmp_path / "repo", PAGES)
-    assert (told.status, told.signals, told.detail) == ("ok", (), "no briefs")
+    assert (told.status, told.signals, told.detail) == ("ok", (), "none")
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_a_scanner_that_is_missing_or_fits_nothing_says_nothing(
 ) -> None:
     monkeypatch.setattr(scanners, "is_installed", lambda name: False)
     seen = look(tmp_path, {".github/workflows/release.yml": RELEASE})
-    assert (seen.status, seen.signals, seen.detail) == ("ok", (), "nothing here for the scanners that are installed")
+    assert (seen.status, seen.signals, seen.detail) == ("ok", (), "no files for the installed scanners")
     monkeypatch.undo()
     assert look(tmp_path / "other", {"a.py": ""}).signals == ()
 
@@ -201,7 +201,7 @@ def test_what_needs_the_packages_of_a_project_runs_only_where_they_are_installed
 ) -> None:
     program(tmp_path / "bin", "knip", '{"issues": []}', monkeypatch)
     seen = look(tmp_path, {"knip.json": "{}"}, "knip")
-    assert seen.detail == "nothing here for the scanners that are installed"
+    assert seen.detail == "no files for the installed scanners"
 
 
 @pytest.mark.parametrize("one", SCANNERS, ids=lambda one: one.name)

@@ -195,7 +195,7 @@ def test_a_quiet_cycle_says_what_was_looked_at() -> None:
     seen = (
         ObserverLine("docs", "ok", 0, 0.1, "42 pages, 0 broken references; as before"),
         ObserverLine("typos", "ok", 0, 0.1, ""),
-        ObserverLine("briefs", "ok", 0, 0.1, "no briefs"),
+        ObserverLine("briefs", "ok", 0, 0.1, "none"),
     )
     quiet = replace(REPORT, observers=seen, findings=(), missions=(), effects=())
     said = "Nothing needs you looked at docs: 42 pages; typos: nothing"

@@ -122,7 +122,7 @@ def test_broken_with_the_mend(tmp_path: Path, files: dict[str, str], broken: str
 # --- `ralph doctor`: orders and each social network are ready, not configured, or broken with the mend. ---
 
 LISTED = f"telegram: {{chats: [{OWNER}]}}\n"
-ORDERS = "orders by Telegram"
+ORDERS = "Telegram commands"
 
 
 @pytest.fixture
