@@ -216,7 +216,7 @@ def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path
     harbour = world(tmp_path, config=f"{CALM.replace('[typos]', '[typos], verify: [' + verify + ']')}")
     _, cycle_summary = harbour.cycle()
     assert harbour.pulls == ()
-    assert any("own checks fail" in line for line in cycle_summary.remarks)
+    assert any("own checks did not pass" in line for line in cycle_summary.remarks)
 
 
 @pytest.mark.long  # a variation; the step and the rule have pure tests
