@@ -17,7 +17,7 @@ from ralph_mission.safety.text import inline
 LONGEST = 60_000  # characters: GitHub takes 65,536
 SHOWN = 20  # lines per person, of failures, and of results
 TITLE = 100  # characters
-ASKS = {"review": "review", "answer": "answer", "decide": "decide about"}
+ASKS = {"review": "review", "answer": "answer", "decide": "decide about", "read": "read"}
 ANYBODY = "Whoever may decide"
 HEAD = (
     "| Repository | | Next cycle | Missions | Waiting | Done | Spent today |",

@@ -57,7 +57,7 @@ class FleetAsk:
 
     who: str
     repository: str
-    what: str  # review | answer | decide
+    what: str  # review | answer | decide | read
     title: str
     number: int
     pull: bool = False
@@ -204,8 +204,8 @@ def _what_waits(note: MissionNote) -> str:
     """A mission's request to a person, or ""."""
     if note.status is Status.IN_REVIEW and note.pull:
         return "review"
-    if note.status is Status.DISCOVERED and note.issue and note.next_step != CLOSES_BY_ITSELF:
-        return "answer"
+    if note.status is Status.DISCOVERED and note.issue:
+        return "read" if note.next_step == CLOSES_BY_ITSELF else "answer"
     stuck = note.status in (Status.PLANNED, Status.ESCALATED) and note.next_step != WAITS_FOR_AGENT
     return "decide" if stuck and (note.issue or note.pull) else ""
 
