@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ralph_mission.adapters.report.progress import count_noun, spell, stamp
-from ralph_mission.mission.fleet.overview import FleetAsk, FleetDeed, FleetOverview, FleetRow, FleetStanding
+from ralph_mission.mission.fleet.overview import FleetAsk, FleetOverview, FleetResult, FleetRow, FleetStanding
 from ralph_mission.safety.text import inline
 
 LONGEST = 60_000  # characters: GitHub takes 65,536
@@ -118,11 +118,11 @@ def _failing(overview: FleetOverview) -> Iterator[str]:
 
 
 def _done(overview: FleetOverview) -> Iterator[str]:
-    lines = (_deed(one, overview) for one in overview.deeds)
-    yield from _cut(lines, len(overview.deeds))
+    lines = (_result(one, overview) for one in overview.results)
+    yield from _cut(lines, len(overview.results))
 
 
-def _deed(one: FleetDeed, overview: FleetOverview) -> str:
+def _result(one: FleetResult, overview: FleetOverview) -> str:
     return f"- {_named(one.repository, overview)}: {inline(one.title, TITLE)}, {inline(one.outcome, TITLE)}"
 
 

@@ -67,7 +67,7 @@ def _figures(overview: FleetOverview) -> Iterator[tuple[str, str]]:
     yield "Due", str(sum(row.due for row in overview.rows))
     yield "Late", str(overview.count(FleetStanding.LATE))
     yield "Failing", str(overview.count(FleetStanding.FAILING))
-    yield "Done this week", str(len(overview.deeds))
+    yield "Done this week", str(len(overview.results))
     yield f"Spent today{limit}", f"${overview.spent_usd:.2f}"
 
 
@@ -120,14 +120,14 @@ def _row(row: FleetRow, overview: FleetOverview) -> tuple[Markup | str, ...]:
 
 
 def _done(overview: FleetOverview) -> Markup | None:
-    if not overview.deeds:
+    if not overview.results:
         return None
     rows = (
         (element("time", one.date), join(one.title, " ", element("small", one.repository)), one.outcome)
-        for one in overview.deeds[:MOST_LINES]
+        for one in overview.results[:MOST_LINES]
     )
     return section(
-        "Done this week", table(("date", "mission", "outcome"), rows, texts=1), _more(len(overview.deeds), "p")
+        "Done this week", table(("date", "mission", "outcome"), rows, texts=1), _more(len(overview.results), "p")
     )
 
 

@@ -64,7 +64,7 @@ class FleetAsk:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetDeed:
+class FleetResult:
     """A mission that ended within a week."""
 
     date: str  # YYYY-MM-DD
@@ -75,12 +75,12 @@ class FleetDeed:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """The overview. Rows are worst first, asks by person, deeds newest first; money is today's, in USD."""
+    """The overview. Rows are worst first, asks by person, results newest first; money is today's, in USD."""
 
     made_at: datetime
     rows: tuple[FleetRow, ...]
     asks: tuple[FleetAsk, ...]
-    deeds: tuple[FleetDeed, ...]
+    results: tuple[FleetResult, ...]
     verdicts: Mapping[str, Acceptance] = field(default_factory=lambda: MappingProxyType({}))
     usd_limit: float | None = None
     server: str = ""
@@ -123,12 +123,12 @@ def look_over(
     ]
     order = list(FleetStanding)
     asks = (one for look in looks for one in look.asks)
-    deeds = (one for look in looks for one in look.deeds)
+    results = (one for look in looks for one in look.results)
     return FleetOverview(
         now,
         tuple(sorted((look.row for look in looks), key=lambda row: (order.index(row.standing), -row.late, row.name))),
         tuple(sorted(asks, key=lambda one: (not one.who, one.who, one.repository, one.number))),
-        tuple(sorted(deeds, key=lambda one: (one.date, one.repository, one.title), reverse=True)),
+        tuple(sorted(results, key=lambda one: (one.date, one.repository, one.title), reverse=True)),
         count_verdicts(headers).total,
         usd_limit,
         server,
@@ -136,20 +136,20 @@ def look_over(
 
 
 @dataclass(frozen=True, slots=True)
-class _Glance:
+class _RepositorySummary:
     """A repository's part of the page."""
 
     row: FleetRow
     asks: tuple[FleetAsk, ...]
-    deeds: tuple[FleetDeed, ...]
+    results: tuple[FleetResult, ...]
 
 
-def _look(header: RepositoryHeader, failing: bool, due: bool, note: str, now: datetime) -> _Glance:
+def _look(header: RepositoryHeader, failing: bool, due: bool, note: str, now: datetime) -> _RepositorySummary:
     try:
         memory = parse_sections(header.text) if header.text else Memory()
     except UserError as error:
         memory, failing, note = Memory(), True, error.what
-    asks, deeds = tuple(_asks(header, memory.active)), tuple(_deeds(header.name, memory, now))
+    asks, results = tuple(_asks(header, memory.active)), tuple(_results(header.name, memory, now))
     asked = not header.has_memory and header.onboarding in ("open", "closed")  # held, and not due
     due = (due or _overdue(header, now) > timedelta(0)) and not (failing or header.paused or asked)
     standing = _standing(header, failing, due, now)
@@ -162,11 +162,11 @@ def _look(header: RepositoryHeader, failing: bool, due: bool, note: str, now: da
         late=_overdue(header, now) if standing in (FleetStanding.DUE, FleetStanding.LATE) else timedelta(0),
         missions=len(memory.active),
         waiting=len({(one.pull, one.number) for one in asks}),
-        done=len(deeds),
+        done=len(results),
         spent_usd=header.spent_usd,
         due=due,
     )
-    return _Glance(row, asks, deeds)
+    return _RepositorySummary(row, asks, results)
 
 
 def _standing(header: RepositoryHeader, failing: bool, due: bool, now: datetime) -> FleetStanding:
@@ -210,8 +210,8 @@ def _what_waits(note: MissionNote) -> str:
     return "decide" if stuck and (note.issue or note.pull) else ""
 
 
-def _deeds(name: str, memory: Memory, now: datetime) -> Iterator[FleetDeed]:
+def _results(name: str, memory: Memory, now: datetime) -> Iterator[FleetResult]:
     since = (now - WEEK).date().isoformat()
     for note in memory.completed:
         if note.date >= since:
-            yield FleetDeed(note.date, name, note.title, note.outcome)
+            yield FleetResult(note.date, name, note.title, note.outcome)

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from ralph_mission.adapters.report.fleet import LONGEST, fleet_page, to_document
 from ralph_mission.adapters.report.fleet_page import page
-from ralph_mission.mission.fleet.overview import FleetAsk, FleetDeed, FleetOverview, FleetRow, FleetStanding
+from ralph_mission.mission.fleet.overview import FleetAsk, FleetOverview, FleetResult, FleetRow, FleetStanding
 from ralph_mission.mission.model.mission import Acceptance
 from tests.helpers import NOON
 
@@ -32,14 +32,16 @@ ASKS = (
     FleetAsk("mara", "harbour/quay", "review", "Fix 4 dead links", 8, True),
     FleetAsk("", "harbour/quay", "answer", "Update next", 9),
 )
-DEEDS = (FleetDeed("2026-03-01", "harbour/pier", "Correct 3 misspellings", "merged"),)
-FLEET = FleetOverview(NOON, ROWS, ASKS, DEEDS, {"spelling": Acceptance(6, 2)}, 20.0, "https://github.com")
+RESULTS = (FleetResult("2026-03-01", "harbour/pier", "Correct 3 misspellings", "merged"),)
+FLEET = FleetOverview(NOON, ROWS, ASKS, RESULTS, {"spelling": Acceptance(6, 2)}, 20.0, "https://github.com")
 
 
 def hostile() -> FleetOverview:
     row = FleetRow(HOSTILE, FleetStanding.FAILING, HOSTILE)
     asks = (FleetAsk(HOSTILE, HOSTILE, "review", HOSTILE, 1, True),)
-    return FleetOverview(NOON, (row,), asks, (FleetDeed(HOSTILE, HOSTILE, HOSTILE, HOSTILE),), {HOSTILE: Acceptance(1)})
+    return FleetOverview(
+        NOON, (row,), asks, (FleetResult(HOSTILE, HOSTILE, HOSTILE, HOSTILE),), {HOSTILE: Acceptance(1)}
+    )
 
 
 def test_the_issue_tells_who_waits_who_fails_and_where_each_stands() -> None:
@@ -88,7 +90,7 @@ def test_where_nothing_has_an_address_it_is_said_what_to_type() -> None:
 def test_a_thousand_repositories_fit_into_an_issue() -> None:
     rows = tuple(FleetRow(f"harbour/{'long-name' * 8}-{n}", FleetStanding.ON_TIME) for n in range(1000))
     asks = tuple(FleetAsk(f"person{n % 300}", "harbour/quay", "review", "A title " * 20, n) for n in range(3000))
-    text = fleet_page(FleetOverview(NOON, rows, asks, DEEDS * 300, server="https://github.com"))
+    text = fleet_page(FleetOverview(NOON, rows, asks, RESULTS * 300, server="https://github.com"))
     assert len(text) <= 65_536
     assert len(text) + 500 > LONGEST
     assert re.search(r"^And \d+ more repositories\.$", text, re.MULTILINE)

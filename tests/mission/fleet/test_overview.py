@@ -114,7 +114,7 @@ def test_a_week_of_deeds_money_and_verdicts_add_up() -> None:
         header("a/two", Memory(completed=completed[:1], measured=said), spent_usd=0.5),
     ]
     overview = look_over(headers, NOTHING, NOON, usd_limit=20.0)
-    assert [(one.repository, one.title) for one in overview.deeds] == [("a/two", "Fix links"), ("a/one", "Fix links")]
+    assert [(one.repository, one.title) for one in overview.results] == [("a/two", "Fix links"), ("a/one", "Fix links")]
     assert (overview.spent_usd, overview.usd_limit) == (1.75, 20.0)
     assert overview.verdicts == {"spelling": Acceptance(6, 2)}
 
