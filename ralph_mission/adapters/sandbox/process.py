@@ -347,11 +347,14 @@ def _environment(folder: str) -> bytes:
     """A process's environment. During `execve` it has neither arguments nor an environment: a process that leaves the
     group at that time (`setsid sleep`) would be missed, so this waits for them."""
     patience = time.monotonic() + EXECVE
-    while not (said := _content(f"{folder}/environ")) and not _content(f"{folder}/cmdline"):
+    while not (environment := _content(f"{folder}/environ")):
+        has_arguments = bool(_content(f"{folder}/cmdline"))
         if not int(_content(f"{folder}/stat").rpartition(b")")[2].split()[MEMORY]) or time.monotonic() > patience:
             break  # a kernel thread, which never has any
         time.sleep(TICK / 50)
-    return said
+        if has_arguments:  # it may have been given both between the two reads
+            return _content(f"{folder}/environ")
+    return environment
 
 
 def _content(path: str) -> bytes:
