@@ -154,9 +154,10 @@ def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings
     from ralph_mission.mission.model.cycle import CycleSettings
     from ralph_mission.mission.model.proposal import KINDS
 
-    named = KINDS.keys() | set(_texts(settings.observers.model_dump()))  # observers of the owner's name their kinds
-    for kind in settings.thinker.watch_only:
-        if kind not in named and not settings.extensions:
+    unknown = [] if settings.extensions else [kind for kind in settings.thinker.watch_only if kind not in KINDS]
+    named = set(_texts(settings.observers.model_dump())) if unknown else set()  # the owner's observers name their kinds
+    for kind in unknown:
+        if kind not in named:
             near = "".join(f"did you mean {one}? " for one in get_close_matches(kind, KINDS, 1))
             next_step = f"{near}There are {', '.join(sorted(KINDS))}"
             raise UserError(f"thinker.watch_only names {kind}, which is no kind of finding", next_step, usage=True)

@@ -170,7 +170,7 @@ def poster(where: RepositoryPlace) -> Post:
 
 
 def _memory_tip(git: Git, remote: Remote, memory: MemoryPlace) -> str:
-    if memory.branch == MemoryPlace().branch:
+    if memory.branch == MemoryPlace.model_construct().branch:
         return ""
     tip = remote.head(memory.branch)
     remote.fetch({f"refs/heads/{memory.branch}": tip} if tip else {})
@@ -207,7 +207,7 @@ def _run(where: RepositoryPlace) -> str:
 
 def _apart(git: Git, memory: MemoryPlace, tip: str) -> None:
     # A configured name may be taken: nothing of ours, especially `recover`, may change people's commits.
-    if memory.branch == MemoryPlace().branch or not tip or git.try_text("ls-tree", tip, memory.path):
+    if memory.branch == MemoryPlace.model_construct().branch or not tip or git.try_text("ls-tree", tip, memory.path):
         return
     roots = git.text("rev-list", "--max-parents=0", tip).split()
     if any(git.try_text("merge-base", root, "HEAD") for root in roots):

@@ -154,7 +154,7 @@ class Ceilings(ObserverSection):
 
     def limits(self) -> Limits:
         """The limits for policy; those that cannot be configured keep their built-in value."""
-        return Limits(**self.model_dump(exclude={"above_ceilings"}))
+        return Limits(**{name: value for name, value in self if name != "above_ceilings"})
 
 
 class MemoryPlace(ObserverSection):
@@ -189,7 +189,7 @@ class Observers(ObserverSection):
 
     patience: Annotated[Pause, at_most(PATIENCE), OLD_LIMIT] = PATIENCE
     """How long each observer may take, unless its commands may take longer; all look at the same time."""
-    briefs: Annotated[Briefs, OLD_LIMIT] = Briefs()
+    briefs: Annotated[Briefs, OLD_LIMIT] = Briefs.model_construct()
     ci: Ci = Field(Ci.model_construct(), description="Workflows that fail on the default branch.")
     code: Code = Field(Code.model_construct(), description="Markers left in the code.")
     commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(
@@ -204,7 +204,7 @@ class Observers(ObserverSection):
     )
     docs: Docs = Field(Docs.model_construct(), description="Links and commands in Markdown that lead nowhere.")
     explore: Explore | None = Field(None, description="Bugs that hands.agent finds by reading, and proves by tests.")
-    forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()
+    forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch.model_construct()
     releases: Releases = Field(Releases.model_construct(), description="What waits for a release.")
     scanners: Scanners = Field(
         Scanners.model_construct(), description="Well-known scanners, each where it fits and is installed."

@@ -237,7 +237,7 @@ class Code:
             known = origins(self.git, head, _by_file(found))
             return {place: (origin.author, origin.at) for place, origin in known.items()}
 
-        return self._search().look(head, now, hits, written, self.settings.model_dump_json())
+        return self._search().look(head, now, hits, written, repr(self.settings))
 
     def _search(self) -> OverdueSearch:
         return OverdueSearch(self.git, excluder(self.settings.exclude), self.cache, self.forge)

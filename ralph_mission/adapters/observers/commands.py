@@ -222,7 +222,7 @@ class Command:
         return Observation(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(kept) <= MOST)
 
     def _results(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
-        cache, question = FileCache(self.cache), cache_key(str(ENCODING), commit, self.settings.model_dump_json())
+        cache, question = FileCache(self.cache), cache_key(str(ENCODING), commit, repr(self.settings))
         with suppress(TypeError):
             return [Result(**entry) for entry in cache.get(question)], ", as before on this commit"
         results, note = self._run(commit, scratch)

@@ -122,7 +122,7 @@ class DocsObserver:
 
     def _broken(self, commit: str) -> tuple[int, list[BrokenReference]]:
         """The number of pages, and their broken references."""
-        question = cache_key(str(ENCODING), commit, self.settings.model_dump_json())
+        question = cache_key(str(ENCODING), commit, repr(self.settings))
         with suppress(TypeError, KeyError, ValueError):
             known = self.cache.get(question)
             return int(known["pages"]), [BrokenReference(**one) for one in known["broken"]]
