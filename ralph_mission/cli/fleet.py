@@ -1,7 +1,7 @@
 """`ralph fleet due`: the one gate of a fleet. One job asks it every 15 minutes, with nothing but PyYAML installed.
 
-In a workflow it books what is to be started, on a branch of the control repository, and only then says so: the output
-`shards` is what matrices are made of. Anywhere else it only tells.
+In a workflow it books the starts on a branch of the control repository before it announces them: the output `shards`
+is the input of the matrices. Anywhere else it only prints.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Environment = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FleetQuestion:
-    """What was asked of `ralph fleet due`."""
+    """The arguments of `ralph fleet due`."""
 
     repo: str = "."
     config: str | None = None
@@ -52,7 +52,7 @@ class FleetQuestion:
 
 
 def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
-    """The question, when it needs no real parser; None for help and mistakes."""
+    """The arguments, if they need no real parser; None for help and mistakes."""
     asked, rest = FleetQuestion(), list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
@@ -67,7 +67,8 @@ def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
 
 
 def answer_fleet(asked: FleetQuestion) -> int:
-    """Say who is due, and in a workflow book it. Raises UserError; then nothing is started."""
+    """Print which repositories are due, and in a workflow book their starts. Raises UserError; then nothing is
+    started."""
     now = moment(asked.now) or datetime.now(UTC)
     config = read_fleet(Path(asked.repo), asked.config)
     here = bool(config.folders) and not (config.asks_github and os.environ.get("GITHUB_REPOSITORY"))
@@ -81,7 +82,7 @@ def answer_fleet(asked: FleetQuestion) -> int:
         wanted, plan = plan, book(plan, scan, now, page)
         _tell_workflow(plan, scan, config)
         booked = bool(plan.starts) and bool(scan.control.issue_id)  # and shown by the same request
-        # One gate of two makes the page: the one that was first to book.
+        # Of two gates, the one that booked first makes the page.
         if plan is wanted and not booked and (plan.starts or scan.control.issue_id):
             _show_page(page, scan)
     if asked.page:
@@ -104,7 +105,7 @@ def read_fleet(repo: Path, config: str | None = None) -> FleetConfig:
 
 
 def tell_left_out(config: FleetConfig, here: bool) -> list[str]:
-    """A line for each entry of fleet.yml that is looked after elsewhere: on GitHub, or on this machine."""
+    """Print a line for each entry of fleet.yml that is handled elsewhere: on GitHub, or on this machine."""
     if not here:
         return [f"note: {one} is left out: ralph fleet run looks after folders" for one in config.folders]
     named = (*config.names, *(f"org:{one}" for one in config.owners), *(f"topic:{one}" for one in config.topics))
@@ -113,14 +114,14 @@ def tell_left_out(config: FleetConfig, here: bool) -> list[str]:
 
 
 def ask_fleet(config: FleetConfig, now: datetime) -> tuple[FleetScan, FleetPlan]:
-    """One scan of GitHub, and what it leads to. Raises UserError."""
+    """One scan of GitHub, and its plan. Raises UserError."""
     scan = FleetReader(place(os.environ), config, now).scan()
     state = FleetState() if scan.control.state is None else parse_state(scan.control.state)
     return scan, plan_fleet(scan.headers, config.limits, state, now, scan.rate)
 
 
 def _ask_here(config: FleetConfig, asked: FleetQuestion, now: datetime) -> tuple[FleetScan, FleetPlan]:
-    """The same of the folders of this machine. Raises UserError."""
+    """One scan of this machine's folders, and its plan. Raises UserError."""
     from ralph_mission.app.fleet import look_at_folders
 
     headers, plan = look_at_folders(config, Path(asked.config).parent if asked.config else Path(asked.repo), now)
@@ -137,7 +138,7 @@ def _write_page(file: Path, overview: FleetOverview) -> None:
 
 
 def book(plan: FleetPlan, scan: FleetScan, now: datetime, page: str = "") -> FleetPlan:
-    """The plan once its starts are booked and `page` is shown; without any when another gate was first.
+    """The plan, once its starts are booked and `page` is shown; without starts if another gate was first.
 
     Raises UserError.
     """
@@ -150,7 +151,7 @@ def book(plan: FleetPlan, scan: FleetScan, now: datetime, page: str = "") -> Fle
 
 
 def _show_page(page: str, scan: FleetScan) -> None:
-    """Nothing depends on it: what is wrong is one line of the log."""
+    """Nothing depends on the page: a failure is one line of the log."""
     try:
         show_page(_control(os.environ), scan.control, page)
     except UserError as problem:
@@ -165,7 +166,7 @@ def _control(environ: Environment) -> RepositoryPlace:
 
 
 def describe(plan: FleetPlan, scan: FleetScan) -> list[str]:
-    """The answer for people, one line for each repository that something is to be said of."""
+    """The answer for people: a line for each repository that needs one."""
     requests = f"; {scan.requests} requests" if scan.requests else ""
     headline = f"{len(plan.starts)} of {len(scan.headers)} repositories to start{requests}"
     return [headline, *_listed("start", [(one.name, _reason(one)) for one in plan.starts]), *_told(plan)]
@@ -197,7 +198,7 @@ def _document(plan: FleetPlan, scan: FleetScan) -> dict[str, Any]:
 
 
 def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> None:
-    """The step's outputs and the job's page. Every value is one line of JSON, in which no line can be forged."""
+    """Write the step's outputs and summary. Every value is one line of JSON, so that no line can be forged."""
     verdicts = count_verdicts(scan.headers)
     outputs = {
         "shards": [json.dumps([_entry(one, verdicts, config.extends) for one in plan.starts])] if plan.starts else [],
@@ -210,7 +211,7 @@ def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> Non
 
 
 def _entry(one: FleetStart, verdicts: FleetVerdicts, extends: str) -> dict[str, Any]:
-    """A job of the matrix. `fleet` goes to the cycle as it is, as RALPH_FLEET."""
+    """A job of the matrix. `fleet` is passed to the cycle unchanged, as RALPH_FLEET."""
     owner, _, name = one.name.partition("/")
     told = {"repository": one.name, "owner": owner, "name": name, "minutes": one.minutes}
     return {**told, "fleet": render_terms(one, verdicts, extends)}

@@ -1,7 +1,7 @@
-"""What commands share: their options, and how each gets what it works with from the composition root.
+"""What commands share: options, and access to the composition root.
 
-`--repo`, `--config` and `--json` are declared once, and taken before or behind the name of every command that uses
-them: `ralph --json status` and `ralph status --json` are the same; what stands further behind wins.
+`--repo`, `--config` and `--json` are declared once, and accepted before or after the name of every command that uses
+them: `ralph --json status` and `ralph status --json` are the same; the last one wins.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 GIVEN = "ralph_mission.given"
-"""Where a command line keeps the shared options that it names, in click's memory of it."""
+"""The key of the shared options in click's context."""
 
 
 class SharedOption(click.Option):
@@ -43,7 +43,7 @@ class SharedOption(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Its value: what was said here, else what was said before the command."""
+        """Its value: given here, else before the command."""
         value, rest = super().handle_parse_result(ctx, opts, args)
         given = ctx.meta.setdefault(GIVEN, {})
         assert self.name is not None, "each has a name of its own"
@@ -87,7 +87,7 @@ class SharedGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that was asked for; one that has no use for an option that was given says so."""
+        """The requested command; it refuses a shared option that it does not use."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not isinstance(command, click.Group):
             known = {parameter.name for parameter in command.params}
@@ -98,12 +98,12 @@ class SharedGroup(click.Group):
 
 
 def at_repository(command: Function) -> Function:
-    """`--repo` and `--config`: where to work."""
+    """`--repo` and `--config`: the repository and its settings."""
     return repo_option(config_option(command))
 
 
 def named_repo() -> Path | None:
-    """The repository that the command line names; None when it names none."""
+    """The repository that the command line names, or None."""
     named: Path | None = click.get_current_context().meta.get(GIVEN, {}).get("repo")
     return named
 
@@ -118,7 +118,7 @@ def print_json(value: object) -> None:
 
 @contextmanager
 def run_progress(repo: Path, kind: str) -> Iterator[PlainRunProgress]:
-    """What is said while agents work, on stderr and to whoever watches from another terminal."""
+    """Progress of agents, on stderr and for `ralph logs` in another terminal."""
     from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.secrets import environment_secrets
@@ -131,7 +131,7 @@ def run_progress(repo: Path, kind: str) -> Iterator[PlainRunProgress]:
 
 @contextmanager
 def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
-    """This process as other terminals see and hold it (docs/loop.md)."""
+    """This process as other terminals see and control it (docs/loop.md)."""
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import NAMED, NOTICE, LiveRun
     from ralph_mission.app.secrets import environment_secrets
@@ -139,7 +139,7 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     try:
         home = Git.open(repo).state_dir
     except UserError:
-        home = Path(os.devnull)  # whoever needs a repository says so
+        home = Path(os.devnull)  # commands that need a repository check themselves
     name, notify = os.environ.get(NAMED, ""), os.environ.get(NOTICE, "")
     live = LiveRun(home, kind, sys.argv[1:], environment_secrets(), name=name, notify=notify)
     code: int | None = None
@@ -162,7 +162,7 @@ class Seconds(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds; click tells the person when it is no duration."""
+        """The seconds; click reports an invalid duration."""
         if isinstance(value, float):
             return value
         found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", str(value).strip())
@@ -172,10 +172,10 @@ class Seconds(click.ParamType[float]):
 
 
 class Dollars(click.FloatRange):
-    """An amount of USD. What is no number is no limit either: nothing is ever more than it."""
+    """An amount of USD. NaN is refused: no cost would ever exceed it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The amount; click tells the person when it is none."""
+        """The amount; click reports an invalid one."""
         amount = float(super().convert(value, param, ctx))
         if not isfinite(amount):
             self.fail(f"{value!r} is no amount of money", param, ctx)
@@ -216,7 +216,7 @@ TRIGGERS: dict[str, Trigger] = {
     "workflow_dispatch": "manual",
     "repository_dispatch": "dispatch",
 }
-"""What started the cycle, by the event that GitHub Actions names; a person, by those of `SPOKEN`."""
+"""The trigger for each event of GitHub Actions; those in `SPOKEN` are a person's."""
 
 
 def household(
@@ -228,14 +228,14 @@ def household(
     now: datetime | None = None,
     progress: CycleProgress | None = None,
 ) -> App:
-    """Everything that a command may touch. Raises UserError for a repository or a setting that cannot be used."""
+    """Everything that a command may use. Raises UserError for an unusable repository or setting."""
     from ralph_mission.app.cycle import build_app
 
     return build_app(repo, config, forge, staged=staged, now=now, progress=progress, spell=partial(spell, repo=repo))
 
 
 def recollection(house: App) -> MemorySnapshot:
-    """What memory says now. Raises UserError when there is none yet."""
+    """The current memory. Raises UserError if there is none yet."""
     recalled = house.store.recall()
     if recalled is None:
         refuse_if_elsewhere(house)
@@ -244,7 +244,7 @@ def recollection(house: App) -> MemorySnapshot:
 
 
 def refuse_if_elsewhere(house: App) -> None:
-    """Raises UserError when there is no memory here because it is on the server that this clone came from."""
+    """Raises UserError if memory is not here but on the server that this clone came from."""
     branch = house.config.memory.branch
     if house.github is None and house.git.resolve(f"refs/remotes/origin/{branch}"):
         what = f"ralph's memory of this repository is on its server (origin/{branch})"
@@ -261,7 +261,7 @@ def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cy
     if not staged:
         refuse_links(house.git)
     event = os.environ.get("GITHUB_EVENT_NAME", "")
-    spoken = event in SPOKEN or os.environ.get("RALPH_SPOKEN") == "true"  # or so the gate found out
+    spoken = event in SPOKEN or os.environ.get("RALPH_SPOKEN") == "true"  # or the gate decided so
     trigger: Trigger = "person" if spoken else TRIGGERS.get(event, "cli")
     if told := os.environ.get(FLEET_TERMS):
         from ralph_mission.mission.fleet.terms import parse_terms
@@ -277,7 +277,8 @@ def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cy
 
 
 def decide_again(house: App, cycle_id: str) -> list[str]:
-    """How today's decisions on a recorded cycle differ from those of then. Raises UserError when it is not recorded."""
+    """How today's decisions on a recorded cycle differ from the recorded ones. Raises UserError if it is not
+    recorded."""
     from ralph_mission.mission.model.cycle import Situation
     from ralph_mission.mission.operations.control import differences
 

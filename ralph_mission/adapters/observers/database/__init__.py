@@ -1,7 +1,7 @@
 """Observes rows of a database: changes, new rows, values out of bounds, and missing data.
 
-Each watch queries, judges and fails independently. `targets` finds a watch's names in a database, `watches` turns rows
-into facts, `results` has the stored results: all pure.
+Each watch queries, judges and fails independently. `targets` resolves a watch's names in a database, `watches` turns
+rows into facts, `results` turns facts into signals: all pure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 NAME = "database"
-SECONDS = 120.0  # for all watches of a check: none starts later
+SECONDS = 120.0  # for all watches of a check: none starts after that
 AROUND = 90.0  # for opening, and for the last watch
 DETAIL = 300  # characters
 
@@ -57,7 +57,7 @@ def read_prisma_schema(git: Git, commit: str, path: str) -> Catalog:
 
 
 def watch_interest(watch: DatabaseWatch) -> Interest:
-    """The part of a database that a watch uses."""
+    """The tables and columns that a watch uses."""
     relations = {path.rpartition(".")[0] for path in watch.include}
     relations |= {watch.count or "", (watch.sum or "").partition(".")[0]}
     return Interest(watch.source, tuple(sorted(relations - {""})), watch.sql or "", names=not watch.include)
@@ -79,7 +79,7 @@ class WatchLook:
 
     @property
     def gone(self) -> Iterator[tuple[str, ...]]:
-        """What was told before and may wait to be acted upon: what of it still is so, this look tells anew."""
+        """Findings of the last look. Those that still hold are reported again by this one."""
         if self.outcome:
             known = {(one.group, one.since) for one in self.before.episodes}
             began = (one for one in self.outcome.state.episodes if (one.group, one.since) not in known)
@@ -121,7 +121,7 @@ class DatabaseObserver:
 
     @contextmanager
     def opened(self, commit: str) -> Iterator[Database]:
-        """The database, by the schema of a commit. Raises UserError; Unset without an address."""
+        """The database, by the schema of a commit. Raises UserError; Unset without a URL."""
         address = self.address()
         wanted = self.settings.prisma_schema
         schema = read_prisma_schema(self.git, commit, wanted) if wanted else None
@@ -168,7 +168,7 @@ class DatabaseObserver:
 
 
 def _look(database: Database, wanted: Target, before: WatchState, now: datetime) -> WatchOutcome:
-    """Names that were not requested may be unreadable for the role: then they are omitted."""
+    """The role may not read tables that no watch requested: they are omitted."""
     try:
         return look_at(wanted, database.rows, before, now)
     except UserError as problem:

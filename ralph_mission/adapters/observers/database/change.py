@@ -1,7 +1,7 @@
-"""A value that moved by more than so much within a window.
+"""A value that changed by more than a limit within a window.
 
-It is held, exactly, against the last value at or before the window's beginning. Where rows have no time of their own,
-values are remembered from look to look, and until they are old enough the oldest of them serves.
+It is compared, exactly, with the last value at or before the window's beginning. If rows have no time of their own,
+values are remembered from look to look; until one is old enough, the oldest is the base.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def plan(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
 
 
 def latest(target: Target, until: datetime, moments: Mapping[str, datetime] | None = None) -> Query:
-    """The last row of each series that is not later than `until`; with aggregates, the rows with their numbers."""
+    """The last row of each series that is no later than `until`; with aggregates, the rows with their aggregated
+    values."""
     if target.aggregate:
         times = moments or {VALUE: until}
         made = tuple(
@@ -60,7 +61,7 @@ def latest(target: Target, until: datetime, moments: Mapping[str, datetime] | No
 
 
 def judge(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """Who moved. A move is told once as long as windows overlap; one back the other way is another."""
+    """The series that moved. A move is reported once while windows overlap; one in the other direction is another."""
     within = _change(target).within
     bases = _bases(target, answers, state, now - within)
     judged = [_one(target, row, bases, state.digits) for row in answers["now"]]
@@ -73,7 +74,7 @@ def judge(target: Target, answers: Answers, state: WatchState, now: datetime) ->
         if not told[group].quiet
     )
     after = _with_snapshot(target, answers["now"], tell.mark_told(state, told, recent.episodes), now)
-    # At the first look there is no base yet where none is kept but by us.
+    # At the first look there is no base yet if the database keeps no history.
     reasons = [one for one in judged if isinstance(one, str)] if state.started or target.at else []
     notes = tell.notes(reasons, len(judged))
     full = (*tell.full(answers["now"], GROUPS), *tell.silent(state, told))
@@ -81,7 +82,7 @@ def judge(target: Target, answers: Answers, state: WatchState, now: datetime) ->
 
 
 def _series(state: WatchState, move: _Move, now: datetime) -> tuple[tuple[datetime, float], ...]:
-    """What was remembered of a series whose values no row keeps, and the value now."""
+    """The remembered values of a series that the database keeps no history of, and the current one."""
     key = series_key(move.group)
     remembered = {one.at: one.values[key] for one in state.snapshots if key in one.values}
     return tell.series({**remembered, now: move.value}.items())
@@ -124,7 +125,7 @@ def _bases(target: Target, answers: Answers, state: WatchState, start: datetime)
 
 
 def _remembered(target: Target, rows: Sequence[Row], state: WatchState, start: datetime) -> dict[str, _Base]:
-    """The last value that is old enough; while there is none, the oldest: what moved since moved within the window."""
+    """The last value that is old enough; if there is none, the oldest: any move since is within the window."""
     newest_first = [one for one in reversed(state.snapshots) if one.at <= start]
     looks = (*newest_first, *(one for one in state.snapshots if one.at > start))
     found = {}
@@ -137,7 +138,7 @@ def _remembered(target: Target, rows: Sequence[Row], state: WatchState, start: d
 
 
 def _one(target: Target, row: Row, bases: Mapping[str, _Base], digits: int) -> _Move | str | None:
-    """A move, nothing, or why neither can be said."""
+    """A move, None, or why neither is known."""
     value, base = number(row[target.value]), bases.get(target.group(row))
     if base is None:
         return NO_BASE
@@ -145,7 +146,7 @@ def _one(target: Target, row: Row, bases: Mapping[str, _Base], digits: int) -> _
         return NULL_BASE
     if value is None:
         return NULL_NOW
-    # What is remembered to fewer digits is compared with as many: to cut some off is no move.
+    # A value stored with fewer digits is compared with as many: rounding is no move.
     if not moved_over(rounded(value, 0 if target.at else digits), base.value, _change(target).over):
         return None
     return _Move(target.group(row), row, value, base.value, base.at)
@@ -174,7 +175,8 @@ def _fact(target: Target, move: _Move, since: WatchEpisode, total: int, now: dat
 
 
 def _with_snapshot(target: Target, rows: Sequence[Row], state: WatchState, now: datetime) -> WatchState:
-    """With the values of now, where the database keeps none: some looks per window, and the last one before it."""
+    """The state with the current values, if the database keeps no history: a few looks per window, and the last one
+    before it."""
     if target.at:
         return state
     within = _change(target).within

@@ -1,7 +1,7 @@
 """Readable names for a database's rows and columns: names instead of ids, words instead of identifiers.
 
-A row's name comes from the fields that a watch includes first, else from a column whose name suggests names. A row that
-belongs to another (a node of a chain) also has that one's name, or only that.
+A row's name comes from the first field that a watch includes, else from a column whose name suggests names. A row that
+belongs to another (a node of a chain) also has its parent's name, or only that.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ralph_mission.adapters.database.model import Catalog, Column, Relation, Sha
 CALLED = (
     *("prettyname", "displayname", "title", "name", "moniker", "fullname", "label", "username", "symbol", "slug"),
 )
-"""Columns that hold what a row is called, the best first; written without underscores, in small letters."""
+"""Columns that hold a row's name, best first; without underscores, in lower case."""
 TEXTS = ("text", "enum")
-MOST_PARENTS = 2  # rows that one belongs to, by whose names it is called when it has none
+MOST_PARENTS = 2  # parents whose names a row without a name gets
 
 
 def name_column(shape: Shape) -> str:
@@ -26,7 +26,8 @@ def name_column(shape: Shape) -> str:
 
 
 def name_paths(shape: Shape, catalog: Catalog, by: str = "") -> tuple[str, ...]:
-    """Where the name of a row stands: in itself, and in what it belongs to. `by`: of a series, that one's alone."""
+    """Paths to a row's name: its own columns, and its parent's. `by`: the columns of a series, if only its name is
+    wanted."""
     if by:
         parent = next((one for one in parents(shape, catalog) if one.pairs[0][0] == by), None)
         found = f"{parent.name}.{name_column(catalog.shape(parent.target))}" if parent else ""
@@ -43,17 +44,17 @@ def is_name(path: str) -> bool:
 
 
 def parents(shape: Shape, catalog: Catalog) -> Iterator[Relation]:
-    """Relations to the one row that a row belongs to."""
+    """Relations to a row's one parent."""
     for one in shape.relations:
         if not one.many and one.through is None and len(one.pairs) == 1 and shape.column(one.pairs[0][0]):
             ((ours, theirs),) = one.pairs
-            # From the one side of one to one, the other belongs to this: it is found by our key, and not by its own.
+            # In a one-to-one relation found by our key, the other row is the child.
             if ours not in shape.key or theirs in catalog.shape(one.target).key:
                 yield one
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Its own name, and in brackets its parent's."""
+    """A row's own name, and its parent's in brackets."""
     first, *rest = [*dict.fromkeys(filter(None, names))] or [""]
     return f"{first} ({', '.join(rest)})" if rest else first
 
@@ -65,7 +66,7 @@ def words_of(identifier: str) -> str:
 
 
 def plural(identifier: str) -> str:
-    """The name of a model or a table as many of it are called."""
+    """The plural of a model's or table's name."""
     words = words_of(identifier)
     if words.endswith("s"):
         return words
@@ -73,7 +74,7 @@ def plural(identifier: str) -> str:
 
 
 def quality(column: Column) -> str:
-    """What a column of yes or no says of a row: `isJailed` and `jailed` as "jailed"."""
+    """A boolean column as an adjective: `isJailed` and `jailed` as "jailed"."""
     return re.sub(r"^(is|was) ", "", words_of(column.name))
 
 

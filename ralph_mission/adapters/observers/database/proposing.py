@@ -1,6 +1,6 @@
-"""Watches that a schema suggests: what may be jailed, what is an amount, what grows, and what is called by a name.
+"""Watches that a schema suggests: booleans such as jailed, amounts, histories, and new rows of named things.
 
-Nothing is asked of a database. Only what a column's name says plainly is proposed; a person takes out what is too much.
+No database is queried. Only columns with unambiguous names are proposed; a person removes what is too much.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ BAD = frozenset(
     )
 )
 GOOD = frozenset(("active", "enabled", "online", "healthy", "alive", "available"))
-"""States of yes or no that somebody wants to know of when they begin, and when they end."""
+"""Booleans whose changes in either direction matter to somebody."""
 LIVE = ("voting", "live", "open", "failed", "error", "overdue")
 STATES = ("status", "state", "phase")
 RATES = frozenset(("commission", "commissionrate", "rate", "takerate"))
 AMOUNTS = frozenset(("tokens", "stake", "staked", "totalstaked", "balance", "tvl", "apr", "apy", "price", "hashrate"))
 KEPT = frozenset(("history", "snapshot", "snapshots", "daily", "log", "logs", "archive", "backup"))
-"""Words in the names of tables that keep what others hold: the same would be told twice."""
+"""Words in the names of tables that copy other tables: the same would be reported twice."""
 WEEKLY = frozenset(("tvl",))
-"""Amounts whose changes are worth a post; told for a week, as figures of that kind are."""
+"""Amounts whose changes are worth a post; compared over a week, as is usual for such figures."""
 RANKED = ("apr", "apy", "tvl")
 NUMBERS = ("int", "decimal", "float", "text")
 CREATED = ("createdat", "created", "timestamp", "time", "recordedat")
@@ -50,7 +50,7 @@ class ProposedWatch:
 
 
 def propose_watches(catalog: Catalog) -> tuple[ProposedWatch, ...]:
-    """The watches, the most telling first: each name once, each amount at the table that most others belong to."""
+    """The watches, most relevant first: each name once, each amount for the table that most others belong to."""
     living = (one for one in catalog.shapes if not KEPT & {*words_of(one.name).split()})
     shapes = sorted(living, key=lambda one: (-_weight(one, catalog), one.name))
     kinds = (_states, _histories, _amounts, _votes, _rankings, _news)
@@ -60,7 +60,7 @@ def propose_watches(catalog: Catalog) -> tuple[ProposedWatch, ...]:
 
 
 def _weight(shape: Shape, catalog: Catalog) -> int:
-    """How much hangs on what its rows are about: relations of the table itself, or of the one that it belongs to."""
+    """How many relations the table has, or the one that it belongs to."""
     own = len(shape.relations)
     return max([own, *(len(catalog.shape(one.target).relations) for one in _owners(shape, catalog))])
 
@@ -71,7 +71,7 @@ def _owners(shape: Shape, catalog: Catalog) -> list[Relation]:
 
 def _column(shape: Shape, name: str) -> Column:
     found = shape.column(name)
-    assert found is not None  # relations are by columns that are there
+    assert found is not None  # only relations whose columns exist
     return found
 
 
@@ -85,7 +85,7 @@ def _states(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch
 
 
 def _histories(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
-    """Tables of values over time, of one thing each: how they move, and whether they go on."""
+    """Watches for tables of values over time: large changes, and missing rows."""
     for shape in shapes:
         at, values = _created(shape), [one for one in shape.columns if _squeezed(one.name) == "value"]
         owner = _owners(shape, catalog)
@@ -103,7 +103,7 @@ def _histories(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWa
 def _amounts(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
     for shape in shapes:
         if _created(shape) and not name_column(shape):
-            continue  # a log of what was: its newest rows are no series
+            continue  # a log of events: its newest rows are no series
         for column in shape.columns if name_paths(shape, catalog) else ():
             word = _squeezed(column.name)
             if column.type not in NUMBERS or column.many or word not in AMOUNTS | RATES:
@@ -150,7 +150,7 @@ def _rankings(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWat
 
 
 def _news(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
-    """New rows of what stands for itself: it has a name, belongs to nothing else, and others belong to it."""
+    """New rows of top-level things: they have a name, no parent, and children."""
     hub = next((shape for shape in shapes if name_column(shape)), None)
     alone = [
         shape

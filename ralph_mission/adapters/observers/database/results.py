@@ -1,7 +1,7 @@
-"""What watches found, as signals: one for one cause.
+"""The watches' findings as signals: one per cause.
 
-Facts are typed, so that a post can be rendered from them; what could not be judged is said in words. A signal holds
-our own words and numbers, and the cells of rows as quotations marked as such.
+Facts are typed, so that a post can be rendered from them; what could not be judged is a note. A signal holds our own
+words and numbers, and the cells of rows as marked quotations.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ralph_mission.values import dataclass
 
 DRAWN = 100  # values of a series
 Answers = Mapping[str, Sequence[Row]]
-"""The rows that each query of a plan brought, by its name in the plan."""
+"""The rows of each query of a plan, by its name in the plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFact:
-    """One fact. `facts` are ours: numbers, units, the window; `fields` are cells of the row, which are foreign text.
+    """One fact. `facts` are ours: numbers, units, the window; `fields` are cells of the row, which are untrusted text.
 
-    `words` say in our own words what happened to `name`, as people call it. The fingerprint is made of `essence`, the
-    watch and its group. Facts with the same `bundle` have one cause: they are told as one, in the words of `many`.
+    `words` say what happened to `name`, the row's readable name. The fingerprint is made of `essence`, the watch and
+    its group. Facts with the same `bundle` have one cause: they are reported as one, in the words of `many`.
     """
 
     watch: str
@@ -48,11 +48,12 @@ class RowFact:
 
     @property
     def essence(self) -> tuple[str, ...]:
-        """Which thing: the same at every look."""
+        """Identifies the thing: the same at every look."""
         return ("database", self.watch, self.group)
 
     def pairs(self) -> tuple[tuple[str, str | int | float], ...]:
-        """As a signal carries them: exact numbers as text, times in UTC, cells below `row.`; unknown ones left out."""
+        """The facts for a signal: exact numbers as text, times in UTC, cells below `row.`; unknown ones are left
+        out."""
         told = (*self.facts, *((f"row.{name}", value) for name, value in self.fields))
         return tuple(
             (name, value if type(value) is int else format_value(value)) for name, value in told if value is not None
@@ -66,7 +67,7 @@ def _moved(one: RowFact) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class WatchOutcome:
-    """Of one watch at one look. `notes` say what was not compared, and why; they hold no foreign text."""
+    """One watch's result at one look. `notes` say what was not compared, and why; they hold no untrusted text."""
 
     found: tuple[RowFact, ...]
     state: WatchState
@@ -74,14 +75,14 @@ class WatchOutcome:
 
 
 def make_lasting_fact(target: Target, row: Row, begun: WatchEpisode, words: str, many: str, **facts: Value) -> RowFact:
-    """A fact about what is so since a look; `many` says it of all that began then."""
+    """A fact that holds since a look; `many` words it for all that began then."""
     occurrence = format_value(begun.since)
     made = make_row_fact(target, row, begun.group, occurrence, words, **facts)
     return replace(made, many=many, bundle=f"{begun.way} {occurrence}") if begun.together else made
 
 
 def make_row_fact(target: Target, row: Row, group: str, occurrence: str, words: str, **facts: Value) -> RowFact:
-    """A fact about a row, or with an empty row about what is not there."""
+    """A fact about a row; an empty row if the fact is that one is missing."""
     watch = target.watch
     common: dict[str, Value] = {"watch": watch.name, "model": target.shape.name, "sort": watch.sort}
     if group:
@@ -100,7 +101,7 @@ LISTED = 20  # of a bundle, with their cells
 
 
 def merge(found: Iterable[RowFact]) -> Iterator[RowFact]:
-    """One fact for one cause: those of a bundle become one, where the first of them stood."""
+    """Merge the facts of each bundle into one, at the place of its first."""
     found = list(found)
     bundles: dict[str, list[RowFact]] = {}
     for one in found:
@@ -139,27 +140,27 @@ def notes(reasons: Iterable[str], total: int) -> tuple[str, ...]:
 
 
 def full(rows: Sequence[Row], limit: int) -> tuple[str, ...]:
-    """Said when an answer was as long as an answer may be."""
+    """The note for an answer that reached the maximum length."""
     return (f"only the first {limit:,} rows were read",) if len(rows) >= limit else ()
 
 
 def series(points: Iterable[tuple[Value, Value]]) -> tuple[tuple[datetime, float], ...]:
-    """Times and values, oldest first, as a chart takes them: the last ones, and none that a float cannot hold."""
+    """Times and values for a chart, oldest first: the last ones, without those that a float cannot hold."""
     told = ((at, number(value)) for at, value in points if isinstance(at, datetime))
     known = sorted((at, float(value)) for at, value in told if value is not None)
     return tuple(point for point in known if isfinite(point[1]))[-DRAWN:]
 
 
-APART = 3  # what begins at one look, and is told one by one; more of it has one cause
+APART = 3  # episodes of one look that are reported one by one; more have one cause
 
 
 def begin(
     state: WatchState, present: Mapping[str, str], now: datetime, apart: int = APART, joining: timedelta | None = None
 ) -> dict[str, WatchEpisode]:
-    """Since when each group is as it is, by what way: as remembered, else since now.
+    """Since when each group is in its state, by direction: as remembered, else since now.
 
-    At the first look nothing is news. More than `apart` that begin at once the same way begin `together`, also with
-    those which did so within `joining`.
+    At the first look nothing is news. More than `apart` that begin at once in the same direction begin `together`, also
+    with those that did within `joining`.
     """
     before = {one.group: one for one in state.episodes}
     fresh = {group: way for group, way in present.items() if group not in before or before[group].way != way}
@@ -181,13 +182,13 @@ def begin(
 
 
 def mark_told(state: WatchState, told: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
-    """The state with what is so now, and those before it that are still to be remembered."""
+    """The state with the current episodes, and the earlier ones that must still be remembered."""
     kept = {one.group: one for one in keep if one.group not in told}
     return replace(state, started=True, episodes=(*told.values(), *kept.values()), crowd=False)
 
 
 def silent(state: WatchState, told: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
-    """What a first look says of what is so already, and what one says that remembers not all."""
+    """Notes about episodes that are not reported: those of a first look, and those whose start was forgotten."""
     count = sum(one.quiet for one in told.values())
     if state.crowd:
         return (f"{len(told)} at once are too many to remember: which of them are new is not known",)
@@ -195,7 +196,7 @@ def silent(state: WatchState, told: Mapping[str, WatchEpisode]) -> tuple[str, ..
 
 
 def way(value: Decimal, base: Decimal) -> str:
-    """In which direction a value left its base."""
+    """The direction in which a value left its base."""
     return "up" if value > base else "down"
 
 
@@ -231,7 +232,7 @@ def build_signal(watch: DatabaseWatch, found: RowFact, hidden: Sequence[str] = (
 
 
 def subject(watch: DatabaseWatch, found: RowFact) -> str:
-    """What it is about, as people call it; else the group, else the table."""
+    """The readable name of the thing; else the group, else the table."""
     return found.name or found.group or watch.source
 
 

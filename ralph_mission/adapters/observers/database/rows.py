@@ -1,5 +1,5 @@
-"""Rows that are reported themselves: new ones (`new_since`), the first ones (`top`), and those which come to be as
-`where` describes or cease to be."""
+"""Rows that are reported themselves: new ones (`new_since`), the first ones of a ranking (`top`), and those that begin
+or cease to match `where`."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ralph_mission.adapters.observers.database.state import WatchState
 from ralph_mission.adapters.observers.database.targets import Target, format_value, join_key, number
 from ralph_mission.config.database import Top
 
-NEWS = 100  # new rows told of one look; the rest is told at the next
-ODD = 20  # rows without a finite value that may stand before a ranking's first one
-LEFT = 200  # rows that are looked up again once they are as described no more
-BORDER = 300  # rows that share the very value that was reached last
+NEWS = 100  # new rows reported by one look; the rest at the next
+ODD = 20  # rows without a finite value before a ranking's first one
+LEFT = 200  # rows that are looked up again after they ceased to match
+BORDER = 300  # rows that share the last value
 
 
 # --- new_since ------------------------------------------------------------------------
 
 
 def plan_new(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
-    """At first the last rows, to begin after them; later those from where it got to, oldest first."""
+    """At first the last rows, to begin after them; later the rows after the last position, oldest first."""
     known = Filter(target.field, "known")
     column = target.shape.column(target.field)
-    # A single row of a far future would else be where it got to, and nothing would be new any more.
+    # Otherwise a single row of a far future would be the last position, and nothing would ever be new again.
     come = (Filter(target.field, "<=", now),) if column and column.type == "time" else ()
     if not state.started:
         return {"new": target.query(known, *come, order=(RowOrder(target.field, descending=True),), limit=BORDER)}
@@ -39,9 +39,9 @@ def plan_new(target: Target, state: WatchState, now: datetime) -> dict[str, Quer
 
 
 def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """Rows that were not there before. The first look tells nothing and remembers where it stands.
+    """Rows that are new. The first look reports nothing and remembers its position.
 
-    Rows that share the last value (a time, a block) are known by their identity, so that a late one is told too.
+    Rows that share the last value (a time, a block) are known by their identity, so that a late one is reported too.
     """
     rows = [row for row in answers["new"] if _finite(row[target.field])]
     odd = [row for row in answers["new"] if not _finite(row[target.field]) and target.identity(row) not in state.odd]
@@ -67,7 +67,8 @@ def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime
 
 
 def _finite(value: Value) -> bool:
-    """Nulls were not asked for: what comes as one is a NaN that its backend cannot tell. Nor may it fill the memory."""
+    """Nulls were excluded by the query: a null is a NaN that the backend cannot express. It must not fill the memory
+    either."""
     return value is not None and (not isinstance(value, Decimal) or number(value) is not None)
 
 
@@ -86,14 +87,14 @@ def _advance_since(target: Target, last: Sequence[Row], rows: Sequence[Row], sta
 
 
 def plan_top(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
-    """The first rows; those without a value have no place."""
+    """The first rows; those without a value have no rank."""
     top = _top(target)
     order = (RowOrder(target.field, descending=top.is_descending),)
     return {"top": target.query(Filter(target.field, "known"), order=order, first_of=target.by, limit=top.take + ODD)}
 
 
 def judge_top(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """The ranking as one finding; another order of rows is another occurrence, other values are not."""
+    """The ranking as one finding; a different order of rows is a new occurrence, different values are not."""
     rows = [row for row in answers["top"] if _finite(row[target.field])][: _top(target).take]
     odd = sum(not _finite(row[target.field]) for row in answers["top"])
     said = (f"rows without a finite {target.field} have no place: {odd}",) if odd else ()
@@ -122,12 +123,12 @@ def _top(target: Target) -> Top:
 
 
 def plan_where(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
-    """The rows that are as described."""
+    """The rows that match."""
     return {"rows": target.query(limit=GROUPS)}
 
 
 def plan_left(target: Target, state: WatchState, answers: Answers) -> dict[str, Query]:
-    """What became of the rows that were as described and are so no more, where one field says which they are."""
+    """The rows that matched and no longer do, if a single field identifies them."""
     gone = _left(target, state, answers)
     column = target.shape.column(target.shape.key[0]) if len(target.shape.key) == 1 else None
     if not gone or column is None or column.type not in ("int", "text"):
@@ -137,7 +138,7 @@ def plan_left(target: Target, state: WatchState, answers: Answers) -> dict[str, 
 
 
 def judge_where(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """Which rows came to be as described, and which ceased to be; those that were so at the first look are no news."""
+    """The rows that began to match, and those that ceased to; those of the first look are no news."""
     rows = {target.identity(row): row for row in answers["rows"]}
     if len(answers["rows"]) >= GROUPS:
         return WatchOutcome((), state, (f"more than {GROUPS:,} rows are as described: describe fewer",))
@@ -158,7 +159,7 @@ def judge_where(target: Target, answers: Answers, state: WatchState, now: dateti
 
 
 def _left(target: Target, state: WatchState, answers: Answers) -> list[str]:
-    """Rows that were as described at the last look. Without a key, a row that changed is another one."""
+    """Rows that matched at the last look. Without a key, a changed row is another row."""
     if not target.shape.key or len(answers["rows"]) >= GROUPS:
         return []
     here = {target.identity(row) for row in answers["rows"]}
@@ -179,7 +180,7 @@ def _fits(row: Row, one: Filter) -> bool:
 
 
 def _became(column: Column, row: Row) -> str:
-    """What a row is now, that it was not."""
+    """A row's new state."""
     value = row[column.name]
     if isinstance(value, bool):
         return f"is {quality(column)} now" if value else f"is no longer {quality(column)}"
@@ -187,7 +188,7 @@ def _became(column: Column, row: Row) -> str:
 
 
 def _state(target: Target, row: Row) -> str:
-    """What `where` describes, as this row is it."""
+    """The state that `where` describes, with this row's values."""
     if not target.where:
         return "is there"
     said = [(column, row[column.name]) for column, _ in _telling(target)]
@@ -200,13 +201,13 @@ def _state(target: Target, row: Row) -> str:
 
 
 def _telling(target: Target) -> list[tuple[Column, Filter]]:
-    """The conditions that say how a row is, where there are such: which one it is, is no event."""
+    """The conditions on a row's state, if any; conditions that only select rows are no event."""
     pairs = list(zip(target.states, target.where, strict=True))
     return [pair for pair in pairs if pair[0].type in ("bool", "enum")] or pairs
 
 
 def _wanted(target: Target, many: bool, negated: bool = False) -> str:
-    """What `where` describes, of one row or of many."""
+    """The state that `where` describes, in words for one row or many."""
     be, have = ("are", "have") if many else ("is", "has")
     no = " no longer" if negated else ""
     said = []
@@ -221,7 +222,8 @@ def _wanted(target: Target, many: bool, negated: bool = False) -> str:
 
 
 def _row(target: Target, row: Row, words: str, **facts: Value) -> RowFact:
-    """Of a row: its group is the one that `by` names, or else the row itself, so that a no to it is about it alone."""
+    """A row's fact: its group is the one that `by` names, else the row itself, so that a rejection concerns that row
+    alone."""
     identity = target.identity(row)
     group = join_key([row[target.by]]) if target.by else identity
     return tell.make_row_fact(target, row, group, identity, words, **facts)

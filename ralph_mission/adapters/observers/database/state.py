@@ -1,7 +1,7 @@
-"""What is remembered of watches from look to look: one line of the memory file, bounded for all watches together.
+"""The watches' state between looks: one line of the memory file, bounded for all watches together.
 
-Where there is no room, values are kept to fewer digits, then at fewer times, then names by their digests, and at last
-not at all. Nothing is told twice or wrongly for that: what is not remembered is taken for known.
+If there is no room, values are kept with fewer digits, then at fewer times, then names as digests, and at last not at
+all. Nothing is reported twice or wrongly because of that: forgotten things count as known.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.values import dataclass
 
 ROOM = 96_000  # characters for all watches: memory has room for everybody's cursors together
-DIGITS = 6  # significant ones of a value where there is no room for all
-LONG = 12  # characters of a series' name, beyond which its digest is kept beside its values
+DIGITS = 6  # significant digits of a value if there is no room for all
+LONG = 12  # characters of a series' name; a longer one is kept as its digest
 QUIET, TOGETHER = "q", "t"
 
 
 @dataclass(frozen=True, slots=True)
 class WatchEpisode:
-    """What is so of a group since a look; `way` says what: up, down.
+    """A group's state since a look; `way` is its direction: up, down.
 
-    `quiet`: it was so before anybody looked, or nobody knows whether it was told. `together`: it began with many
-    others, and they are told as one.
+    `quiet`: it began before the first look, or may have been reported already. `together`: it began with many others,
+    and they are reported as one.
     """
 
     group: str
@@ -45,7 +45,7 @@ class WatchEpisode:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The values of all series at one look, by `series_key`, where the database itself keeps no history."""
+    """The values of all series at one look, by `series_key`, if the database keeps no history."""
 
     at: datetime
     values: Mapping[str, Decimal]
@@ -53,11 +53,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """`started`: a first look was taken. `since` is how far `new_since` got, null before any row;
-    `border` are the rows at that very value which are known: several may share a time. `passed`: all of them are. Of a
-    ranking, `border` are its rows. `odd` are rows without a finite value that were told: nothing comes after them.
-    `crowd`: not all episodes were remembered, and one that is not known is none of news. `digits`: how many of a value
-    are remembered; 0 is all.
+    """`started`: a first look was taken. `since` is how far `new_since` got, null before any row; `border` are the
+    known rows at that value: several may share a time. `passed`: all of them are known. In a ranking, `border` are its
+    rows. `odd` are reported rows without a finite value, which nothing comes after. `crowd`: not all episodes were
+    remembered, and an unknown one is no news. `digits`: how many digits of a value are remembered; 0: all.
     """
 
     started: bool = False
@@ -72,20 +71,20 @@ class WatchState:
 
 
 def about(watch: DatabaseWatch) -> str:
-    """Which question a state answers. Another kind, unit or severity does not make it another question."""
+    """Identifies the query a state belongs to. A different kind, unit or severity is still the same query."""
     asked = watch.model_dump(mode="json", exclude={"name", "kind", "unit", "severity", "include"})
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def series_key(group: str) -> str:
-    """By what a series is known beside its values: its name, or eleven letters of its digest."""
+    """A series's key beside its values: its name, or eleven letters of its digest."""
     if len(group) <= LONG:
         return group
     return "~" + urlsafe_b64encode(hashlib.sha256(group.encode("utf-8", "replace")).digest()).decode()[:11]
 
 
 def rounded(value: Decimal, digits: int) -> Decimal:
-    """To so many significant digits; 0 is as it is."""
+    """Round to a number of significant digits; 0: unchanged."""
     if not digits:
         return value
     with localcontext(prec=digits):
@@ -96,7 +95,7 @@ def rounded(value: Decimal, digits: int) -> Decimal:
 
 
 def load(kept: str, watches: tuple[DatabaseWatch, ...]) -> dict[str, WatchState]:
-    """By watch. What cannot be read, or belongs to other settings, is a first look."""
+    """States by watch. One that cannot be read, or belongs to other settings, is a first look."""
     try:
         found = json.loads(kept)
     except (ValueError, RecursionError):
@@ -107,7 +106,7 @@ def load(kept: str, watches: tuple[DatabaseWatch, ...]) -> dict[str, WatchState]
 
 def _load(entry: Any, watch: DatabaseWatch) -> WatchState:
     with suppress(ValueError, TypeError, KeyError, InvalidOperation, AttributeError):
-        # Before sets and rankings were remembered, nothing said what of them was known.
+        # Earlier versions did not remember sets and rankings.
         old = "lasting" not in entry
         if entry["about"] == about(watch) and not (old and watch.sort in ("where", "top", "missing")):
             return WatchState(
@@ -148,7 +147,7 @@ def _snapshots(entry: Any) -> Iterable[Snapshot]:
 
 
 def _old_snapshots(entry: Any) -> Iterable[Snapshot]:
-    """One value each with its group and its time."""
+    """Snapshots of an earlier format: one value each with its group and time."""
     looks: dict[datetime, dict[str, Decimal]] = defaultdict(dict)
     for group, at, value in entry["values"]:
         looks[_time(at)][series_key(str(group))] = _finite(value)
@@ -190,7 +189,7 @@ _READERS: Mapping[str, Callable[[str], Value]] = {
 
 
 def dump(states: Mapping[str, WatchState], watches: tuple[DatabaseWatch, ...]) -> str:
-    """On one line; only what differs from a first look, and no longer than there is room for."""
+    """Write the states on one line; only differences from a first look, within the room there is."""
     kept = {watch.name: states[watch.name] for watch in watches if watch.name in states}
     asked = {watch.name: about(watch) for watch in watches}
     written = {name: _write(state, asked[name]) for name, state in kept.items()}
@@ -203,7 +202,7 @@ def dump(states: Mapping[str, WatchState], watches: tuple[DatabaseWatch, ...]) -
 
 
 def _shorten(state: WatchState) -> WatchState:
-    """With less of what it has most of."""
+    """The state with less of its largest part."""
     values = sum(len(one.values) for one in state.snapshots)
     lists = {"values": values, "episodes": len(state.episodes), "border": len(state.border), "odd": len(state.odd)}
     longest = max(lists, key=lambda name: lists[name])
@@ -212,7 +211,7 @@ def _shorten(state: WatchState) -> WatchState:
     if longest == "episodes":
         return replace(state, episodes=state.episodes[: len(state.episodes) // 2], crowd=True)
     if longest == "border":
-        return replace(state, border=(), passed=True)  # rows that share its value are taken for known
+        return replace(state, border=(), passed=True)  # rows that share its value count as known
     return replace(state, odd=state.odd[len(state.odd) // 2 + 1 :]) if state.odd else WatchState()
 
 
@@ -252,7 +251,7 @@ def _lasting(state: WatchState) -> list[list[Any]]:
 
 
 def _write_values(snapshots: tuple[Snapshot, ...]) -> dict[str, str]:
-    """Of each series its values, the oldest first: nothing where it is the same as before, `-` where there is none."""
+    """Each series's values, oldest first: empty if unchanged, `-` if missing."""
     written = {}
     for key in sorted({key for one in snapshots for key in one.values}):
         said = [str(plain(one.values[key])) if key in one.values else "-" for one in snapshots]

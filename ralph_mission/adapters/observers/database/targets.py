@@ -1,6 +1,6 @@
-"""A watch whose names were found in the database, or one line that says what is wrong with them.
+"""A watch with its names resolved in the database, or one line that says what is wrong with them.
 
-Numbers, times and texts of rows are compared exactly and written the same way always.
+Numbers, times and texts of rows are compared exactly and always formatted the same way.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NONE, EMPTY = "(none)", "(empty)"
 
 
 def number(value: Value) -> Decimal | None:
-    """A cell as a number; None when it is null, no number, not a finite one, or one of thousands of digits."""
+    """A cell as a number; None if it is null, not a number, not finite, or has thousands of digits."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     made = Decimal(value)
@@ -47,19 +47,19 @@ def number(value: Value) -> Decimal | None:
 
 
 def moved_over(value: Decimal, base: Decimal, percent: Decimal) -> bool:
-    """Whether `value` is more than `percent` % away from `base`, exactly. From zero, anything else is."""
+    """Whether `value` is more than `percent` % away from `base`, exactly. Any other value is if `base` is zero."""
     return abs(Fraction(value) - Fraction(base)) * 100 > Fraction(percent) * abs(Fraction(base))
 
 
 def percentage(value: Decimal, base: Decimal) -> Decimal | None:
-    """By how many percent of `base` it moved, with its sign, to two places; None from zero."""
+    """The signed change in percent of `base`, to two places; None if `base` is zero."""
     if not base:
         return None
     return round_exact((Fraction(value) - Fraction(base)) * 100 / abs(Fraction(base)))
 
 
 def shown(value: Decimal) -> str:
-    """A number as people read it: thousands apart, and no more digits than tell something."""
+    """A number for people: with thousands separators, and no more digits than are significant."""
     with localcontext(prec=1_000):
         short = round_exact(Fraction(value), 0) if abs(value) >= 1_000 else value
     if abs(value) < 1_000:
@@ -69,33 +69,33 @@ def shown(value: Decimal) -> str:
 
 
 def round_exact(exact: Fraction, places: int = 2) -> Decimal:
-    """To so many places, halves to the even one."""
+    """Round to a number of places, half to even."""
     with localcontext(prec=400, rounding=ROUND_HALF_EVEN):
         return Decimal(round(exact * 10**places)).scaleb(-places)
 
 
 def median(values: Sequence[Fraction]) -> Fraction:
-    """The middle, or the mean of the two that are. `values` must not be empty."""
+    """The median. `values` must not be empty."""
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def decimal(exact: Fraction, digits: int = 1_000) -> Decimal:
-    """A fraction to so many digits: one whose decimal writing ends, as a median's of decimals does, unrounded."""
+    """A fraction as a decimal: unrounded if its expansion terminates, as that of a median of decimals does."""
     with localcontext(prec=digits):
         return plain(Decimal(exact.numerator) / Decimal(exact.denominator))
 
 
 def plain(value: Decimal) -> Decimal:
-    """Without an exponent and without zeros at its end: 1.50 as 1.5, 1E+3 as 1000."""
+    """Without an exponent or trailing zeros: 1.50 as 1.5, 1E+3 as 1000."""
     with localcontext(prec=1_000):
         shorter = value.normalize()
         return shorter if int(shorter.as_tuple().exponent) <= 0 else shorter.quantize(Decimal(1))
 
 
 def format_value(value: Value) -> str:
-    """One text per value, whatever the backend: for groups, occurrences and rows' ids."""
+    """One text per value, the same for all backends: for groups, occurrences and rows' ids."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -108,9 +108,9 @@ def format_value(value: Value) -> str:
 
 
 def join_key(values: Sequence[Value]) -> str:
-    """A key of several fields as one text; of a single one, its own. A long one is replaced by its digest.
+    """A key of several fields as one text; of a single field, its own. A long one is replaced by its digest.
 
-    No two keys are written alike: nothing and an empty text are words, a text that reads like them is quoted.
+    Different keys have different texts: null and an empty text are words, a text that equals one of these is quoted.
     """
     text = _alone(values[0]) if len(values) == 1 else _json([v if v is None else format_value(v) for v in values])
     return text if len(text) <= LONGEST else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
@@ -128,11 +128,11 @@ def _json(value: object) -> str:
 
 
 def _ordinary(value: Decimal) -> bool:
-    """Finite, and of a size that can be written out: a database's numbers may have a hundred thousand digits."""
+    """Whether it is finite and can be written out: a database's numbers may have a hundred thousand digits."""
     return value.is_finite() and abs(value.adjusted()) < DIGITS and int(value.as_tuple().exponent) > -DIGITS
 
 
-VALUE = "#value"  # what no field is called: a number made of related rows
+VALUE = "#value"  # no field has this name: a number aggregated over related rows
 NUMBERS = ("int", "decimal", "float")
 GROWING = ("int", "decimal", "time", "text")
 UNTELLABLE = ("bytes", "other")
@@ -140,7 +140,7 @@ UNTELLABLE = ("bytes", "other")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`value` is where the number stands in a row; with an `aggregate`, `at` is a field of the related rows."""
+    """`value` is the path to the number in a row; with an `aggregate`, `at` is a field of the related rows."""
 
     watch: DatabaseWatch
     shape: Shape
@@ -156,50 +156,50 @@ class Target:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The fields that tell one series from another; none: there is one. Without a time, each row is one."""
+        """The fields that distinguish series; empty for a single one. Without a time, each row is a series."""
         if self.by:
             return (self.by,)
         return self.shape.key if self.aggregate or not self.at else ()
 
     def group(self, row: Row) -> str:
-        """Which series a row belongs to; "" when there is one."""
+        """The series that a row belongs to; "" if there is only one."""
         return join_key([row[name] for name in self.series]) if self.series else ""
 
     def identity(self, row: Row) -> str:
-        """Which row it is; of a table without a key, by what was asked of it."""
+        """A row's identity; in a table without a key, by the requested columns."""
         return join_key([row[name] for name in self.shape.key or self.fields])
 
     @property
     def states(self) -> tuple[Column, ...]:
-        """The columns that `where` is about."""
+        """The columns in `where`."""
         return tuple(column for one in self.where if (column := self.shape.column(one.field)))
 
     def name(self, row: Row) -> str:
-        """What people call it; "" when nothing says that."""
+        """A row's readable name; "" if it has none."""
         return join_names(format_value(row[path]) for path in self.label if path in row)
 
     @property
     def noun(self) -> str:
-        """What many of its series or rows are called."""
+        """The plural noun for its series or rows."""
         ours = [one for one in self.shape.relations if not one.many]
         called = [path.partition(".")[0] for path in self.label]
         if self.by:
             found = next((one for one in ours if one.pairs[0][0] == self.by), None)
             return plural(found.target.rpartition(".")[2]) if found else "series"
-        # One that is called by what it belongs to alone (figures of a chain) is that one's.
+        # A row with only its parent's name (figures of a chain) stands for its parent.
         owner = next((one for one in ours if called == [one.name]), None)
         return plural((owner.target if owner else self.shape.name).rpartition(".")[2])
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Everything a row has to tell."""
+        """All reported fields of a row."""
         own = () if self.aggregate else (self.value, self.at)
         states = (one.name for one in self.states) if self.watch.sort == "where" else ()
         names = (*self.shape.key, self.by, *own, self.field, *self.include, *states, *self.label)
         return tuple(dict.fromkeys(filter(None, names)))
 
     def query(self, *where: Filter, order: tuple[RowOrder, ...] = (), first_of: str = "", limit: int = CAP) -> Query:
-        """Of this table; ties are broken by the key, so that equal databases answer equally."""
+        """A query of this table; ties are broken by the key, so that equal databases answer equally."""
         taken = {one.field for one in order}
         ties = tuple(RowOrder(name, order[0].descending if order else False) for name in self.shape.key)
         ordered = (*order, *(tie for tie in ties if tie.field not in taken))
@@ -208,7 +208,7 @@ class Target:
 
 
 def find_target(watch: DatabaseWatch, catalog: Catalog) -> Target:
-    """Raises UserError that names the watch, what is not there, and what is nearest to it."""
+    """Resolve a watch. Raises UserError that names the watch, the missing name, and the nearest existing one."""
     try:
         read_as = tuple(_read_as(watch, catalog))
         return _Finder(watch, read_text(catalog, watch.source, read_as), read_as).target()
@@ -217,7 +217,7 @@ def find_target(watch: DatabaseWatch, catalog: Catalog) -> Target:
 
 
 def _read_as(watch: DatabaseWatch, catalog: Catalog) -> Iterator[tuple[str, Type]]:
-    """Fields of text that a watch takes for numbers or for times: what they hold is looked at, not what they are."""
+    """Text fields that a watch uses as numbers or times: their values decide, not their type."""
     shape = catalog.shape(watch.source)
     related = watch.count or (watch.sum or "").partition(".")[0]
     relation = shape.relation(related) if related else None
@@ -263,7 +263,8 @@ class _Finder:
         )
 
     def _label(self, shape: Shape, at: str) -> tuple[str, ...]:
-        """What a row is called by: what was included first, and names among the rest; else what looks like a name."""
+        """The columns of a row's name: the first included one, and names among the rest; else columns that look like a
+        name."""
         watch = self.watch
         included = [self._path(shape, path) for path in watch.include]
         if included and (is_name(included[0]) or not any(map(is_name, included))):
@@ -330,7 +331,7 @@ class _Finder:
 
 
 def _to_column_type(shape: Shape, column: Column, value: Value) -> Value:
-    """What a file says as what the column holds."""
+    """A setting's value as the column's type."""
     if value is None:
         return None
     said = format_value(value)

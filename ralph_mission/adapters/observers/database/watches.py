@@ -1,6 +1,6 @@
-"""`threshold`, `outlier`, `missing`: states of a series, told when they begin and not again while they last.
+"""`threshold`, `outlier`, `missing`: states of a series, reported when they begin and not again while they last.
 
-The kinds of watches: what each asks, and what it makes of the answer. Pure: rows and a state in, facts out.
+The kinds of watches: their queries, and how they judge the rows. Pure: rows and a state in, facts out.
 
 outcome = look_at(find_target(watch, database.describe()), database.rows, state, now)
 """
@@ -46,14 +46,14 @@ def plan_threshold(target: Target, state: WatchState, now: datetime) -> dict[str
 
 
 def judge_threshold(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """Who is out of bounds; the occurrence is when that was first seen. Exactly at a bound is within."""
+    """The series out of bounds; the occurrence is when that was first seen. A value equal to a bound is within."""
     out: dict[str, tuple[Row, Decimal, tuple[str, Decimal]]] = {}
     reasons, keep = [], []
     for row in answers["now"]:
         group, value = target.group(row), number(row[target.value])
         if value is None:
             reasons.append(UNKNOWN)
-            keep += [one for one in state.episodes if one.group == group]  # neither back nor gone
+            keep += [one for one in state.episodes if one.group == group]  # neither returned nor ended
         elif bound := _crossed_bound(target, value):
             out[group] = (row, value, bound)
     told = tell.begin(state, {group: bound[0] for group, (_, _, bound) in out.items()}, now)
@@ -98,7 +98,7 @@ def plan_outlier(target: Target, state: WatchState, now: datetime) -> dict[str, 
 
 
 def judge_outlier(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """Whose latest value is far from the earlier ones of the window."""
+    """The series whose latest value is far from the earlier ones of the window."""
     series: dict[str, list[Row]] = defaultdict(list)
     for row in answers["window"]:
         series[target.group(row)].append(row)
@@ -142,7 +142,7 @@ def _outlier(target: Target) -> Outlier:
 
 
 def _strange(target: Target, rows: Sequence[Row]) -> _Far | str | None:
-    """How far the first of the rows is from the rest; None when that is usual; a text when nobody can say."""
+    """How far the first row is from the rest; None if that is usual; a text with the reason if it cannot be judged."""
     value = number(rows[0][target.value])
     if value is None:
         return UNKNOWN
@@ -156,7 +156,7 @@ def _score_outlier(value: Decimal, earlier: Sequence[Fraction], limit: Fraction)
     usual = median(earlier)
     distances = [abs(one - usual) for one in earlier]
     spread, factor, measure = median(distances), BY_MEDIAN, "median absolute deviation"
-    if not spread:  # more than half of them are the very same
+    if not spread:  # more than half of them are equal
         spread, factor = sum(distances, Fraction(0)) / len(distances), BY_MEAN
         measure = "mean absolute deviation, because more than half of the values are equal"
     distance = abs(Fraction(value) - usual)
@@ -189,9 +189,9 @@ def _far(target: Target, row: Row, one: _Far, since: WatchEpisode, total: int, n
 
 
 def plan_missing(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
-    """The last row of each series that is not of the future: one of those would say for ever that all is well.
+    """The last row of each series that is not in the future: such a row would hide a missing feed for ever.
 
-    Beside it what tells why there is none: the next row to come, and any row.
+    Also queries that explain why there is none: the next future row, and any row.
     """
     order = (RowOrder(target.at, descending=True),)
     come = Filter(target.at, "<=", now)
@@ -203,9 +203,9 @@ def plan_missing(target: Target, state: WatchState, now: datetime) -> dict[str, 
 
 
 def judge_missing(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """Which series ended. One without any row was never there; several that end together are one dead feed.
+    """The series that ended. One without any row never existed; several that end together are one dead feed.
 
-    What had ended before anybody looked is no news, unless nothing at all has come: then the feed is dead now.
+    A series that ended before the first look is no news, unless no series has rows: then the feed is dead now.
     """
     patience = target.watch.missing
     assert patience is not None
@@ -263,8 +263,8 @@ def _nothing_more(target: Target, state: WatchState, answers: Answers) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """One kind of watch. `more` asks about what a first answer says. `complete`: what it found is all there is now,
-    not only what is new."""
+    """One kind of watch. `more` plans follow-up queries. `complete`: it finds everything that holds now, not only what
+    is new."""
 
     plan: Callable[[Target, WatchState, datetime], dict[str, Query]]
     judge: Callable[[Target, Answers, WatchState, datetime], WatchOutcome]
@@ -284,7 +284,7 @@ SORTS: Mapping[str, Sort] = {
 
 
 def look_at(target: Target, ask: Callable[[Query], Sequence[Row]], state: WatchState, now: datetime) -> WatchOutcome:
-    """What was found, what to remember, and what could not be judged and why; `ask` answers a query."""
+    """Findings, the new state, and notes on what could not be judged; `ask` answers a query."""
     sort = SORTS[target.watch.sort]
     answers = {name: ask(query) for name, query in sort.plan(target, state, now).items()}
     answers |= {name: ask(query) for name, query in sort.more(target, state, answers).items()}

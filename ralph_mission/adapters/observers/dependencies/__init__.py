@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ralph_mission.mission.ports import Observer
 
 SECONDS = 570.0
-"""How long a look may take at most: OSV and registries 60 each, bumps 270, and 180 for reading and the last answers."""
+"""The time limit of a look: OSV and registries 60 each, bumps 270, and 180 for reading and the last answers."""
 LOCKED = compile_regex(
     r"(?:^|/)(?:uv\.lock|poetry\.lock|pyproject\.toml|[^/]*requirements[^/]*\.txt|constraints[^/]*\.txt"
     r"|requirements/[^/]+\.txt|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|package\.json"

@@ -63,13 +63,13 @@ class DependencyFindings:
 
     reading: DependencyReading
     told: ReleaseAnswers
-    registries: Mapping[Package, str]  # the address that was asked about it
+    registries: Mapping[Package, str]  # the requested URL
     advisories: tuple[Advisory, ...] = ()
-    problem: str = ""  # why there are no advisories of OSV, or not all
+    problem: str = ""  # why OSV's advisories are missing or incomplete
 
     @property
     def complete(self) -> bool:
-        """Whether no earlier finding can be missing now."""
+        """Whether a finding that is missing now is certainly gone."""
         return not (self.told.failed or self.told.left or self.problem)
 
     def known(self) -> Against:
@@ -100,7 +100,7 @@ class DependencyFindings:
         return tuple(found.values())
 
     def _safest(self, package: Package, against: Sequence[Advisory]) -> str:
-        """The newest of the patches that leave the fewest advisories; "" when none fixes any."""
+        """The newest patch release with the fewest advisories; "" if none fixes any."""
         left = {
             version: sum(advisory.holds(version) for advisory in against)
             for version in patches(package.ecosystem, package.version, self._releases(package))
@@ -129,9 +129,9 @@ class DependencyLookup:
     updates: bool = True
 
     def all(self, reading: DependencyReading, alerts: Sequence[SecurityAlert] | None = None) -> DependencyFindings:
-        """Advisories about every package; releases of what a person asked for or what is vulnerable.
+        """Advisories about every package; releases of direct dependencies and vulnerable packages.
 
-        Where the forge has alerts of its own, which people also dismiss there, OSV is not asked.
+        OSV is not asked if the forge has security alerts, which people can dismiss there.
         """
         bases = self._bases(reading) if self.updates else {}
         known, problem = of_alerts(alerts, reading), ""
@@ -143,7 +143,7 @@ class DependencyLookup:
         return DependencyFindings(reading, told, asked, known, problem)
 
     def a_little(self, reading: DependencyReading) -> DependencyFindings:
-        """One package at each registry, and one at OSV. Raises UserError when one of them cannot be asked."""
+        """Look up one package at each registry, and one at OSV. Raises UserError if one of them cannot be reached."""
         every = self._bases(reading) if self.updates else dict.fromkeys(_packages(reading), self.endpoint)
         bases = {base: package for package, base in every.items() if package.direct}
         if "" in bases:
@@ -179,7 +179,7 @@ class DependencyLookup:
         return known.advisories, str(known)
 
     def _bases(self, reading: DependencyReading) -> dict[Package, str]:
-        """Where each package is asked about; "" where nobody says."""
+        """The registry of each package; "" if unknown."""
         found: dict[Package, str] = {}
         own: dict[Ecosystem, str] = {}
         for package in (one for one in _packages(reading) if one.ecosystem in indexes.NAMES):
@@ -211,11 +211,11 @@ EDGE = re.compile(r"(<=|>=|<|>|=)\s*([0-9A-Za-z.!+_-]{1,100})")
 
 
 def nobody_alerts() -> None:
-    """For a forge without its own alerts."""
+    """For a forge without security alerts."""
 
 
 def of_alerts(alerts: Iterable[SecurityAlert] | None, reading: DependencyReading) -> tuple[Advisory, ...]:
-    """The forge's alerts as advisories about the versions that this commit uses: an alert may be older than it."""
+    """The forge's alerts as advisories about the versions in this commit: an alert may be older than the commit."""
     used: dict[tuple[str, str], list[Package]] = {}
     for package in _packages(reading):
         used.setdefault((package.ecosystem, package.name.lower()), []).append(package)
@@ -235,7 +235,7 @@ def of_alerts(alerts: Iterable[SecurityAlert] | None, reading: DependencyReading
 
 
 def _affected(range_: str) -> Affected:
-    """A range as GitHub writes it (`>= 1.0, < 1.2.3`, `= 1.0`), as OSV would tell it."""
+    """GitHub's version range (`>= 1.0, < 1.2.3`, `= 1.0`) in OSV's form."""
     edges = EDGE.findall(range_)
     single = tuple(version for sign, version in edges if sign == "=")
     since = next((version for sign, version in edges if sign in (">=", ">")), "0")
@@ -263,7 +263,7 @@ def fixed_by(bump: Bump, known: Against) -> tuple[Advisory, ...]:
 
 
 def dump_bumps(bumped: Bumped, bumps: Sequence[Bump]) -> dict[str, object]:
-    """The facts to keep; bumps by their place among `bumps`."""
+    """The facts to store; bumps by their index in `bumps`."""
     changes = bumped.patch.changes if bumped.patch else ()
     return {
         "changes": [[c.path, (c.old or b"").decode(), (c.new or b"").decode()] for c in changes],
@@ -273,7 +273,7 @@ def dump_bumps(bumped: Bumped, bumps: Sequence[Bump]) -> dict[str, object]:
 
 
 def load_bumps(kept: CachedAnswer, commit: str, bumps: Sequence[Bump]) -> Bumped:
-    """The same against `commit`, whose files are those that were asked about."""
+    """Read stored bumps for `commit`, which has the same files."""
     changes = tuple(
         FileChange(path, REGULAR, REGULAR, old.encode(), new.encode()) for path, old, new in kept.facts["changes"]
     )

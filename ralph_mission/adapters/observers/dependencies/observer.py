@@ -1,8 +1,8 @@
 """Observes dependencies: outdated ones with the size of the step, and known vulnerabilities.
 
-Versions come from lock files and pins of the commit looked at, releases from the registries that those name, advisories
-from OSV. A vulnerable package that can be upgraded is a separate finding; patch-level bumps are one with its change
-ready; all other updates are one list.
+Versions come from the commit's lock files and pins, releases from the registries named there, advisories from OSV. A
+vulnerable package that can be upgraded is a separate finding; patch-level bumps are one finding with its change ready;
+all other updates are one list.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 NAME = bots.NAME
 MOST_REMEMBERED = 40
-"""Vulnerabilities told that the cursor names."""
-NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # what a commit holds stays true
+"""Reported vulnerabilities that the cursor stores."""
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # a commit's content never changes
 MOST_BUMPS = 20
-"""In one change: what a person can still look through."""
+"""Bumps in one change: as many as a person can still review."""
 SAMPLES = ("fixtures", "__fixtures__", "testdata", "test-data", "test_data", "__snapshots__")
 Pulls = Callable[[], Sequence[Pull]]
 
@@ -70,8 +70,8 @@ def build(
     pulls: Pulls = tuple,
     alerts: Alerts = nobody_alerts,
 ) -> Dependencies:
-    """The observer. `bumper` makes changes of bumps; without one they are told alone. `pulls` gives the open ones,
-    `alerts` the forge's own about packages: where there are any, OSV is not asked."""
+    """The observer. `bumper` makes the changes for bumps; without one they are only reported. `pulls` returns the open
+    pull requests, `alerts` the forge's security alerts about packages: if there are any, OSV is not asked."""
     told = registries.own_environment() if environment is None else environment
     endpoint = told.get("OSV_API_URL", OSV).rstrip("/")
     if web is None:
@@ -102,7 +102,7 @@ class Dependencies:
         return NAME
 
     def observe(self, context: ObservationContext) -> Observation:
-        """Everything that is behind or vulnerable now; `unavailable` when no registry answers and nothing is known."""
+        """All outdated or vulnerable packages; `unavailable` if no registry answers and nothing is known."""
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not commit:
             return Observation(NAME, "ok", detail="no commits yet")
@@ -126,9 +126,9 @@ class Dependencies:
         )
 
     def try_out(self, context: ObservationContext) -> tuple[str, tuple[Project, ...]]:
-        """Ask each registry about one package, and OSV about one; nothing is kept. What was found, for people.
+        """Ask each registry about one package, and OSV about one; nothing is stored. Returns a text for people.
 
-        Raises UserError when one of them cannot be asked, or a file cannot be read.
+        Raises UserError if one of them cannot be reached, or a file cannot be read.
         """
         reading = self._read(self.git.resolve(context.head.sha))
         if reading.unread:
@@ -136,7 +136,7 @@ class Dependencies:
         return about.detail(self._asking(context, AnswerCache(None)).a_little(reading)), reading.projects
 
     def _alerts(self) -> Sequence[SecurityAlert] | None:
-        """The forge's own; where it does not answer, OSV is asked as if it had none."""
+        """The forge's alerts; if it does not answer, OSV is asked as if it had none."""
         try:
             return self.alerts()
         except UserError:
@@ -179,7 +179,7 @@ class Dependencies:
     def _updates(
         self, seen: DependencyFindings, tended: Mapping[Ecosystem, str], at_work: Iterable[Bump], bumped: Bumped
     ) -> tuple[bots.RoutineUpdate, ...]:
-        """The newest release of each package that nobody looks after, but for patches that are at work."""
+        """The newest release of each package that no bot updates, except for patches in progress."""
         patched = {(bump.package.name, bump.package.version, bump.to) for bump in at_work}
         why = {(bump.package.name, bump.to): reason for bump, reason in bumped.refused}
         found: dict[tuple[str, str], bots.RoutineUpdate] = {}
@@ -191,7 +191,7 @@ class Dependencies:
         return tuple(found.values())
 
     def _importers(self, commit: str, reading: DependencyReading) -> Importers:
-        """Who imports what; of the packages that are there alone, so that little is kept."""
+        """The importers of each package; only for the ecosystems in use, so that little is stored."""
         question = f"importers {commit}"
         with suppress(TypeError, AttributeError, ValueError):
             kept = self.shelf.get(question)
@@ -202,7 +202,7 @@ class Dependencies:
         return found
 
     def _routine(self, package: Package, tended: Mapping[Ecosystem, str]) -> bool:
-        """Whether its updates are our business: a person asked for it, and they are left to nobody else."""
+        """Whether to report its updates: it is a direct dependency, and no bot updates it."""
         ignored = {canonicalize_name(name) if package.ecosystem == "PyPI" else name for name in self.settings.ignore}
         return package.direct and package.ecosystem not in tended and package.name not in ignored
 
@@ -216,13 +216,13 @@ class Dependencies:
         if kept and timedelta(0) <= context.now - kept.asked < self.settings.every:
             return load_bumps(kept, commit, bumps)
         bumped = self.bumper.bump(commit, bumps, Path(context.scratch))
-        if not ((over := STOPPED.get()) and over()):  # what was cut off was refused for no reason of its own
+        if not ((over := STOPPED.get()) and over()):  # results cut off by the time limit were not refused
             self.shelf.put(question, CachedAnswer(dump_bumps(bumped, bumps), context.now))
         return bumped
 
 
 def _gone(cursor: str, reading: DependencyReading) -> tuple[tuple[str, ...], ...]:
-    """Of the vulnerabilities told at the last look, those whose versions are no longer used."""
+    """Reported vulnerabilities whose versions are no longer used."""
     used = {(package.ecosystem, package.name, package.version) for one in reading.projects for package in one.packages}
     try:
         told = [tuple(map(str, essence)) for essence in json.loads(cursor or "[]")]
@@ -232,7 +232,8 @@ def _gone(cursor: str, reading: DependencyReading) -> tuple[tuple[str, ...], ...
 
 
 def _changes(pull: Pull, package: Package) -> bool:
-    """Whether an open pull, ours or anybody's, changes the very line; where no line is known, the file, and says so."""
+    """Whether an open pull request by anybody changes the same line; if the line is unknown, whether it changes the
+    file and names the package."""
     touches = [touch for touch in pull.touches if touch.path == package.path]
     if package.line:
         return any(touch.first <= package.line <= touch.last for touch in touches)

@@ -1,4 +1,4 @@
-"""What is said of vulnerable packages and of patches that are ready, and the line of the report."""
+"""Signals for vulnerable packages and ready patches, and the line of the report."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ralph_mission.values import dataclass
 
 MILD = ("low", "moderate", "medium")
 QUOTED = 4
-"""Advisories of one package that are told in full."""
+"""Advisories of one package that are shown in full."""
 Refused = Sequence[tuple[Bump, str]]
 
 
 def bump_signals(bumped: Bumped, known: Against) -> Iterator[Signal]:
-    """The change that is ready."""
+    """The signals for ready changes."""
     if bumped.patch is None or not bumped.done:
         return
     fixed = [advisory for bump in bumped.done for advisory in fixed_by(bump, known)]
@@ -48,7 +48,7 @@ def bump_signals(bumped: Bumped, known: Against) -> Iterator[Signal]:
 
 @dataclass(frozen=True, slots=True)
 class Vulnerable:
-    """One package with what is known against it: `used` are its affected versions, the most telling one first."""
+    """One package with its advisories: `used` are its affected versions, the most relevant one first."""
 
     used: tuple[Package, ...]
     advisories: tuple[Advisory, ...]
@@ -56,23 +56,23 @@ class Vulnerable:
 
     @property
     def package(self) -> Package:
-        """The one that is told of."""
+        """The reported one."""
         return self.used[0]
 
     @property
     def worst(self) -> str:
-        """The gravest word that an advisory has for it; "" when none has one."""
+        """The highest severity that an advisory states; "" if none does."""
         return max((one.severity for one in self.advisories), key=SEVERITIES_ASCENDING.index)
 
     @property
     def severity(self) -> Severity:
-        """By the worst advisory; where it is used in development alone, a step less."""
+        """By the worst advisory; a step lower if it is only used in development."""
         found = Severity.LOW if self.worst == "low" else Severity.MEDIUM if self.worst in MILD else Severity.HIGH
         return {Severity.HIGH: Severity.MEDIUM}.get(found, Severity.LOW) if self.package.dev else found
 
     @property
     def target(self) -> str:
-        """The lowest version that is known to be without all advisories that have a fixed one; "" when none is."""
+        """The lowest version that fixes all advisories with a known fix; "" if there is none."""
         best, ecosystem = "", self.package.ecosystem
         for fixed in (one.fixed for one in self.advisories if one.fixed):
             best = fixed if not best or step(ecosystem, best, fixed) else best
@@ -80,12 +80,12 @@ class Vulnerable:
 
     @property
     def admitted(self) -> bool | None:
-        """Whether the range by which it is asked for admits the target; None where that is not written down."""
+        """Whether the declared range admits the target; None if it is unknown."""
         return admits(self.package.ecosystem, self.package.version, self.package.wanted, self.target)
 
     @property
     def reachable(self) -> bool:
-        """Whether an upgrade is worth a mission: there is one, and it is in this repository's hands."""
+        """Whether an upgrade is worth a mission: there is one, and this repository can make it."""
         if not self.target or (self.package.dev and not self.package.direct and self.severity is Severity.LOW):
             return False
         return self.package.direct or self.admitted is not False
@@ -95,7 +95,7 @@ SEVERITIES_ASCENDING = ("", *SEVERITIES)
 
 
 def vulnerable(reading: DependencyReading, known: Against, bumped: Bumped, at_work: Iterable[Bump]) -> list[Vulnerable]:
-    """Each vulnerable package, but for what a ready bump or an open pull fixes."""
+    """Each vulnerable package, except those that a ready bump or an open pull request fixes."""
     fixed = {advisory for bump in (*bumped.done, *at_work) for advisory in fixed_by(bump, known)}
     fixed -= {a for bump, _ in bumped.refused for a in fixed_by(bump, known)}  # the same version in another file
     used: dict[tuple[str, str], list[Package]] = {}
@@ -114,7 +114,7 @@ def vulnerable(reading: DependencyReading, known: Against, bumped: Bumped, at_wo
 
 
 def vulnerability_signals(found: Iterable[Vulnerable], importers: Importers) -> Iterator[Signal]:
-    """One for each package that can be upgraded; all others are lines of one list."""
+    """One signal for each package that can be upgraded; all others are lines of one list."""
     for one in found:
         package, ids = one.package, sorted({one_line(advisory.id, 60) for advisory in one.advisories})
         versions = sorted({used.version for used in one.used})
@@ -151,7 +151,7 @@ def _fixes_all(one: Vulnerable) -> bool:
 
 
 def _explain(one: Vulnerable, importers: Importers) -> Iterator[str]:
-    """What is known, whether it can be upgraded, and where it is used."""
+    """The advisories, whether it can be upgraded, and where it is used."""
     package = one.package
     for advisory in one.advisories[:QUOTED]:
         yield from _advisory_lines(advisory)
@@ -191,7 +191,7 @@ def _imported(package: Package, importers: Importers) -> str:
 
 
 def detail(seen: DependencyFindings) -> str:
-    """Packages looked at, and all that could not be."""
+    """The number of packages checked, and everything that could not be."""
     packages = sum(len(project.packages) for project in seen.reading.projects)
     parts = [f"{count_noun(packages, 'package')} in {count_noun(len(seen.reading.projects), 'file')}"]
     nobody = sum(not base for base in seen.registries.values())
@@ -204,12 +204,12 @@ def detail(seen: DependencyFindings) -> str:
 
 
 def unread(reading: DependencyReading) -> str:
-    """The files that could not be read, and why."""
+    """The unreadable files, and why."""
     return "; ".join(f"{path} {why}" for path, why in reading.unread[:3])
 
 
 def _advisory_lines(advisory: Advisory) -> Iterator[str]:
-    """What is known, in our words; what its author says of it, quoted."""
+    """An advisory in our words, with its author's summary quoted."""
     if advisory.bare:
         yield f"{one_line(advisory.id, 60)}: known by its name alone, for its text could not be had"
         return

@@ -1,6 +1,6 @@
-"""Who looks after routine updates, and what is said where nobody does: one list, and the change that sets somebody up.
+"""Routine updates without a bot: one list, and a change that configures Dependabot.
 
-Where Renovate or Dependabot is configured, in whatever way, routine updates are theirs and nothing is said of them.
+If Renovate or Dependabot is configured, in whatever way, routine updates are theirs and not reported.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ MANAGERS: Mapping[str, Ecosystem] = {
         ("pep621", "pip_requirements", "pip_setup", "pip-compile", "pipenv", "poetry", "setup-cfg"), "PyPI"
     ),
 }
-"""Renovate's, as its `enabledManagers` names them."""
+"""Renovate's names of ecosystems, as in its `enabledManagers`."""
 MERGES = 3
-"""How deep what is merged into an entry is looked up."""
+"""The maximum depth of merged YAML entries."""
 
 
 def is_bot_file(path: str) -> bool:
-    """Whether it is a file of theirs."""
+    """Whether it is a bot's settings file."""
     return path in RENOVATE or path in DEPENDABOT
 
 
 def find_updaters(texts: Mapping[str, str]) -> dict[Ecosystem, str]:
-    """Who makes routine updates, by ecosystem. `texts` holds files by path, `package.json` too."""
+    """The bots that make routine updates, by ecosystem. `texts` holds files by path, including `package.json`."""
     for path in RENOVATE:
         if path in texts and _is_enabled(settings := _plain(texts[path])):
             return _renovate_ecosystems(settings)
@@ -84,13 +84,13 @@ def _renovate_ecosystems(settings: object) -> dict[Ecosystem, str]:
 def _plain(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):  # JSON5 is a superset: what it says more is theirs to read
+    except (ValueError, RecursionError):  # a JSON5 file that is not plain JSON: not read
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _updates(text: str) -> list[Ecosystem]:
-    """The ecosystems with version updates; a limit of 0 pulls means security updates alone."""
+    """The ecosystems with version updates; a limit of 0 pull requests means security updates only."""
     if len(text) > MAX_BYTES:
         return []
     try:
@@ -107,7 +107,7 @@ def _updates(text: str) -> list[Ecosystem]:
 
 
 def _effective_setting(entry: object, key: str, depth: int = MERGES) -> object:
-    """What an entry says itself, or what is merged into it."""
+    """An entry's own setting, or one merged into it."""
     if not isinstance(entry, dict) or depth < 0:
         return None
     if key in entry:
@@ -118,7 +118,7 @@ def _effective_setting(entry: object, key: str, depth: int = MERGES) -> object:
 
 
 class _Unmerged(LOADER):  # type: ignore[valid-type, misc]  # which one it is depends on how PyYAML was built
-    """Reads anchors, whose cost is bounded by their length, and leaves merges alone, whose cost is not."""
+    """Resolves anchors, whose cost is bounded by their length, but not merges, whose cost is not."""
 
 
 _Unmerged.yaml_implicit_resolvers = {
@@ -131,12 +131,12 @@ _Unmerged.yaml_implicit_resolvers = {
 
 HEADINGS = ("package", "from", "to", "step", "asked for by", "imported in")
 ROOM = 1_600
-"""Characters of the table: what is quoted in an issue ends at 2,000."""
+"""Characters of the table: a quotation in an issue is cut at 2,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutineUpdate:
-    """A newer release of a package that a person asked for. `held`: why a patch-level one is not made here."""
+    """A newer release of a direct dependency. `held`: why Ralph does not make a patch-level one."""
 
     package: Package
     to: str
@@ -151,9 +151,9 @@ def routine_signal(
     commit: str,
     propose: Sequence[str] | None = None,
 ) -> Signal | None:
-    """Everything routine as one finding; None where there is nothing to say.
+    """All routine updates as one finding; None if there are none.
 
-    With `propose`, the build files of Gradle, its change sets Dependabot up.
+    With `propose`, the build files of Gradle, its change configures Dependabot.
     """
     direct = [package for project in reading.projects for package in project.packages if package.direct]
     if not updates:
@@ -197,7 +197,7 @@ def _series(version: str) -> str:
 
 
 def update_table(updates: Sequence[RoutineUpdate], importers: Importers) -> Iterator[str]:
-    """Lines of a table in plain text, what is imported most first; those without room are counted."""
+    """Lines of a plain text table, the most imported first; those without room are counted."""
     told = sorted(((_imported_in(one.package, importers), one) for one in updates), key=_by_use)
     cells = [HEADINGS, *(_cells(number, one) for number, one in told)]
     widths = [max(len(row[place]) for row in cells[:60]) for place in range(len(HEADINGS))]
@@ -231,25 +231,25 @@ def _cells(imported: int | None, one: RoutineUpdate) -> tuple[str, ...]:
 # --- the change that sets somebody up -------------------------------------------------
 
 PROPOSED: Mapping[Ecosystem, str] = {"npm": "npm", "PyPI": "pip", CRATES: "cargo", "Go": "gomod", "Maven": "maven"}
-"""As Dependabot names them; a lock file of uv is its own."""
+"""Dependabot's names; uv's lock file is an ecosystem of its own."""
 DAYS = 7
-"""How old a release is to be before it is proposed: most of the malicious ones are found out within a week."""
+"""The minimum age of a proposed release: most malicious ones are discovered within a week."""
 
 
 BEHIND = 2
-"""Packages that have to be behind before a bot is proposed: without any there is nothing to show for it."""
+"""Outdated packages before a bot is proposed: without any there is no reason to."""
 BY_HAND = (
     r"pip-compile|uv lock --upgrade|npm-check-updates|taze|gha-update|pre-commit autoupdate|pre-commit\.ci"
     r"|cargo update|cargo upgrade|versions:use-|dependencyUpdates|update-requirements|bundle update|go get -u"
 )
-"""What projects that update in a way of their own call."""
+"""Commands of projects with their own way of updating."""
 TOOLS = compile_regex(r".*\.(?:toml|cfg|ini|ya?ml|mk|gradle)|Makefile|noxfile\.py|package\.json")
-MOST_TOOLS = 500  # files that are looked through
+MOST_TOOLS = 500  # files that are searched
 
 
 def is_wanted(git: Git, commit: str) -> bool:
-    """Whether Dependabot would read a file here, nothing like it is set up, nobody took it away and nothing else does
-    its work. A shallow clone does not know what was taken away."""
+    """Whether Dependabot would read a file here, no bot is configured, none was removed and nothing else does its work.
+    A shallow clone cannot tell what was removed."""
     known = [*RENOVATE, *DEPENDABOT]
     paths = [entry.path for entry in git.listing(commit)]
     if set(known).intersection(paths) or not any(path.startswith(".github/") for path in paths):
@@ -261,7 +261,7 @@ def is_wanted(git: Git, commit: str) -> bool:
 
 
 def is_gradle(path: str) -> bool:
-    """Whether it is a build file of Gradle, whose packages are not read here and which Dependabot would read."""
+    """Whether it is a build file of Gradle, which Dependabot reads and Ralph does not."""
     return posixpath.basename(path) in ("build.gradle", "build.gradle.kts")
 
 

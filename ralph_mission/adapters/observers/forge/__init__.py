@@ -1,10 +1,10 @@
-"""Observes the forge: what issues and pulls wait for, what is said twice, reports that name our lines, how it fares.
+"""Observes the forge: what issues and pull requests wait for, duplicates, stack traces that name our lines, and totals.
 
-Ours (by the author's id) and bots' are left out. Cost is bounded however many issues there are: lists show
-what is stale, and in full a few are read on each look, in turns (`turns`), so that all come up over time.
+Ralph's own (by the author's id) and bots' threads are left out. Cost is bounded for any number of issues: lists show
+what is stale, and each look reads a few threads in full, in turns (`turns`), so that all come up over time.
 
-What an instance is: for a stale issue the day of its last activity, for a waiting pull the commit
-that waits, for a question the remark that asks. New activity is thus a new instance.
+An occurrence is, for a stale issue, the day of its last activity; for a waiting pull request, the waiting commit; for a
+question, the comment that asks. New activity is thus a new occurrence.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 NAME = "forge"
 MOST = 50  # signals of one kind
-ISSUES, PULLS = 6, 4  # read in full on one look; on GitHub an issue costs two requests, a pull three
+ISSUES, PULLS = 6, 4  # read in full on one look; on GitHub an issue costs two requests, a pull request three
 SECONDS = 60.0  # for reading them
 PAIRS = 2  # likely duplicates among what is read in full on one look
 QUOTE = 500  # characters of a question
@@ -45,13 +45,13 @@ _HIDDEN = compile_regex(r"<!--.*?(?:-->|$)", re.DOTALL)
 
 
 def build(settings: ForgeSettings, forge: Forge, git: Git, cache: Path | None = None) -> Observer:
-    """The observer of a forge and of the repository it is about; `cache` is a folder for what traces lead to."""
+    """The observer of a forge and its repository; `cache` is a folder for the results of stack traces."""
     return ForgeObserver(settings, forge, git, FileCache(cache / NAME if cache else None))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestionRemark:
-    """A person's last word on an issue or pull, when it asks something. `remark` 0 is the opening text."""
+    """A person's last comment on a thread, if it asks a question. `remark` 0 is the opening text."""
 
     remark: int
     author: Actor
@@ -61,7 +61,8 @@ class OpenQuestionRemark:
 
 @dataclass(frozen=True, slots=True)
 class OpenLists:
-    """What people have open, and what of it may turn out to wait: `stale` by itself, the others once read in full."""
+    """People's open threads, and those that may wait for somebody: `stale` ones certainly, the others once read in
+    full."""
 
     issues: Sequence[Issue]
     pulls: Sequence[Pull]
@@ -72,30 +73,30 @@ class OpenLists:
 
     @property
     def to_read(self) -> int:
-        """How many would have to be read to know everything."""
+        """How many must be read to know everything."""
         return len(self.quiet) + len(self.aged)
 
     def unchanged(self, before: ForgeCursor) -> frozenset[int]:
-        """What is still open and has had no activity since the last look."""
+        """Threads that are still open without activity since the last look."""
         everything: list[Issue | Pull] = [*self.issues, *self.pulls]
         return frozenset(one.number for one in everything if before.at and one.updated_at < before.at)
 
     def waiting_still(self, before: ForgeCursor, items: Sequence[Issue | Pull]) -> frozenset[Told]:
-        """What was told before and was not looked at now, but cannot have changed either."""
+        """Findings of earlier looks that were not read now and cannot have changed."""
         stale, looked = {issue.number for issue in self.stale}, {item.number for item in items}
         unchanged = self.unchanged(before)
         return frozenset(
             (kind, number)
             for kind, number in before.told
             if number in unchanged
-            and kind != "trace"  # all of them are looked at each time: the commit is another one
+            and kind != "trace"  # all of them are checked each time: the commit may differ
             and (number in stale if kind == "stale-issue" else number not in looked)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ForgeObserver:
-    """Reads lists first, and in full only what may turn out to wait."""
+    """Reads lists first, and in full only threads that may wait for somebody."""
 
     settings: ForgeSettings
     forge: Forge
@@ -104,7 +105,7 @@ class ForgeObserver:
     name: str = NAME
 
     def observe(self, context: ObservationContext) -> Observation:
-        """What waits, as far as it was looked at, and what waits no longer."""
+        """The threads that wait, among those read, and those that no longer do."""
         us, before = self.forge.identity().id, ForgeCursor.parse(context.cursor)
         lists = self._lists(us, context.now)
         changes = turns.look(self.forge.pulse, before, context, len(lists.issues), lambda who: _foreign(who, us))
@@ -143,7 +144,7 @@ class ForgeObserver:
         return likely_duplicates(issues)
 
     def _in_full(self, lists: OpenLists, before: ForgeCursor) -> tuple[list[Issue | Pull], frozenset[int]]:
-        """Those whose turn it is, read in full, and everyone who had it in this round."""
+        """The threads read in full, and all that were read in this round."""
         deadline, read = time.monotonic() + SECONDS, before.read & lists.unchanged(before)
         issues, had_issues = _read(self.forge.issue, lists.quiet, read, ISSUES, deadline, _first(lists.twins, read))
         pulls, had_pulls = _read(self.forge.pull, lists.aged, read, PULLS, deadline)
@@ -183,7 +184,7 @@ class ForgeObserver:
         asked = last_word(item)
         if not _foreign(asked.author, us) or not asks(asked.body) or now - asked.at <= self.settings.answer_after:
             return None
-        # A member's question may well be one to the reporter, who is then the one to answer.
+        # A member's question may be for the reporter, who then has to answer.
         member = asked.author.id != item.author.id and self.forge.may_approve(asked.author)
         said = quote(block(_HIDDEN.sub("", asked.body), QUOTE))
         age = age_days(asked.at, now)
@@ -202,7 +203,7 @@ class ForgeObserver:
 
 
 def last_word(item: Issue | Pull) -> OpenQuestionRemark:
-    """Who spoke last: a remark, or the opening text when there is none."""
+    """The last comment, or the opening text if there is none."""
     if not item.remarks:
         return OpenQuestionRemark(0, item.author, item.body, item.created_at)
     last = max(item.remarks, key=lambda remark: (remark.created_at, remark.id))
@@ -220,7 +221,7 @@ def _foreign(actor: Actor, us: int) -> bool:
 
 
 def _first(twins: Sequence[DuplicatePair], read: frozenset[int]) -> list[Issue]:
-    """The likely duplicates that are read before all others: each pair at once, and once in a round."""
+    """The likely duplicates, which are read first: each pair at once, and once in a round."""
     fresh = [pair for pair in twins if not {pair.older.number, pair.newer.number} <= read]
     return [issue for pair in fresh[:PAIRS] for issue in (pair.older, pair.newer)]
 
@@ -233,7 +234,7 @@ def _read(
     deadline: float,
     first: Sequence[Item] = (),
 ) -> tuple[list[Item], frozenset[int]]:
-    """Whose turn it is, in full, after those that come `first`, and which were read in this round; one that was just
+    """The threads to read in full, after those that come `first`, and those read in this round; one that was just
     deleted has had its turn."""
     early = frozenset(item.number for item in first)
     chosen, had = turns.next_up([item for item in items if item.number not in early], read - early, most - len(first))

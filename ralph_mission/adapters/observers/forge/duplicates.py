@@ -1,8 +1,8 @@
-"""Open issues that are likely the same: by the same rare line of an error, or by titles that say the same.
+"""Open issues that are likely duplicates: by the same rare error line, or by titles with the same meaning.
 
 Precision first. Two issues that name different versions, platforms, numbers or code in their titles are two issues.
-What a template puts into every issue proves nothing, so a line counts only if at most two issues have it. Issues that
-name each other are known to be related.
+Template text proves nothing, so a line counts only if at most two issues have it. Issues that mention each other are
+known to be related.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ralph_mission.values import compile_regex, dataclass
 
 ISSUES = 1_000  # the newest ones are compared
 BODY = 20_000  # characters of one text that are read
-FEWEST = 4  # telling words of a title
-LENGTH = 24  # characters of an error that tells something
+FEWEST = 4  # distinctive words of a title
+LENGTH = 24  # characters of a distinctive error
 LINES = 2  # quoted of each issue
 
 _WORD = compile_regex(r"[a-z0-9][\w.+#-]*[\w+#]|[a-z0-9]")
@@ -50,7 +50,7 @@ _VARIABLE = compile_regex(
 
 @dataclass(frozen=True, slots=True)
 class DuplicatePair:
-    """Two issues, the older one first, and what each says that makes them one."""
+    """Two issues, the older one first, and the matching text of each."""
 
     older: Issue
     newer: Issue
@@ -58,14 +58,14 @@ class DuplicatePair:
     sure: float
 
     def read_in_full(self, issues: Mapping[int, Issue]) -> DuplicatePair | None:
-        """They with all that was said; None where one was not read, or somebody said already that they are related."""
+        """The pair with their comments; None if one was not read, or somebody has already related them."""
         older, newer = issues.get(self.older.number), issues.get(self.newer.number)
         if older is None or newer is None or names(older, newer.number) or names(newer, older.number):
             return None
         return replace(self, older=older, newer=newer)
 
     def signal(self) -> Signal:
-        """What is told of them."""
+        """The finding."""
         newer, older = self.newer, self.older
         return Signal(
             observer="forge",
@@ -87,7 +87,7 @@ class DuplicatePair:
 
 
 def likely_duplicates(issues: Iterable[Issue]) -> tuple[DuplicatePair, ...]:
-    """The pairs among open issues, the surest and newest first; an issue is in one of them at most."""
+    """The pairs among open issues, the most certain and newest first; an issue is in at most one."""
     newest = sorted(issues, key=lambda issue: issue.number)[-ISSUES:]
     pairs = {(pair.older.number, pair.newer.number): pair for pair in (*_by_title(newest), *_by_error(newest))}
     chosen, taken = [], set[int]()
@@ -99,7 +99,7 @@ def likely_duplicates(issues: Iterable[Issue]) -> tuple[DuplicatePair, ...]:
 
 
 def names(issue: Issue, number: int) -> bool:
-    """Whether anything that was said on an issue names another one."""
+    """Whether an issue or its comments mention another one."""
     said = (issue.title, issue.body, *(remark.body for remark in issue.remarks))
     expression = re.compile(rf"(?:#|/issues/|/pull/){number}(?!\d)")
     return any(expression.search(text) for text in said)
@@ -109,7 +109,7 @@ def names(issue: Issue, number: int) -> bool:
 
 
 def _by_title(issues: Sequence[Issue]) -> Iterator[DuplicatePair]:
-    """Those whose titles have the same telling words; by one author only if the texts are the same as well."""
+    """Pairs whose titles have the same distinctive words; those of one author only if the texts are equal too."""
     alike: dict[frozenset[str], list[Issue]] = {}
     for issue in issues:
         words = telling_words(issue.title)
@@ -117,7 +117,7 @@ def _by_title(issues: Sequence[Issue]) -> Iterator[DuplicatePair]:
             alike.setdefault(words, []).append(issue)
     for group in alike.values():
         if len(group) > 2:
-            continue  # a title that is used again and again is a form, such as that of a release
+            continue  # a title used again and again is a template, such as that of a release
         for older, newer in combinations(group, 2):
             repeated = older.author.id == newer.author.id and _squeeze(older.body) != _squeeze(newer.body)
             if not repeated and _same_order(older.title, newer.title) and _may_be_one(older, newer):
@@ -125,12 +125,12 @@ def _by_title(issues: Sequence[Issue]) -> Iterator[DuplicatePair]:
 
 
 def _same_order(one: str, other: str) -> bool:
-    """Whether the words come in the same order, or in one that makes no difference: from A to B is not from B to A."""
+    """Whether the words' order is the same or makes no difference: "from A to B" is not "from B to A"."""
     return _words(one) == _words(other) or not (_ORDERED.search(one) or _ORDERED.search(other))
 
 
 def telling_words(title: str) -> frozenset[str]:
-    """The words of a title that tell it from others, without their endings."""
+    """A title's distinctive words, without their endings."""
     return frozenset(_words(title))
 
 
@@ -146,7 +146,8 @@ def _stem(word: str) -> str:
 
 
 def _may_be_one(one: Issue, other: Issue) -> bool:
-    """Whether neither names the other, and their titles name no different version, platform, number or code."""
+    """Whether neither mentions the other, and their titles do not name different versions, platforms, numbers or
+    code."""
     if names(one, other.number) or names(other, one.number):
         return False
     return _particulars(one.title) == _particulars(other.title)
@@ -165,7 +166,7 @@ def _squeeze(text: str) -> str:
 
 
 def _by_error(issues: Sequence[Issue]) -> Iterator[DuplicatePair]:
-    """Those that alone have the same line of an error, and share two words of their titles or another such line."""
+    """Pairs that alone have the same error line, and share two words of their titles or another such line."""
     said = {issue.number: error_lines(issue.body) for issue in issues}
     having: dict[str, list[Issue]] = {}
     for issue in issues:
@@ -184,7 +185,7 @@ def _by_error(issues: Sequence[Issue]) -> Iterator[DuplicatePair]:
 
 
 def error_lines(body: str) -> dict[str, str]:
-    """The lines of errors in a text as they stand there, by what is the same wherever they happen."""
+    """The error lines in a text, by their part that is the same on every machine."""
     lines = (line.strip(" \t>") for line in body[:BODY].splitlines())
     found = {_VARIABLE.sub("…", line): line for line in lines if len(line) <= 400 and _ERROR.match(line)}
     return {key: line for key, line in found.items() if len(key) >= LENGTH and len(key.split()) >= 4}

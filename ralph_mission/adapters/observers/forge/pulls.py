@@ -1,6 +1,7 @@
-"""What a person's pull request waits for: a merge, a new base, a first answer, a review. The most telling one is told.
+"""What a person's pull request waits for: a merge, a new base, a first answer, a review. The most important is
+reported.
 
-Conflicts are found by merging in git, in memory: it asks nobody anything, and names the files.
+Conflicts are found by merging in git, in memory: that needs no request and names the files.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.values import dataclass
 
 KIND = "pull-waiting"
-CONFLICTS = 5  # files that are named
+CONFLICTS = 5  # named files
 SECONDS = 10.0  # for one merge
 
 
 @dataclass(frozen=True, slots=True)
 class PullFacts:
-    """What is asked only of pulls that it may make a difference for. `us` is our account's id."""
+    """Facts requested only for pull requests whose finding may depend on them. `us` is our account's id."""
 
     us: int
     may_approve: Callable[[Actor], bool]
-    is_ready: Callable[[int], bool]  # whether checks and protection let it be merged
+    is_ready: Callable[[int], bool]  # whether checks and branch protection allow a merge
     conflicts: Callable[[Pull], tuple[str, ...]]  # files
 
 
 def conflicts_with(git: Git, base: Branch, scratch: Path, pull: Pull) -> tuple[str, ...]:
-    """The files in which a pull and the branch that it goes to contradict each other; () where that is not known.
+    """The files in which a pull request conflicts with its base branch; () if unknown.
 
-    What git makes of the merge goes to `scratch`, not to the repository.
+    Objects of the trial merge go to `scratch`, not to the repository.
     """
     if pull.base != base.name or not git.resolve(pull.head_sha) or (git.common_dir / "shallow").exists():
         return ()
@@ -54,7 +55,7 @@ def conflicts_with(git: Git, base: Branch, scratch: Path, pull: Pull) -> tuple[s
 def waiting_pull(
     pull: Pull, facts: PullFacts, now: datetime, review_after: timedelta, answer_after: timedelta
 ) -> Signal | None:
-    """What it waits for; None where it waits for nobody but its author, or not long enough."""
+    """What it waits for; None if it waits only for its author, or not long enough."""
     if pull.draft:
         return None
     others = [review for review in pull.reviews if review.author.id not in (facts.us, pull.author.id)]
@@ -112,7 +113,7 @@ def _conflicting(pull: Pull, facts: PullFacts, now: datetime, patience: timedelt
 def _first_contribution(
     pull: Pull, reviews: list[Review], facts: PullFacts, now: datetime, patience: timedelta
 ) -> Signal | None:
-    """Somebody's first pull request to the project, to which nobody said anything yet; we and bots are nobody."""
+    """Somebody's first pull request to the project, without an answer of a person (other than Ralph and bots)."""
     spoke = (remark.author for remark in pull.remarks)
     answered = reviews or any(who.id not in (facts.us, pull.author.id) and not who.is_bot for who in spoke)
     if not pull.newcomer or answered or now - pull.created_at <= patience:
@@ -130,7 +131,7 @@ def _first_contribution(
 
 def _unreviewed(pull: Pull, verdicts: list[Review], now: datetime, patience: timedelta) -> Signal | None:
     if any(review.sha == pull.head_sha for review in verdicts):
-        return None  # the ball is with its author
+        return None  # its author has to act
     since = pull.updated_at if verdicts else pull.created_at  # reviewed before, and pushed to since
     if now - since <= patience:
         return None

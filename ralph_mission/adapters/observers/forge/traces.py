@@ -1,9 +1,9 @@
 """Stack traces in bug reports, and the lines of this commit that they name.
 
-Precision first. A trace counts if its innermost frame outside the language's own library is of this repository: one
-that merely passes through it is somebody else's. A frame counts if its file is at the commit beyond doubt, and if the
-line is the one that was traced: Python quotes it, the tag of a Go module's version has it; elsewhere the line must
-stand in the function that the frame names.
+Precision first. A trace counts if its innermost frame outside the language's own library is in this repository; a trace
+that merely passes through it does not. A frame counts if its file is unambiguous at the commit, and if the line is the
+traced one: Python quotes it, the tag of a Go module's version has it; elsewhere the line must be in the function that
+the frame names.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ralph_mission.values import compile_regex, dataclass
 
 BODY = 60_000  # characters of one text
 FRAMES = 200  # of one text
-ABOVE = 200  # lines above a frame's own in which its function may begin
-REPORTS = 100  # issues with stack traces that are looked at, the newest first
-SHOWN = 3  # lines that are quoted
+ABOVE = 200  # lines above a frame's in which its function may begin
+REPORTS = 100  # issues with stack traces that are examined, newest first
+SHOWN = 3  # quoted lines
 
 MARGIN = r"[ \t>|]{0,60}"
 LINE = r"(\d{1,7})"
@@ -71,7 +71,7 @@ _LIBRARY = {
     "go": compile_regex(r"/go[\d.]*(?:/libexec)?/src/|^/usr/local/go/"),
     "rust": compile_regex(r"(?:^|/)rustc/"),
 }
-"""What comes with a language, by the path of a frame."""
+"""The standard library of each language, by a frame's path."""
 _HINT = compile_regex(r'File "|\bat |\.go:\d|\.rs:\d', re.MULTILINE)
 _ELSEWHERE = compile_regex(r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo/registry/src/[^/]+|pkg/mod)/")
 
@@ -88,7 +88,7 @@ class TraceFrame:
 
 
 def traces(text: str) -> list[list[TraceFrame]]:
-    """The traces in a text, each from its innermost frame outwards."""
+    """The stack traces in a text, each from its innermost frame outwards."""
     text = text[:BODY].replace("\r\n", "\n")
     if not _HINT.search(text):
         return []
@@ -111,19 +111,19 @@ def traces(text: str) -> list[list[TraceFrame]]:
         if not told or heads or told[-1][0].language != frame.language:
             told.append([])
         if _UNREAD.search(_RUNTIME.sub("", between[heads[-1].end() if heads else 0 :])):
-            told[-1].append(TraceFrame(frame.language, "", 0, ""))  # of whom nothing is known
+            told[-1].append(TraceFrame(frame.language, "", 0, ""))  # unknown language
         told[-1].append(frame)
         end = span[1]
     return [trace[::-1] if trace[0].language == "python" else trace for trace in told]
 
 
 def _java_path(match: re.Match[str]) -> str:
-    """The package of a class as folders, and the file that the frame names."""
+    """A class's package as folders, with the frame's file."""
     return f"{match[1].rpartition('.')[0].replace('.', '/')}/{match[3]}"
 
 
 class TracedCommit:
-    """The files of one commit, read as frames ask for them."""
+    """The files of one commit, read on demand."""
 
     def __init__(self, git: Git, commit: str) -> None:
         self.git, self.commit = git, commit
@@ -142,19 +142,19 @@ class TracedCommit:
         return self._lines[path]
 
     def lines_at(self, tag: str, path: str) -> list[str]:
-        """A file's lines as a tag has them; none where there is no such tag."""
+        """A file's lines at a tag; none if there is no such tag."""
         oid = self.git.resolve(f"refs/tags/{tag}")
         return split_lines(self.git.blobs([f"{oid}:{path}"]).get(f"{oid}:{path}", b"")) if oid else []
 
     def ending_with(self, tail: str, within: Callable[[str], bool] = lambda path: True) -> str:
-        """The one file whose path ends with `tail`, whole names; "" when there is none, or more than one."""
+        """The only file whose path ends with the components of `tail`; "" if there is none or more than one."""
         named = self._by_name.get(posixpath.basename(tail), ())
         found = [path for path in named if (path == tail or path.endswith(f"/{tail}")) and within(path)]
         return found[0] if len(found) == 1 else ""
 
     @property
     def packages(self) -> Mapping[str, str]:
-        """Folders by the name of the npm package in them."""
+        """Folders of npm packages, by the package's name."""
         if self._packages is None:
             manifests = [path for path in self._by_name.get("package.json", ()) if not is_test_data(path)][:200]
             named = ((_name("\n".join(self.lines(path))), posixpath.dirname(path)) for path in manifests)
@@ -163,7 +163,7 @@ class TracedCommit:
 
     @property
     def module(self) -> str:
-        """The Go module at the top."""
+        """The top-level Go module."""
         text = "\n".join(self.lines("go.mod")) if "go.mod" in self.files else ""
         found = re.search(r"^module\s+(\S+)", text, re.MULTILINE)
         return found[1] if found else ""
@@ -181,7 +181,7 @@ def _name(manifest: str) -> str:
 
 
 def traced_lines(commit: TracedCommit, text: str) -> Iterator[Quote]:
-    """The lines of the commit in which the traces of a text begin and by which they go on, as they stand there."""
+    """The commit's lines that the traces of a text name, innermost first."""
     seen = set[tuple[str, int]]()
     for trace in traces(text):
         own = [frame for frame in trace if not _LIBRARY[frame.language].search(frame.path)]
@@ -216,7 +216,7 @@ def _file(commit: TracedCommit, frame: TraceFrame) -> str:
 
 
 def _installed(commit: TracedCommit, frame: TraceFrame, tail: str) -> str:
-    """The file of a package as it is installed: this repository's only if it bears its name."""
+    """A file of an installed package; it is this repository's only if the package has its name."""
     if frame.language == "node":
         name, _, rest = tail.partition("/")
         if name.startswith("@"):
@@ -231,7 +231,7 @@ def _installed(commit: TracedCommit, frame: TraceFrame, tail: str) -> str:
 
 
 def _go_file(commit: TracedCommit, frame: TraceFrame, path: str) -> str:
-    """The file below the module's folder: the frame's function says its package."""
+    """The file below the module's folder; the frame's function names its package."""
     if not commit.module or not (frame.source == commit.module or frame.source.startswith(f"{commit.module}/")):
         return ""
     found = posixpath.join(frame.source.removeprefix(commit.module).strip("/"), posixpath.basename(path))
@@ -239,7 +239,7 @@ def _go_file(commit: TracedCommit, frame: TraceFrame, path: str) -> str:
 
 
 def _line(commit: TracedCommit, frame: TraceFrame, path: str) -> int:
-    """The line that was traced, 0 where the commit has another one there."""
+    """The traced line; 0 if the commit has a different one there."""
     lines = commit.lines(path)
     if frame.language == "python":
         return _quoted_line(lines, frame.line, frame.source)
@@ -257,7 +257,7 @@ def _line(commit: TracedCommit, frame: TraceFrame, path: str) -> int:
 
 
 def _function(frame: TraceFrame) -> str:
-    """The bare name of the function that a frame is in."""
+    """The bare name of a frame's function."""
     if frame.language == "rust":
         return next((part for part in reversed(frame.function.split("::")) if not part.startswith("{")), "")
     return re.split(r"[.#\s]", re.sub(r"\s*\[as .*\]$", "", frame.function))[-1]
@@ -276,11 +276,11 @@ _BEGINS = {
     "go": compile_regex(r"^func\s+(?:\([^)]*\)\s*)?(\w+)"),
     "rust": compile_regex(r"\bfn\s+(\w+)"),
 }
-"""How a function begins, by language; the nearest one above a line is the one that it stands in."""
+"""The start of a function, by language; the nearest one above a line contains it."""
 
 
 def _quoted_line(lines: Sequence[str], number: int, said: str) -> int:
-    """Where a line stands that was quoted: at its number, or at the only place of the file."""
+    """The number of a quoted line: as given, or its only occurrence in the file."""
     if len(said) < 8:
         return 0
     if 1 <= number <= len(lines) and lines[number - 1].strip() == said:
@@ -290,7 +290,7 @@ def _quoted_line(lines: Sequence[str], number: int, said: str) -> int:
 
 
 def traced_reports(git: Git, commit: str, issues: Iterable[Issue], cache: FileCache) -> list[Signal]:
-    """The reports whose stack traces name lines of the commit; looked up once for what they say and the commit."""
+    """The bug reports whose stack traces name lines of the commit; cached by their text and the commit."""
     newest = sorted((issue for issue in issues if traces(issue.body)), key=lambda issue: -issue.number)[:REPORTS]
     if not newest:
         return []
@@ -307,7 +307,7 @@ def traced_reports(git: Git, commit: str, issues: Iterable[Issue], cache: FileCa
 
 
 def trace_signal(issue: Issue, lines: Sequence[Quote]) -> Signal:
-    """What is told of a report whose trace names lines of this commit."""
+    """The finding for a report whose trace names lines of this commit."""
     first = lines[0]
     return Signal(
         observer="forge",
