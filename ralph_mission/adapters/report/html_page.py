@@ -62,6 +62,8 @@ b.other{color:var(--quiet)}
 """)
 
 Child = str | Markup | None
+VOID = frozenset({"input"})  # elements without an end tag
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def element(tag: str, *children: Child, **attributes: str | float | None) -> Markup:
@@ -73,7 +75,8 @@ def element(tag: str, *children: Child, **attributes: str | float | None) -> Mar
     shown = Markup("").join(
         Markup(' {}="{}"').format(name, harmless(str(value))) for name, value in given if value is not None
     )
-    return Markup("<{0}{1}>").format(tag, shown) + join(*children) + Markup("</{}>").format(tag)
+    end = "" if tag in VOID else Markup("</{}>").format(tag)
+    return Markup("<{0}{1}>").format(tag, shown) + join(*children) + end
 
 
 def join(*children: Child) -> Markup:
@@ -109,9 +112,8 @@ def day(when: datetime) -> Markup:
     return element("time", f"{when.astimezone(UTC):%Y-%m-%d}")
 
 
-def document(title: str, *parts: Child, style: str = "") -> str:
-    """The whole file; `style`: this page's own rules."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
+def document(title: str, *parts: Child, style: str = "", policy: str = POLICY) -> str:
+    """The whole file; `style`: this page's own rules; `policy`: its content security policy."""
     whole = Markup(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'

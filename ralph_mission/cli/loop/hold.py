@@ -20,10 +20,12 @@ from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
+    from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import LiveRecord
     from ralph_mission.loop.model.watch import HoldOrder, RunEvent
 
 LAST = 2  # lines of an agent's output, in the list
+LONGEST_DIFF = 200_000  # characters
 run_argument = click.argument("run", required=False, default="")
 
 
@@ -118,9 +120,16 @@ def _order(repo: Path, name: str, order: HoldOrder) -> tuple[LiveRecord, ...]:
     home = _home(repo)
     found = live.find_runs(home, name, alive=True)
     for one in found:
-        if not (order == "pause" and live.read_order(home / live.FOLDER / one.id) == "stop"):
-            live.give_order(home, one, order)
+        order_run(home, one, order)
     return found
+
+
+def order_run(home: Path, record: LiveRecord, order: HoldOrder) -> None:
+    """Send the request to one run; a run that was told to stop is not paused. Raises OSError."""
+    from ralph_mission.adapters.storage.loop import live
+
+    if not (order == "pause" and live.read_order(home / live.FOLDER / record.id) == "stop"):
+        live.give_order(home, record, order)
 
 
 def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> bool:
@@ -150,15 +159,37 @@ def _tell_order(
 
 
 @click.command()
+@click.option("--web", is_flag=True, help="In a browser on this machine, at an address for you alone.")
 @repo_option
-def ui(repo: Path) -> None:
-    """Show all that runs here, and hold it with keys: pause, resume, stop, guidance, diff."""
+def ui(web: bool, repo: Path) -> None:
+    """Show all that runs here, and hold it with keys or buttons: pause, resume, stop, guidance, diff."""
+    if web:
+        from ralph_mission.cli.loop.web import serve_runs
+
+        serve_runs(repo)
+        return
     from ralph_mission.extras import require_extra
 
     require_extra("ui", "the interface needs")
     from ralph_mission.cli.loop.ui import show_runs
 
     show_runs(repo)
+
+
+COLUMNS = ("run", "state", "sessions", "stories", "USD", "what it does")
+
+
+def run_cells(record: LiveRecord) -> tuple[str, ...]:
+    """A run in the interfaces' list, by `COLUMNS`."""
+    stories = f"{record.stories[0]}/{record.stories[1]}" if record.stories else ""
+    cost = "" if record.usd is None else f"{record.usd:.2f}"
+    return record.id, record.state, str(record.sessions), stories, cost, record.doing.partition("\n")[0]
+
+
+def describe_commits(git: Git, record: LiveRecord) -> str:
+    """What was committed here since the run began."""
+    said = git.try_text("log", "-p", "--stat", f"--since={record.began}")
+    return said[:LONGEST_DIFF] or "nothing was committed since it began"
 
 
 # --- the list ---------------------------------------------------------------------------

@@ -17,13 +17,11 @@ from textual.widgets import DataTable, Footer, Header, Input, RichLog
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.inbox import Guide
-from ralph_mission.cli.loop.hold import event_line
+from ralph_mission.cli.loop.hold import COLUMNS, describe_commits, event_line, order_run, run_cells
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.watch import HoldOrder
 
 LOOK = 0.5  # seconds between two polls of the files
-COLUMNS = ("run", "state", "sessions", "stories", "USD", "what it does")
-LONGEST_DIFF = 200_000  # characters
 
 
 class RunsApp(App[None]):
@@ -72,7 +70,7 @@ class RunsApp(App[None]):
     def action_order(self, order: HoldOrder) -> None:
         """Ask the run that is shown to wait, to go on or to end."""
         if record := self._find():
-            live.give_order(self._home, record, order)
+            order_run(self._home, record, order)
             self.notify(f"{record.id}: {order or 'resume'} at the next safe point")
 
     def action_guide(self) -> None:
@@ -95,8 +93,8 @@ class RunsApp(App[None]):
     def action_diff(self) -> None:
         """Show what was committed here since the run began."""
         known = next((one for one in live.list_runs(self._home) if one.id == self._shown), None)
-        said = self._git.try_text("log", "-p", "--stat", f"--since={known.began}") if known else ""
-        self._steps.write(Text(said[:LONGEST_DIFF] or "nothing was committed since it began"))
+        if known:
+            self._steps.write(Text(describe_commits(self._git, known)))
 
     @property
     def _table(self) -> DataTable[Text]:
@@ -120,9 +118,7 @@ class RunsApp(App[None]):
             if key:
                 self._table.remove_row(key)
         for name, one in known.items():
-            stories = f"{one.stories[0]}/{one.stories[1]}" if one.stories else ""
-            cost = "" if one.usd is None else f"{one.usd:.2f}"
-            cells = (name, one.state, str(one.sessions), stories, cost, one.doing.partition("\n")[0])
+            cells = run_cells(one)
             if name in {row.key.value for row in self._table.ordered_rows}:
                 for column, cell in zip(COLUMNS, cells, strict=True):
                     self._table.update_cell(name, column, Text(cell), update_width=True)

@@ -274,13 +274,18 @@ def follow_events(
 
 def last_words(home: Path, id: str, count: int) -> list[str]:
     """The last lines of a run's agents, newest last."""
-    try:
-        size = (home / FOLDER / id / EVENTS).stat().st_size
-    except OSError:
-        return []
-    events, _ = read_events(home, id, max(0, size - CAP // 8))
+    events = last_events(home, id, CAP // 8)
     lines = [event.text.strip().rpartition("\n")[2] for event in events if event.kind in ("text", "tool")]
     return [line for line in lines if line][-count:]
+
+
+def last_events(home: Path, id: str, size: int) -> list[RunEvent]:
+    """The events in the last `size` bytes, at most `CAP`, newest last."""
+    try:
+        end = (home / FOLDER / id / EVENTS).stat().st_size
+    except OSError:
+        return []
+    return read_events(home, id, max(0, end - size))[0]
 
 
 def start_detached(home: Path, kind: str, arguments: Sequence[str]) -> tuple[str, int | None]:
