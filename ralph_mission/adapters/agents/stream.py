@@ -30,33 +30,48 @@ class AgentStream:
     def feed(self, chunk: bytes) -> None:
         """Process the next bytes; an incomplete line waits for its rest."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            if not self._skipping:
-                self._read(line)
+        if lines and self._skipping:
             self._skipping = False
+            del lines[0]
+        self._read(lines)
         if len(self._rest) > LONGEST_LINE:
             self._rest, self._skipping = b"", True
 
     def end(self, turn: AgentTurn) -> None:
         """Process the rest at the session's end, as some clients print everything then."""
         if self._rest and not self._skipping:
-            self._read(self._rest)
+            self._read([self._rest])
         if not self.told:
             for call in turn.calls:
                 self._tell(RunEvent("tool", call))
             if turn.text:
                 self._tell(RunEvent("text", _words(turn.text)))
 
-    def _read(self, line: bytes) -> None:
-        document = next(reading.documents(line), None)
-        words = RunEvent("text", _words(line.decode(errors="replace")))
-        for event in (words,) if document is None else _events(document):
-            if event.kind == "usage" and document is not None:
-                event = self._uncounted(document, event)
-            if event.text or event.tokens or event.usd:
-                self._counted = self._counted or event.tokens > 0
-                self.told = self.told or event.kind != "usage"
-                self._tell(event)
+    def _read(self, lines: list[bytes]) -> None:
+        """Tell plain lines that came together as one text: recording each of millions would hold the run up."""
+        plain: list[bytes] = []
+        size = 0
+        for line in lines:
+            document = next(reading.documents(line), None)
+            if document is not None or size + len(line) >= WORDS:
+                self._tell_text(plain)
+                plain, size = [], 0
+            if document is None:
+                plain.append(line)
+                size += len(line) + 1
+                continue
+            for event in _events(document):
+                self._tell_event(self._uncounted(document, event) if event.kind == "usage" else event)
+        self._tell_text(plain)
+
+    def _tell_text(self, lines: list[bytes]) -> None:
+        self._tell_event(RunEvent("text", _words(b"\n".join(lines).decode(errors="replace"))))
+
+    def _tell_event(self, event: RunEvent) -> None:
+        if event.text or event.tokens or event.usd:
+            self._counted = self._counted or event.tokens > 0
+            self.told = self.told or event.kind != "usage"
+            self._tell(event)
 
     def _uncounted(self, document: Json, event: RunEvent) -> RunEvent:
         """Without tokens already reported: some clients print an answer in parts, and a sum at the end."""

@@ -61,6 +61,12 @@ def test_words_of_any_program_are_told_line_by_line() -> None:
     assert [event.text for event in found] == ["first", "red", "last"]
 
 
+def test_a_flood_of_lines_is_told_in_few_texts_without_losing_one() -> None:
+    found = told(b"line\n" * 100_000, size=65_536)
+    assert len(found) < 200
+    assert sum(event.text.split().count("line") for event in found) == 100_000
+
+
 def test_a_line_that_never_ends_takes_no_room() -> None:
     found = told(b"x" * (2 * LONGEST_LINE) + b"\nnext\n", size=100_000)
     assert [event.text for event in found] == ["next"]

@@ -125,7 +125,7 @@ class LiveRun:
             event = replace(event, at=self._now(), text=redact(event.text, self._secrets))
             line = json.dumps(_document(event), ensure_ascii=False).encode("utf-8", "replace")
             if event.kind in AGENTS:
-                self._transcribe(event, line, redact(prompt, self._secrets))
+                self._transcribe(event, line, prompt)
             if event.kind not in ("text", "tool"):
                 self._record = self._standing(event)
                 self._code = (event.code or 0) if event.kind == "ended" else self._code
@@ -184,7 +184,7 @@ class LiveRun:
         shown = place.with_name(f"{place.name}.md")
         if not shown.exists():
             head = f"# Session {event.session}{f', {event.hat}' if event.hat else ''}\n"
-            told = "\n".join(f"> {one}" for one in prompt.splitlines())
+            told = "\n".join(f"> {one}" for one in redact(prompt, self._secrets).splitlines())
             run_files.add(shown, f"{head}\n{told}\n".encode("utf-8", "replace"), lasting=False)
         run_files.add(place.with_name(f"{place.name}.jsonl"), line, lasting=False)
         if event.kind != "usage":
