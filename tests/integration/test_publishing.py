@@ -375,7 +375,7 @@ def test_learnings_say_which_posts_people_react_to_and_the_journal_bears_them_ou
         harbour.numbers.measured = (*harbour.numbers.measured, *told)
     harbour.cycle()
     memory = harbour.memory()
-    assert "on twitter: 2 posts measured, 21 reactions at the median; the next one is expected to do better" in memory
+    assert "on twitter: 2 posts measured, 21 reactions at the median; Ralph gives the next one" in memory
     past = harbour.house().store.recall()
     assert past is not None
     assert past.memory.measured == recount_learnings(harbour.house().store.journal())

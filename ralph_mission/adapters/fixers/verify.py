@@ -17,7 +17,7 @@ from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fix
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
-from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
+from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign, tell_running
 from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.agent_job import BaseChecks, RedCheck
@@ -220,6 +220,7 @@ class Workbench:
                         home=scratch / "home",
                         timeout=self.seconds,
                         extra_env=environment,
+                        running=tell_running("checking", command, self.note),
                         sandbox=sandbox,
                     ),
                 )

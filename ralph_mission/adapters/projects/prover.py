@@ -25,7 +25,7 @@ from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup, copy_
 from ralph_mission.adapters.projects.suites import SuiteTool, find_suite, notes_file
 from ralph_mission.adapters.sandbox import bwrap
 from ralph_mission.adapters.sandbox.isolation import Sandbox, missing_bwrap, private
-from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.adapters.sandbox.process import run_foreign, tell_running
 from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.adapters.workspace.snapshot import remove_any, write_file
 from ralph_mission.errors import UserError
@@ -184,6 +184,7 @@ class ProofBench:
             timeout=self.prover.short if request.files else self.prover.long,
             output_cap=OUTPUT,
             extra_env={**self.lent.environment, **probes, "PYTHONHASHSEED": str(request.attempt)},
+            running=tell_running("testing a claim", " ".join(request.files) or "all tests", self.prover.note),
             sandbox=self.prover.sandbox_for((self.folder, tools)),
         )
         hosts, sources = _notes(home, "hosts"), _notes(home, "sources")

@@ -27,7 +27,7 @@ from ralph_mission.adapters.projects.detection import DetectedProject, Read, Set
 from ralph_mission.adapters.projects.excerpt import excerpt
 from ralph_mission.adapters.sandbox.bwrap import rustup_home
 from ralph_mission.adapters.sandbox.isolation import Sandbox
-from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.adapters.sandbox.process import run_foreign, tell_running
 from ralph_mission.adapters.workspace.clone import check_out
 from ralph_mission.adapters.workspace.snapshot import remove_any
 from ralph_mission.errors import UserError
@@ -134,6 +134,11 @@ class ProjectSetup:
         steps = self._steps(commit)
         return self._digest(commit, steps) if steps else ""
 
+    def last_result(self, commit: str) -> str | None:
+        """Why the last set-up of this kind failed, "" if it is ready; None if the next use of it runs it."""
+        digest = self.digest(commit)
+        return _read_report(self.place / digest) if self.place and digest else None
+
     def lend(self, commit: str, folder: Path, tools: Path, changed: Collection[str] = ()) -> LentSetup:
         """Give the clone of `commit` at `folder` what the set-up left, with caches and tools in the folder `tools`.
 
@@ -222,6 +227,7 @@ class ProjectSetup:
             home=home,
             timeout=self.seconds,
             extra_env={**QUIET, **passed, **_rustup(), "PATH": os.pathsep.join(_path_entries(tree, home))},
+            running=tell_running("setting up", step.command, self.note),
             sandbox=self.sandbox_for(fresh),
         )
         if done.code == 0:

@@ -35,6 +35,9 @@ TICK = 0.05
 EXECVE = 0.5  # seconds that a process may take to exec another program
 MEMORY = 20  # `vsize` among the fields of /proc/PID/stat behind the name: proc(5)
 ASKED_EVERY = 0.2  # seconds between two polls of the stop condition
+SIGN, SIGN_LATER = 5.0, 15.0  # seconds between two signs of life, in the first minute and later
+NAMED = 32  # characters of a running command in such a sign, so that a row has room for the line
+LINE = 200  # bytes of the last line that a sign of life quotes
 PROC = Path("/proc")
 FILE_BLOCKS = 8 * 1024 * 1024  # of 512 bytes, POSIX's unit for `ulimit -f`: 4 GiB
 # A shell sets limits instead of a fork of ourselves, which is unsafe with threads.
@@ -74,6 +77,7 @@ def run_foreign(
     stopped: Callable[[], bool] | None = None,
     grace: float = GRACE,
     live: Callable[[bytes], None] | None = None,
+    running: Callable[[float, str], None] | None = None,
     sandbox: Sandbox = OPEN,
 ) -> FinishedProcess:
     """Run a program (a string: by `/bin/sh -c`) until the last of its children has ended.
@@ -82,7 +86,9 @@ def run_foreign(
     `allow` names our variables it may see. `timeout` in seconds; `output_cap` in bytes over
     both streams: reaching either ends the whole process group, and so does `stopped`, polled five times
     a second. An ended process has `grace` seconds between TERM and KILL. `live` receives standard output
-    as it comes. A missing program gives code 127. `sandbox` isolates it further, or raises UserError.
+    as it comes; `running` gets the seconds since the start and the last line printed so far (untrusted, up to
+    `LINE` bytes), every `SIGN` seconds. A missing program gives code 127. `sandbox` isolates it further, or raises
+    UserError.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     with (
@@ -107,7 +113,7 @@ def run_foreign(
         with process, _Capture(process, output_cap, live) as capture:
             try:
                 let_go()
-                ended = capture.until(started + timeout, stopped or STOPPED.get())
+                ended = capture.until(started + timeout, _asked(started, capture, stopped or STOPPED.get(), running))
                 if not ended and not capture.full:
                     left, over = _find_remaining(process, scratch, inside)
             finally:
@@ -121,6 +127,12 @@ def run_foreign(
         return FinishedProcess(
             code, capture.stdout, capture.stderr, seconds, ended == "late", capture.full, ended == "stopped", left
         )  # fmt: skip  # one value
+
+
+def tell_running(doing: str, command: str, note: Callable[[str], None]) -> Callable[[float, str], None]:
+    """For `run_foreign`: notes such as `setting up, 45 s: yarn install: [2/4] Fetching packages...`."""
+    named = command if len(command) <= NAMED else f"{command[: NAMED - 1].rstrip()}…"
+    return lambda seconds, line: note(f"{doing}, {seconds:.0f} s: {named}{f': {line}' if line else ''}")
 
 
 def end_orphans(variable: str) -> int:
@@ -145,6 +157,28 @@ def own_tool(name: str) -> str:
     return next((found for folder in folders if (found := shutil.which(name, path=folder))), name)
 
 
+def _asked(
+    started: float,
+    capture: _Capture,
+    stopped: Callable[[], bool] | None,
+    running: Callable[[float, str], None] | None,
+) -> Callable[[], bool] | None:
+    """The stop condition, which also gives signs of life when it is polled."""
+    if running is None:
+        return stopped
+    due = SIGN
+
+    def asked() -> bool:
+        nonlocal due
+        seconds = time.monotonic() - started
+        if seconds >= due:
+            due = seconds + (SIGN if seconds < 60 else SIGN_LATER)
+            running(seconds, capture.last_line())
+        return bool(stopped and stopped())
+
+    return asked
+
+
 class _Capture:
     """Reads both streams at once, so that neither blocks, and keeps at most `cap` bytes."""
 
@@ -153,6 +187,7 @@ class _Capture:
         self._process, self._room, self._live = process, cap, live
         self._kept = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
         self._selector = selectors.DefaultSelector()
+        self._latest = process.stdout.fileno()
         self.full = False
         for stream in self._kept:
             os.set_blocking(stream, False)
@@ -171,6 +206,11 @@ class _Capture:
     @property
     def stderr(self) -> bytes:
         return bytes(list(self._kept.values())[1])
+
+    def last_line(self) -> str:
+        """The last line that is not empty, of the stream that was written to last."""
+        lines = self._kept[self._latest][-4 * LINE :].replace(b"\r", b"\n").split(b"\n")
+        return next((line[:LINE].decode("utf-8", "replace").strip() for line in reversed(lines) if line.strip()), "")
 
     def until(self, deadline: float, stopped: Callable[[], bool] | None) -> Literal["", "late", "stopped"]:
         """Read until the process is over or the cap is hit; returns which came first."""
@@ -205,7 +245,9 @@ class _Capture:
         return bool(ready)
 
     def _take(self, stream: int, chunk: bytes) -> None:
-        if not chunk:
+        if chunk:
+            self._latest = stream
+        else:
             self._selector.unregister(stream)
         self._kept[stream] += chunk[: self._room]
         if self._live and chunk and stream == next(iter(self._kept)):

@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,6 +22,7 @@ import click
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
+from ralph_mission.adapters.report.progress import count_noun
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.doctor.line import DoctorLine, Hub, attempt, off, wrong
 from ralph_mission.cli.doctor.sources import agents, sources, work
@@ -145,17 +146,20 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
     for fixer in settings.hands.fixers:
         if fixer in ("typos", "ruff"):
             yield _check_installed(str(fixer))
-    project = _setup(git, settings)
-    needed = bool(settings.hands.verify) or any(check.setup for check in settings.observers.commands)
-    yield _set_up(project, needed)
+    checks = [("verify", command, True) for command in settings.hands.verify]
+    checks += [(f"command {check.name}", check.run, check.setup) for check in settings.observers.commands]
+    project = _project(git, settings)
+    yield _set_up(git, settings, project, [command for _, command, uses_setup in checks if uses_setup])
     if not settings.hands.verify:
         yield DoctorLine("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
-    for command in settings.hands.verify:
-        yield _present("verify", command, git, project)
     if not settings.observers.commands:
         yield off("commands", "to look at your own checks: observers.commands in ralph.yml")
-    for check in settings.observers.commands:
-        yield _present(f"command {check.name}", check.run, git, project if check.setup else None)
+    for name, command, uses_setup in checks:
+        tool = _absent(command, git)
+        if not tool or (uses_setup and project.steps):  # what the set-up installs is in its own line
+            yield DoctorLine(name, "ok", command)
+        else:
+            yield DoctorLine(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
 
 
 def _other_observers(settings: Config, checked: set[str]) -> Iterator[DoctorLine]:
@@ -187,8 +191,8 @@ def _check_installed(package: str) -> DoctorLine:
         return DoctorLine(f"fixer {package}", "wrong", "not installed", f"pip install {package}")
 
 
-def _setup(git: Git, settings: Config) -> DetectedProject:
-    """The set-up that installs packages here."""
+def _project(git: Git, settings: Config) -> DetectedProject:
+    """What is installed for checks and agents here, and by which steps."""
     from ralph_mission.app.sandboxes import project_setup
 
     head = git.resolve("HEAD")
@@ -197,24 +201,38 @@ def _setup(git: Git, settings: Config) -> DetectedProject:
     return project_setup(settings, git, None).detect(head) if head else DetectedProject((), ())
 
 
-def _set_up(project: DetectedProject, needed: bool) -> DoctorLine:
-    """`needed`: whether a check or an agent uses the set-up."""
+def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequence[str]) -> DoctorLine:
+    """`commands`: the checks that use what the set-up installs."""
+    from ralph_mission.app.sandboxes import project_setup
+
     missing = sorted({name for step in project.steps for name in step.needs if not shutil.which(name)})
     told = ", ".join(project.tools) or "; ".join(project.notes) or "none"
-    if missing and needed:
+    if missing and commands:
         advice = f"install {' and '.join(missing)}, or give the commands in hands.setup"
         return DoctorLine("setup", "wrong", f"{told}; {' and '.join(missing)} not installed", advice)
     lacks = f", of which {' and '.join(missing)} would have to be installed" if missing else ""
-    unused = "" if needed or told == "none" else f"; it is not run while no check needs it{lacks}"
-    return DoctorLine("setup", "ok", f"{told}{unused}")
+    if not commands or not project.steps:
+        unused = "" if told == "none" or not project.steps else f"; it is not run while no check needs it{lacks}"
+        return DoctorLine("setup", "ok", f"{told}{unused}")
+    failed = project_setup(settings, git, git.state_dir / "setup").last_result(git.resolve("HEAD"))
+    if failed:
+        what, _, detail = failed.partition("\n")
+        why = f" ({detail.partition(chr(10))[0]})" if detail else ""
+        return DoctorLine("setup", "wrong", f"it failed: {what}{why}", "give the commands in hands.setup")
+    if failed is None:
+        absent = dict.fromkeys(filter(None, (_absent(command, git) for command in commands)))
+        lacking = f"not installed here yet: {', '.join(absent)}; " if absent else ""
+        steps = ", ".join(dict.fromkeys(step.tool for step in project.steps))
+        found = f"{lacking}the first cycle that needs a check installs the project's packages ({steps})"
+        return DoctorLine("setup", "note", found)
+    return DoctorLine("setup", "ok", f"done: {told}")
 
 
-def _present(name: str, command: str, git: Git, project: DetectedProject | None) -> DoctorLine:
+def _absent(command: str, git: Git) -> str:
+    """The program of a command, if it is not installed on this machine; "" if it is, or if only a shell could tell."""
     tool = program(command)
     local = git.work_tree is not None and "/" in tool and (git.work_tree / tool).is_file()
-    if not tool or local or shutil.which(tool) or (project and project.steps):
-        return DoctorLine(name, "ok", command)
-    return DoctorLine(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
+    return "" if not tool or local or shutil.which(tool) else tool
 
 
 def program(command: str) -> str:
@@ -310,20 +328,33 @@ COLOURS = {"ok": "green", "note": "yellow", "wrong": "red"}
 @click.command()
 @at_repository
 @json_option
-def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
+@click.option("-v", "--verbose", is_flag=True, help="Also list what is fine and what is not configured.")
+def doctor(repo: Path, config: Path | None, as_json: bool, verbose: bool) -> int:
     """Check what Ralph needs here. Exit code 0 if nothing is wrong, otherwise 1."""
-    return report_checks(checkup(repo, config), "ralph doctor", repo, as_json)
+    return report_checks(checkup(repo, config), "ralph doctor", repo, as_json, verbose)
 
 
-def report_checks(checks: tuple[DoctorLine, ...], again: str, repo: Path, as_json: bool) -> int:
-    """Print what was found; the exit code, 1 when something is wrong. `again` is the command that looks once more."""
+def report_checks(checks: tuple[DoctorLine, ...], again: str, repo: Path, as_json: bool, verbose: bool = True) -> int:
+    """Print what was found; the exit code, 1 when something is wrong. `again` is the command that looks once more.
+
+    Unless `verbose`, what needs nobody is only counted.
+    """
     healthy = all(check.status != "wrong" for check in checks)
     if as_json:
         print_json({"healthy": healthy, "checks": [{**asdict(check), "mend": check.hint} for check in checks]})
-    else:
-        for check in checks:
+        return 0 if healthy else 1
+    quiet = [check for check in checks if check.status == "ok" or check.unused]
+    for check in checks:
+        if verbose or check not in quiet:
             click.echo(type_commands(_line(check), repo))
-        click.echo(type_commands("nothing is wrong" if healthy else f"fix what is WRONG, then: {again}", repo))
+    if not verbose:
+        unused = sum(check.unused for check in quiet)
+        more = f", {count_noun(unused, 'feature')} not configured" if unused else ""
+        fine = f"{count_noun(len(quiet) - unused, 'check')} fine{more}; to list them: {again} -v"
+        click.echo(type_commands(f"{click.style(MARKS['ok'], fg='green')} {fine}", repo))
+    noted = any(check.status == "note" for check in checks if check not in quiet)
+    verdict = "nothing is wrong, but see the notes" if noted else "nothing is wrong"
+    click.echo(type_commands(verdict if healthy else f"fix what is WRONG, then: {again}", repo))
     return 0 if healthy else 1
 
 

@@ -11,6 +11,7 @@ from ralph_mission.adapters.git.git import GitError
 from ralph_mission.errors import Unset, UserError
 from ralph_mission.values import dataclass
 
+UNUSED = "not configured"
 Get = Callable[[str], tuple[int, Any]]
 """Status and JSON of a read: "/labels" is below the repository, "//user" below the API. May raise UserError."""
 
@@ -23,6 +24,11 @@ class DoctorLine:
     status: str
     found: str
     hint: str = ""
+
+    @property
+    def unused(self) -> bool:
+        """Whether it is about a feature that is not switched on, which nobody has to want."""
+        return self.found == UNUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ def unseen(name: str, where: str) -> DoctorLine:
 
 def off(name: str, how: str) -> DoctorLine:
     """What nobody asked for, and how to."""
-    return DoctorLine(name, "note", "not configured", how)
+    return DoctorLine(name, "note", UNUSED, how)
 
 
 def wrong(name: str, problem: UserError, prefix: str = "") -> DoctorLine:

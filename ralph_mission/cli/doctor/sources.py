@@ -340,9 +340,11 @@ def isolation(settings: Config, environ: Mapping[str, str]) -> DoctorLine:
 
 def work(settings: Config, found: Sequence[DoctorLine]) -> DoctorLine:
     """Ready, or what is lacking first and how to fix it. Never wrong: nobody has to want it."""
+    kind = _kind(settings)
+    if not kind:
+        return off("ralph work", "to have an agent work on issues: hands: {agent: {kind: claude}} in ralph.yml")
     lacking = next(_lacking(settings, found), None)
     if lacking is None:
-        kind = _kind(settings)
         return DoctorLine(
             "ralph work", "ok", f"ready: {kind} takes issues labelled ralph-ready (agent:NAME chooses another agent)"
         )
@@ -351,8 +353,6 @@ def work(settings: Config, found: Sequence[DoctorLine]) -> DoctorLine:
 
 def _lacking(settings: Config, found: Sequence[DoctorLine]) -> Iterator[DoctorLine]:
     kind = _kind(settings)
-    if not kind:
-        yield DoctorLine("agent", "wrong", "none is named", "hands: {agent: {kind: claude}} in ralph.yml")
     if kind == "command" and (program := _program(settings)) and not shutil.which(program):
         yield DoctorLine("agent command", "wrong", f"{program} is not installed", "install it, or change ralph.yml")
     names = (*NEEDS, f"agent {kind}")

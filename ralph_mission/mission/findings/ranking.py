@@ -302,8 +302,8 @@ def _engagement_line(kind: str, network: str, fared: Engagement) -> str:
     posts = "post" if fared.measured == 1 else "posts"
     return (
         f"Posts about {lookup(kind).plural} ({kind}) on {network}: {fared.measured} {posts} measured, "
-        f"{fared.median:g} reactions at the median; the next one is expected to do better than most with "
-        f"{fared.mean:.0%}."
+        f"{fared.median:g} reactions at the median; Ralph gives the next one a {fared.mean:.0%} chance of doing better "
+        "than most."
     )
 
 

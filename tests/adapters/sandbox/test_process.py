@@ -47,6 +47,19 @@ def test_a_program_gives_its_output_and_exit_code(run):
     assert not finished.timed_out and not finished.truncated
 
 
+def test_a_command_that_runs_on_gives_signs_of_life_with_its_last_line(run, monkeypatch):
+    monkeypatch.setattr(process, "SIGN", 0.05)
+    heard: list[str] = []
+    note = process.tell_running("setting up", "yarn install --frozen-lockfile --ignore-scripts", heard.append)
+
+    def stopped() -> bool:
+        return any("Fetching" in line for line in heard)
+
+    run(r"printf '[1/4] Resolving\n[2/4] 1%%\r[2/4] Fetching\n\n' >&2; exec sleep 20", running=note, stopped=stopped)
+    assert heard[-1] == "setting up, 0 s: yarn install --frozen-lockfile…: [2/4] Fetching"
+    assert not run("echo done", running=note).stopped and len(heard) < 50
+
+
 def test_a_sequence_is_never_given_to_a_shell(run):
     assert run(["printf", "%s", "$(id) ; `id`"]).stdout == b"$(id) ; `id`"
 

@@ -392,7 +392,7 @@ def test_what_it_does_not_need_keeps_it_from_nothing():
 
 def test_without_an_agent_it_says_how_to_name_one():
     said = work(Config(), FINE)
-    assert "none is named" in said.found and "hands: {agent:" in said.hint
+    assert said.unused and "hands: {agent:" in said.hint
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path):

@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.app.sandboxes import project_setup
+from ralph_mission.config.reading import load
+from ralph_mission.errors import UserError
 from tests.helpers import Result, cli_here, commit, git, make_repo
 
 
@@ -16,13 +20,30 @@ def checks(told: Result) -> dict[str, dict[str, Any]]:
 
 
 def test_a_sound_repository_has_nothing_wrong(tmp_path: Path) -> None:
-    told = cli_here("doctor", repo=make_repo(tmp_path))
+    repo = make_repo(tmp_path)
+    told = cli_here("doctor", "-v", repo=repo)
     assert told.code == 0
-    assert told.out.splitlines()[-1] == "nothing is wrong"
+    assert told.out.splitlines()[-1] == "nothing is wrong, but see the notes"
     plain = ("Python", "git", "repository", "branch", "commits", "disk", "configuration", "forge", "memory")
     for name in (*plain, "fixer typos", "fixer ruff", "agent codex"):
         assert f"ok    {name}: " in told.out
     assert " isolation: env: " in told.out
+    brief = cli_here("doctor", repo=repo).out.splitlines()
+    assert len(brief) <= 8 and not any("not configured\n" in line or "Python:" in line for line in brief)
+    assert "not configured; to list them: ralph doctor" in brief[-2]
+
+
+def test_what_the_setup_still_has_to_install_is_noted_and_a_failed_setup_is_wrong(tmp_path: Path) -> None:
+    settings = "hands: {setup: ['false'], verify: ['no-such-program --x']}\n"
+    repo = make_repo(tmp_path, {"ralph.yml": settings})
+    told = checks(cli_here("doctor", "--json", repo=repo))
+    assert told["verify"]["status"] == "ok" and told["setup"]["status"] == "note"
+    assert "not installed here yet: no-such-program" in told["setup"]["found"]
+    setup = project_setup(load(settings), Git.open(repo), Git.open(repo).state_dir / "setup")
+    with pytest.raises(UserError):
+        setup.lend(git(repo, "rev-parse", "HEAD"), tmp_path / "clone", tmp_path / "tools")
+    told = checks(cli_here("doctor", "--json", repo=repo))
+    assert told["setup"]["status"] == "wrong" and "it failed: `false`: exit code 1" in told["setup"]["found"]
 
 
 def test_it_changes_nothing(tmp_path: Path) -> None:
