@@ -61,7 +61,7 @@ from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleSettings, Situation
 from ralph_mission.mission.model.effects import OpenIssue, OpenPull
 from ralph_mission.mission.model.mission import Action, Finding, Observation, Verdict
-from ralph_mission.mission.model.proposal import Brief, Decision, ObservationContext, Proposal
+from ralph_mission.mission.model.proposal import Brief, Decision, ObservationContext, Proposal, count_noun
 from ralph_mission.mission.observe import redact_observation
 from ralph_mission.mission.ports import NO_PUBLISHER, CyclePorts, CycleProgress, Forge, Observer
 from ralph_mission.values import dataclass
@@ -380,7 +380,7 @@ class _Replay:
         )
 
     def _so_far(self) -> str:
-        return f"{len(self.threads)} threads opened, {len(self.tracked)} things found"
+        return f"{count_noun(len(self.threads), 'thread')} opened, {count_noun(len(self.tracked), 'finding')}"
 
     def _stand_at(self, step: HistoryStep) -> None:
         made = [name for name, (_, at) in self.tags.items() if at <= step.at.timestamp()]

@@ -139,7 +139,7 @@ def describe_work(made: RunSetup, account: RunResult) -> Iterator[str]:
         count = f"{len(made_here)} commit{'s'[: len(made_here) != 1]}"
         stat = git.try_text("diff", "--shortstat", f"{first}~1", last).strip()
         branch = git.try_text("symbolic-ref", "--short", "HEAD").strip() or "a detached HEAD"
-        yield f"on {branch}: {', '.join(filter(None, (count, stat)))}; look: git log -p {first[:10]}~1..{last[:10]}"
+        yield f"on {branch}: {', '.join(filter(None, (count, stat)))}; show: git log -p {first[:10]}~1..{last[:10]}"
     if account.outputs:
         yield f"records: {(made.root / state.RUNS / account.state.run_id).relative_to(made.root)}, live: ralph logs"
 

@@ -148,7 +148,7 @@ def _tidy_issue(this: LoopRun) -> RunSnapshot:
 def _complete_ending(state: RunState) -> RunEnding:
     """The ending; if the reviewer left issues open, a person is asked about them."""
     left = state.pending.issues if state.pending.topic == CONVERGED else ()
-    detail = f"{state.iteration} sessions" + (f", {len(left)} issues left" if left else "")
+    detail = f"{state.iteration} session{'s'[: state.iteration != 1]}" + (f", {len(left)} issues left" if left else "")
     return RunEnding(
         "complete", detail, "say whether that is good enough: ralph agent verdict accept|reject" if left else ""
     )

@@ -81,9 +81,9 @@ def anchor_of(past: MemorySnapshot) -> Anchor:
 
 
 def slots(past: MemorySnapshot | None, settings: CycleSettings) -> str:
-    """ "2 of 3 missions active"."""
+    """ "2 of 3 mission slots used": a mission that waits for an answer before its work begins takes none."""
     taken = sum(mission.status.begun for mission in past.state.missions) if past else 0
-    return f"{taken} of {settings.limits.active_missions} missions active"
+    return f"{taken} of {settings.limits.active_missions} mission slots used"
 
 
 def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:

@@ -39,7 +39,7 @@ from ralph_mission.mission.model.mission import (
     Usage,
     Verdict,
 )
-from ralph_mission.mission.model.proposal import KINDS, Decision, lookup
+from ralph_mission.mission.model.proposal import KINDS, Decision, count_noun, lookup
 from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety.patch import unified_diff
@@ -302,9 +302,10 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
     for made in situation.made:
         cost = f", ${made.usage.cost_usd:.2f}" if made.usage.cost_usd else ""
         why = f": {made.reason}" if made.reason else ""
-        yield f"an agent worked on mission {made.mission}, {made.sessions} sessions{cost}: {made.outcome}{why}"
+        sessions = count_noun(made.sessions, "session")
+        yield f"an agent worked on mission {made.mission}, {sessions}{cost}: {made.outcome}{why}"
     for refused in situation.refused:
-        yield f"not proposed, as the repository's own checks did not pass: {refused}"
+        yield f"not proposed, as the repository's own checks did not pass or could not be run: {refused}"
     for kind in decide.silent_kinds(situation):
         yield f"people refuse {lookup(kind).plural}, so no more are proposed: {ranking.bring_back(kind)}"
     for line in _not_understood(situation):

@@ -262,7 +262,7 @@ class Command:
             severity=_severity(self.settings, result.level),
             confidence=0.9,
             effort=2.0,
-            detail=block(f"{label}: {result.message}{line}\nFrom the command {self.settings.name}."),
+            detail=block(f"{label}: {result.message}{line}\nReported by the command `{self.settings.name}`."),
             path=result.path,
             line=number,
             quotes=(seen,) if seen else (),

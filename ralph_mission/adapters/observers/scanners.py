@@ -213,7 +213,7 @@ class ScannerObserver:
                 continue
             found = tuple(self._signals(scanner, report, commit, entries))
             results = count_noun(len(report.left) + len(report.fixed), "result")
-            told.append(f"{scanner.name}: {results}, {len(found) or 'none'} told")
+            told.append(f"{scanner.name}: {results}, {len(found) or 'none'} reported")
             signals += found
         if lagging := lagging_actions(self._workflows(entries), commit):
             signals.append(lagging)

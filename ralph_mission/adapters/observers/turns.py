@@ -215,5 +215,6 @@ def _window(since: datetime) -> str:
 
 def _words(now: Pulse, merged: Sequence[Pull], since: datetime) -> str:
     stars = f", {count_noun(now.stars, 'star')}" if now.stars is not None else ""
-    pulls = count_noun(len(merged), "pull")
-    return f"; since {since:%Y-%m-%d %H:%M}: {pulls} merged, issues {now.opened} opened, {now.closed} closed{stars}"
+    counts = ((len(merged), "pull request", "merged"), (now.opened, "issue", "opened"), (now.closed, "issue", "closed"))
+    changed = [f"{count_noun(number, noun)} {verb}" for number, noun, verb in counts if number]
+    return f"; since {since:%Y-%m-%d %H:%M} UTC {', '.join(changed) or 'nothing changed'}{stars}"

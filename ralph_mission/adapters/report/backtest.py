@@ -30,7 +30,7 @@ def headline(report: BacktestReport) -> str:
     """The result in one sentence."""
     fixed = sum(record.fixed for record in report.kinds)
     judged = sum(judged_items(record) for record in report.kinds)
-    told = f"Of the {judged} things that can be judged, people fixed {fixed} later without being told."
+    told = f"Of {count_noun(judged, 'finding')} that can be judged, people fixed {fixed} later without being told."
     return (
         f"From {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} ({count_noun(report.commits, 'commit')}) Ralph would "
         f"have opened {count_noun(len(report.threads), 'thread')}, {report.threads_a_week:g} a week. "
@@ -59,7 +59,10 @@ def proposal(report: BacktestReport) -> str:
     """The reason for proposing settings, or none."""
     if report.watch_only:
         return f"People fixed less than {WORTH:.0%} of these kinds. To count them and open nothing, in ralph.yml:"
-    return f"No kind with {FEWEST} judged things in {FILES} files is below {WORTH:.0%}: nothing to change in ralph.yml."
+    return (
+        "No change to ralph.yml suggested: people fixed at least "
+        f"{WORTH:.0%} of each kind with {FEWEST} judged findings in {FILES} files."
+    )
 
 
 def lines(report: BacktestReport) -> list[str]:
@@ -93,7 +96,7 @@ def _kinds(kinds: Sequence[KindRecord]) -> Iterator[str]:
 def _ranking(ranking: Sequence[RankingRecord]) -> Iterator[str]:
     if not ranking:
         return
-    yield "What people fixed, in the order of (nDCG: 1 is best; place: 0 first, 0.5 by chance):"
+    yield "How early each order lists what people fixed (nDCG: 1 is best; place: 0 is first, 0.5 is chance):"
     for one in ranking:
         yield f"  {ORDERS.get(one.order, one.order):<16} nDCG {one.ndcg:.2f}, place {one.place:.2f}"
     yield ""

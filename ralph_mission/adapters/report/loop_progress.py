@@ -254,7 +254,7 @@ def standing(spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) ->
     titles = {task.id: task.title for task in snapshot.tasks} | {story.id: story.title for story in listed}
     item = f"{state.item} {titles.get(state.item, '')}".strip()
     done = f"{sum(story.passes for story in listed)}/{len(listed)} stories" if snapshot.prd else ""
-    parts = (hat or "no hat", safe(item), done, cost_text(state.usage, state.elapsed))
+    parts = (hat, safe(item), done, cost_text(state.usage, state.elapsed))
     return f"[{state.iteration + 1}/{spec.limits.iterations}] {', '.join(filter(None, parts))}"
 
 

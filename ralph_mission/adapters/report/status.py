@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from ralph_mission.adapters.report.progress import (
@@ -12,6 +12,7 @@ from ralph_mission.adapters.report.progress import (
     count_noun,
     fold_lines,
     indent_lines,
+    spell,
     stamp,
     waiting_blocks,
 )
@@ -19,6 +20,10 @@ from ralph_mission.mission.memory.schedule import day_of, is_due
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Limits, Mission, WaitingLine
+
+WORTH_TELLING = timedelta(
+    hours=1
+)  # a delay: GitHub's schedule is often minutes late, and a person types when they like
 
 
 def facts(
@@ -73,7 +78,7 @@ def lines(
         ]
     slots, spend = known["slots"], known["spend"]
     parts = [
-        paint(f"Cycle {known['cycle']}, {slots['used']} of {slots['total']} missions in progress.", "title"),
+        paint(f"Cycle {known['cycle']}, {slots['used']} of {slots['total']} mission slots used.", "title"),
         *([paint(typed("Paused: nothing is done until ralph resume."), "waits")] if known["paused"] else []),
     ]
     doubts = [
@@ -131,7 +136,8 @@ def _wake(known: dict[str, Any]) -> str:
     if known["next_due_at"] is None:
         return "Next cycle: whenever you type ralph cycle"
     when = stamp(datetime.fromisoformat(known["next_due_at"]))
-    drift = f"; the last one started {known['drift_seconds']} s late" if known["drift_seconds"] else ""
+    late = timedelta(seconds=known["drift_seconds"])
+    drift = f"; the last one started {spell(late)} after it was due" if late >= WORTH_TELLING else ""
     ahead = known["due"] and known["due_in_seconds"] > 0
     due = "due now; a clock that was ahead wrote" if ahead else "due since" if known["due"] else "due at"
     return f"Next cycle: {due} {when}{drift}"

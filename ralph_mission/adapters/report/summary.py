@@ -117,12 +117,15 @@ def summary(
     at: Standpoint = Standpoint(),
     asked: RequestCounts | None = None,
     verbose: bool = False,
+    whole: bool = False,
 ) -> str:
-    """The text; `verbose` is complete."""
+    """The text. `whole`: nothing is left out for want of rows; `verbose`: so too, with scores, rules and names."""
     parts = [paint(shorten(_first(report)), "title")]
-    for section in _sections(report, cycle_summary, at, verbose):
+    for section in _sections(report, cycle_summary, at, verbose, whole or verbose):
         if section.lines:
-            lines = section.lines if verbose else cap_lines(section.lines, section.room, at.typed(section.where))
+            lines = (
+                section.lines if whole or verbose else cap_lines(section.lines, section.room, at.typed(section.where))
+            )
             parts += ["", paint(section.heading, section.role), *lines]
     if report.staged:
         parts += _texts(cycle_summary.threads, paint)
@@ -148,7 +151,7 @@ def _found(report: CycleReport) -> str:
 
 
 def _sections(
-    report: CycleReport, cycle_summary: CycleSummary, at: Standpoint, verbose: bool
+    report: CycleReport, cycle_summary: CycleSummary, at: Standpoint, verbose: bool, whole_account: bool
 ) -> Sequence[SummarySection]:
     # Rooms, headings and the blank lines before them add up to 37 rows; the first line and the last two make 40.
     # Posts take their rows from the others.
@@ -168,15 +171,18 @@ def _sections(
         SummarySection("Held back", "quiet", fold_lines(held or _verdicts(report)), 3 if said else 4, whole),
         SummarySection("Not looked at", "waits", _unavailable_lines(report), 2 if said else 3, whole),
         SummarySection("Note", "quiet", [f"  {at.typed(safe(one))}" for one in cycle_summary.remarks], 3, whole),
-        *(_whole_account(report, cycle_summary) if verbose else ()),
+        *(_whole_account(report, cycle_summary, verbose) if whole_account else ()),
     )
 
 
-def _whole_account(report: CycleReport, cycle_summary: CycleSummary) -> Iterator[SummarySection]:
+def _whole_account(report: CycleReport, cycle_summary: CycleSummary, verbose: bool) -> Iterator[SummarySection]:
     seen = [f"{one.name}: {one.detail or count_noun(one.signals, 'result')}" for one in report.observers]
-    found = [f"{one.score:.2f}  {one.title}" for one in report.findings if not one.known]
-    yield SummarySection("Seen", "quiet", fold_lines(seen), 0, "")
-    yield SummarySection("New, by score", "quiet", fold_lines(found), 0, "")
+    new = [one for one in report.findings if not one.known]
+    yield SummarySection("Looked at", "quiet", fold_lines(seen), 0, "")
+    if not verbose:
+        yield SummarySection("New", "quiet", fold_lines(one.title for one in new), 0, "")
+        return
+    yield SummarySection("New, by score", "quiet", fold_lines(f"{one.score:.2f}  {one.title}" for one in new), 0, "")
     yield SummarySection("Why", "quiet", fold_lines(cycle_summary.why), 0, "")
     yield SummarySection("Name of this cycle", "quiet", fold_lines(filter(None, [report.cycle_id])), 0, "")
 

@@ -347,10 +347,10 @@ def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
     """Request changes; with - as TEXT it is read from standard input."""
     store.person.review(number, "changes_requested", text_of(text))
     pull = store.forge.pull(number)
-    hint, then = ("; the next cycles answer it", CYCLE) if pull.author.is_bot else ("", "")
+    hint, then = ("; the agent makes them in the next cycles", CYCLE) if pull.author.is_bot else ("", "")
     if hint and not _has_agent(store.repo):
-        hint, then = "; `ralph work` answers it with the agent that you name, a cycle without one asks a person", ""
-    store.say(f"Asked for changes to #{number}{hint}.", pull, then)
+        hint, then = ": no agent is configured (hands.agent) to make them, so the next cycle asks a person", ""
+    store.say(f"Requested changes on #{number}{hint}.", pull, then)
 
 
 @pr.command()

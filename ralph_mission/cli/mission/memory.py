@@ -6,12 +6,15 @@ Effects whose fate only a person can tell are settled by `ralph journal resolve`
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.report.progress import safe, stamp
+from ralph_mission.adapters.report.summary import SHOWN
 from ralph_mission.adapters.storage.memory.recovery import UNDERSTOOD
 from ralph_mission.cli.mission.local import reveal_hidden
 from ralph_mission.cli.options import (
@@ -23,6 +26,7 @@ from ralph_mission.cli.options import (
     print_json,
     recollection,
 )
+from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.operations.salvage import Check
@@ -184,21 +188,38 @@ def _against_forge(house: App) -> list[Check]:
     return [Check("forge", True, f"agrees up to serial {anchor.serial}" if anchor else "remembers nothing")]
 
 
+VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Also keys, scores, rules and internal steps.")
+
+
 @click.group(cls=SharedGroup, invoke_without_command=True)
+@VERBOSE
 @at_repository
 @json_option
 @click.pass_context
-def journal(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
-    """List every effect with its cycle, state and result."""
-    if context.invoked_subcommand is not None:
-        return
+def journal(context: click.Context, verbose: bool, repo: Path, config: Path | None, as_json: bool) -> None:
+    """List what was done, by cycle; with -v or --json every effect with its key and state."""
+    if context.invoked_subcommand is None:
+        _list_effects(verbose, repo, config, as_json)
+
+
+@journal.command("list", hidden=True)
+@VERBOSE
+@at_repository
+@json_option
+def list_journal(verbose: bool, repo: Path, config: Path | None, as_json: bool) -> None:
+    """The same as `ralph journal`."""
+    _list_effects(verbose, repo, config, as_json)
+
+
+def _list_effects(verbose: bool, repo: Path, config: Path | None, as_json: bool) -> None:
     from ralph_mission.mission.operations import control
 
     entries = control.journal(household(repo, config).store)
     if as_json:
         print_json(entries)
     else:
-        click.echo("\n".join(_line(entry) for entry in entries) or "nothing was done yet")
+        lines = map(_line, entries) if verbose else filter(None, map(_plain_line, entries))
+        click.echo(type_commands("\n".join(lines), repo) or "nothing was done yet")
 
 
 @journal.command()
@@ -222,10 +243,11 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 @journal.command("show")
 @click.argument("cycle_id", metavar="CYCLE")
 @click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 if anything differs.")
+@VERBOSE
 @at_repository
 @json_option
-def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
-    """Show what a cycle found, decided and did; with --json its report. CYCLE is its number, or its name."""
+def show_journal(cycle_id: str, replay: bool, verbose: bool, repo: Path, config: Path | None, as_json: bool) -> int:
+    """Show what a cycle saw, found, did and held back; with --json its report. CYCLE is its number, or its name."""
     house = household(repo, config, staged=replay)
     told = [
         one for one in house.store.journal() if cycle_id in (one["report"]["cycle_id"], str(one["report"]["cycle"]))
@@ -237,6 +259,16 @@ def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, a
         raise UserError(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
     if as_json:
         print_json(found["report"])
+    elif not verbose:
+        from pydantic import TypeAdapter
+
+        from ralph_mission.adapters.report.summary import Standpoint, summary
+        from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
+
+        report = TypeAdapter(CycleReport).validate_python(found["report"])
+        told_then = TypeAdapter(CycleSummary).validate_python(found["telling"])
+        at = Standpoint(partial(type_commands, repo=repo))
+        click.echo(f"{stamp(report.started_at)}\n{summary(report, told_then, at=at, whole=True)}")
     else:
         lines = (*_page(found), *_post_lines(found["telling"]), *_summary_lines(found["telling"]))
         click.echo("\n".join(sanitise(line, "log") for line in lines))
@@ -311,6 +343,18 @@ def _post_lines(cycle_summary: dict[str, Any]) -> Iterator[str]:
         for part, length in zip(post["parts"], post["lengths"], strict=True):
             words = " ".join(part.split())
             yield f"{post['status']}  {post['network']}  {length} of {post['limit']}  {words}"
+
+
+def _plain_line(entry: dict[str, Any]) -> str:
+    """An effect as a person tells it; "" for steps of another one, such as the branch of a pull request."""
+    at = f"{entry['at'][:16].replace('T', ' ')}  cycle {entry['cycle']}"
+    done = SHOWN.get(entry["kind"], entry["kind"].replace("_", " "))
+    if entry["state"] == "unknown":
+        return f"{at}  perhaps {done}; settle it: ralph journal resolve {entry['key']} --sent|--not-sent"
+    if entry["kind"] not in SHOWN:
+        return ""
+    failed = "" if entry["state"] in ("done", "adopted") else f" ({entry['state']})"
+    return safe(f"{at}  {done}{failed}  {'  '.join(filter(None, (entry['title'], entry['url'])))}")
 
 
 def _line(entry: dict[str, Any]) -> str:

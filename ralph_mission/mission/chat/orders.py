@@ -294,7 +294,7 @@ def status(memory: Memory, state: OpenState, slots: int) -> str:
     due = f"next cycle due {header.next_due_at:%Y-%m-%d %H:%M} UTC" if header.next_due_at else "due now"
     return "\n".join(
         (
-            f"Cycle {header.cycle}, {begun} of {slots} missions active, {'PAUSED' if header.paused else due}.",
+            f"Cycle {header.cycle}, {begun} of {slots} mission slots used, {'PAUSED' if header.paused else due}.",
             *(_line(mission) for mission in active),
             *([f"Unknown whether sent: {len(state.unknown)}; see ralph journal."] if state.unknown else ()),
         )

@@ -147,17 +147,16 @@ def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], reso
     signal, kind = group[0].signal, group[0].kind
     said = acceptance.get(kind, Acceptance())
     verdicts = said.accepted + said.rejected
-    history = (
-        f"people accepted {said.accepted} of {verdicts} like it" if verdicts else "its kind has not been judged yet"
-    )
+    history = f", people accepted {said.accepted} of {verdicts} like it" if verdicts else ""
     if isinstance(said, PriorAcceptance):
         known = said.elsewhere.accepted + said.elsewhere.rejected
-        history += f" (in other repositories {said.elsewhere.accepted} of {known}; {said.mean:.0%} expected)"
+        elsewhere = f"in other repositories {said.elsewhere.accepted} of {known}; {said.mean:.0%} expected"
+        history += f" ({elsewhere})" if verdicts else f", {elsewhere}"
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
     ready = "a fix is ready" if signal.patch else effort(signal.effort)
     return (
         f"impact {lookup(kind).impact:g} of 10, severity {signal.severity}{age}, "
-        f"{signal.confidence:.0%} sure, {ready}, {history}{_engagement_words(resonance.get(kind, 1.0))}"
+        f"{signal.confidence:.0%} sure, {ready}{history}{_engagement_words(resonance.get(kind, 1.0))}"
     )
 
 

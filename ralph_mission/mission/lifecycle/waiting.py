@@ -10,6 +10,7 @@ from ralph_mission.mission.model.mission import FailureReason, Mission, Status, 
 
 How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
+FIX_IT = "fix it, or name an agent (hands.agent); once fixed, it closes by itself"
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
 
@@ -29,7 +30,7 @@ def list_waiting(missions: Iterable[Mission], how: How, answered: Collection[int
     return tuple(
         f"{f'{word}:':<10} {command}"
         for line in find_waiting(missions, how, answered)
-        for word, command in ((("failed", line.note),) if line.note else ()) + line.ways
+        for word, command in ((("failed" if line.pull else "note", line.note),) if line.note else ()) + line.ways
     )
 
 
@@ -42,15 +43,14 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
         else:
             yield WaitingLine(*pull, (("review it", look), ("approve", yes)))
     elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):
-        approve = (("approve", how("approve_issue", mission.issue)),) if _may_approve(mission) else ()
-        yield WaitingLine(*issue, (("read it", how("show_issue", mission.issue)), *approve))
+        read = ("read it", how("show_issue", mission.issue))
+        if mission.next_step == CLOSES_BY_ITSELF:
+            yield WaitingLine(*issue, (read, ("close it", how("close_issue", mission.issue))), FIX_IT)
+        else:
+            yield WaitingLine(*issue, (read, ("approve", how("approve_issue", mission.issue))))
     elif mission.status in (Status.ESCALATED, Status.PLANNED) and not waits_for_agent(mission):
         thread = (mission.thread, not mission.issue, mission.title)
         yield WaitingLine(*thread, (("decide", show(mission, how)),))
-
-
-def _may_approve(mission: Mission) -> bool:
-    return mission.next_step != CLOSES_BY_ITSELF
 
 
 def show(mission: Mission, how: How) -> str:

@@ -110,7 +110,7 @@ def _settled_batch(store: Store, past: MemorySnapshot, record: EffectRecord, rec
 
 
 def journal(store: Editable) -> list[dict[str, Any]]:
-    """All effects ever carried out, oldest first: cycle, when, key, action, kind, state, url."""
+    """All effects ever carried out, oldest first: cycle, when, key, action, kind, state, url, title ("" if unknown)."""
     return [
         {
             "cycle": document["report"]["cycle"],
@@ -120,8 +120,10 @@ def journal(store: Editable) -> list[dict[str, Any]]:
             "kind": effect["kind"],
             "state": effect["status"],
             "url": effect["url"],
+            "title": titles.get(effect["key"], ""),
         }
         for document in store.journal()
+        for titles in [{thread["key"]: thread["title"] for thread in document["telling"].get("threads", ())}]
         for effect in document["report"]["effects"]
     ]
 

@@ -98,7 +98,7 @@ def program(folder: Path, name: str, prints: str, monkeypatch: pytest.MonkeyPatc
 
 def test_what_only_people_with_write_access_reach_is_counted_and_told_to_nobody(tmp_path: Path) -> None:
     seen = look(tmp_path, {".github/workflows/release.yml": RELEASE}, "zizmor")
-    assert (seen.signals, seen.detail, seen.complete) == ((), "zizmor: 5 results, none told", True)
+    assert (seen.signals, seen.detail, seen.complete) == ((), "zizmor: 5 results, none reported", True)
 
 
 def test_words_of_a_stranger_in_a_script_ask_a_person(tmp_path: Path) -> None:

@@ -125,10 +125,7 @@ def test_after_a_long_sleep_a_week_is_looked_at(world: World) -> None:
 
 def test_the_detail_says_how_it_fares(world: World) -> None:
     world.mara.create_issue("Crash on start")
-    assert world.look().detail == (
-        "1 open issues and 0 open pull requests of people, 0 wait for someone; "
-        "since 2026-05-03 12:00: 0 pulls merged, issues 1 opened, 0 closed"
-    )
+    assert world.look().detail == ("1 open issue; since 2026-05-03 12:00 UTC 1 issue opened")
 
 
 # --- The forge observer: how much it reads in full, whose turn it is, and what its cursor remembers. ---

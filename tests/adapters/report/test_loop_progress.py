@@ -107,7 +107,7 @@ def test_a_known_secret_is_in_no_line_whoever_says_it(stream: io.StringIO) -> No
 def test_a_log_gets_plain_lines() -> None:
     with show_progress(stream := io.StringIO(), (), lambda: NOON) as progress:
         progress.session(ORDER, STATE, "", BOARD)
-    assert stream.getvalue() == "[3/10] no hat, US-2 Pay, 1/2 stories, $0.12, 1m05s\n"
+    assert stream.getvalue() == "[3/10] US-2 Pay, 1/2 stories, $0.12, 1m05s\n"
 
 
 def test_a_reader_that_has_gone_away_stops_nothing() -> None:

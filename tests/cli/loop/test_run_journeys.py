@@ -161,7 +161,7 @@ def test_progress_is_told_in_plain_lines_and_the_document_stands_alone(tmp_path:
     here.stories(2)
     done = here.run(*AT_ONCE, *here.agent(ONE_STORY))
     assert done.json["ending"] == "complete"
-    assert "[1/20] no hat, US-001 Part 1, 0/2 stories" in done.err
+    assert "[1/20] US-001 Part 1, 0/2 stories" in done.err
     assert "passed US-001, file-1.txt, prd.json" in done.err
     assert "\x1b" not in done.err
 

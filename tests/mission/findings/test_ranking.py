@@ -207,7 +207,7 @@ def test_a_line_names_what_it_was_counted_from():
     (line,) = engagement_lines([post(reactions=10), post(reactions=20)])
     assert line == (
         "Posts about anomalies (anomaly) on twitter: 2 posts measured, 15 reactions at the median; "
-        "the next one is expected to do better than most with 50%."
+        "Ralph gives the next one a 50% chance of doing better than most."
     )
 
 

@@ -41,6 +41,7 @@ HOW = {
     "approve_pull": "approve {page}/pull/{number} (Files changed, Review changes, Approve)",
     "show_issue": "see {page}/issues/{number}",
     "approve_issue": "label {page}/issues/{number} with ralph:approved",
+    "close_issue": "close {page}/issues/{number}",
 }
 
 

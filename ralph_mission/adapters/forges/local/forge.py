@@ -30,6 +30,7 @@ HOW = {
     "approve_pull": "pr approve {}",
     "show_issue": "issue show {}",
     "approve_issue": "issue label {} ralph:approved",
+    "close_issue": "issue close {}",
 }
 RECENT = timedelta(days=7)  # how long a closed pull request includes its changes, as in `ports.Forge.pulls`
 

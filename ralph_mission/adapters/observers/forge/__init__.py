@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import turns
-from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
+from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, quote
 from ralph_mission.adapters.observers.turns import ForgeCursor, Item, Told, fair
 from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.errors import Missing
@@ -116,8 +116,7 @@ class ForgeObserver:
             self.name,
             "ok",
             (*waits, *changes.signals),
-            detail=f"{len(lists.issues)} open issues and {len(lists.pulls)} open pull requests of people, "
-            f"{len(told)} wait for someone{changes.detail}",
+            detail=f"{_open_words(len(lists.issues), len(lists.pulls), len(told))}{changes.detail}",
             cursor=ForgeCursor(context.now, changes.since, changes.stars, had, told).dump(),
             complete=before.at is None and len(lists.stale) <= MOST and len(items) == lists.to_read,
             gone=tuple((kind, str(number)) for kind, number in sorted(before.told - told)),
@@ -267,3 +266,12 @@ def _stale(issue: Issue, now: datetime) -> Signal:
         age_days=age,
         reference=issue.number,
     )
+
+
+def _open_words(issues: int, pulls: int, waiting: int) -> str:
+    """`3 open issues, 1 waits for someone`."""
+    nouns = [
+        count_noun(number, noun) for number, noun in ((issues, "open issue"), (pulls, "open pull request")) if number
+    ]
+    waits = f", {waiting} wait{'s' if waiting == 1 else ''} for someone" if waiting else ""
+    return f"{' and '.join(nouns) or 'nothing open'}{waits}"
