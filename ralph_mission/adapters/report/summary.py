@@ -119,7 +119,7 @@ def summary(
     verbose: bool = False,
     whole: bool = False,
 ) -> str:
-    """The text. `whole`: nothing is left out for want of rows; `verbose`: so too, with scores, rules and names."""
+    """The text. `whole`: nothing is left out for want of rows, and rules are named; `verbose`: so too, with scores."""
     parts = [paint(shorten(_first(report)), "title")]
     for section in _sections(report, cycle_summary, at, verbose, whole or verbose):
         if section.lines:
@@ -156,11 +156,11 @@ def _sections(
     # Rooms, headings and the blank lines before them add up to 37 rows; the first line and the last two make 40.
     # Posts take their rows from the others.
     whole = "ralph cycle --staged -v" if report.staged else f"ralph journal show {report.cycle}"
-    public = tuple(_post_lines(cycle_summary.posts, at, whole=report.staged))
+    public = tuple(_post_lines(cycle_summary.posts, at, report.staged, report.staged or whole_account))
     said = 0 if not public else 7 if report.staged else 5
     done = "Would do" if report.staged else "Done"
     quiet = [f"looked at {seen}"] if (seen := looked_at(report)) else []
-    held = cycle_summary.held if verbose else [_RULES.sub("", line) for line in cycle_summary.held]
+    held = cycle_summary.held if whole_account else [_RULES.sub("", line) for line in cycle_summary.held]
     return (
         SummarySection(done, "good", _done_lines(report, cycle_summary, at), 5 if said else 8, whole),
         SummarySection("Nothing needs you", "good", fold_lines(quiet), 3, whole),
@@ -201,10 +201,10 @@ def _texts(threads: Sequence[ThreadLine], paint: Paint) -> Iterator[str]:
             yield paint(f"  {sanitise(line, 'log')}".rstrip(), role)
 
 
-def _post_lines(posts: Sequence[PostLine], at: Standpoint, whole: bool) -> Iterator[str]:
-    """Posts to networks: before sending, all of the text with its length; afterwards its beginning."""
+def _post_lines(posts: Sequence[PostLine], at: Standpoint, staged: bool, whole: bool) -> Iterator[str]:
+    """Posts to networks: before sending, with each length; `whole`: all of the text, otherwise its beginning."""
     for parts, same in groupby(posts, key=lambda post: post.parts):
-        fates = [_fate(post, at, whole) for post in same]
+        fates = [_fate(post, at, staged) for post in same]
         text = " / ".join(safe(part) for part in (parts if whole else parts[:1]))
         yield from fold_lines([", ".join(fates)])
         yield from wrap_text(text) if whole else [shorten(f"    {text}")]

@@ -5,7 +5,7 @@ Effects whose fate only a person can tell are settled by `ralph journal resolve`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,38 +188,32 @@ def _against_forge(house: App) -> list[Check]:
     return [Check("forge", True, f"agrees up to serial {anchor.serial}" if anchor else "remembers nothing")]
 
 
-VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Also keys, scores, rules and internal steps.")
-
-
 @click.group(cls=SharedGroup, invoke_without_command=True)
-@VERBOSE
 @at_repository
 @json_option
 @click.pass_context
-def journal(context: click.Context, verbose: bool, repo: Path, config: Path | None, as_json: bool) -> None:
-    """List what was done, by cycle; with -v or --json every effect with its key and state."""
+def journal(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
+    """List what was done, by cycle; with --json every effect with its key and state."""
     if context.invoked_subcommand is None:
-        _list_effects(verbose, repo, config, as_json)
+        _list_effects(repo, config, as_json)
 
 
 @journal.command("list", hidden=True)
-@VERBOSE
 @at_repository
 @json_option
-def list_journal(verbose: bool, repo: Path, config: Path | None, as_json: bool) -> None:
+def list_journal(repo: Path, config: Path | None, as_json: bool) -> None:
     """The same as `ralph journal`."""
-    _list_effects(verbose, repo, config, as_json)
+    _list_effects(repo, config, as_json)
 
 
-def _list_effects(verbose: bool, repo: Path, config: Path | None, as_json: bool) -> None:
+def _list_effects(repo: Path, config: Path | None, as_json: bool) -> None:
     from ralph_mission.mission.operations import control
 
     entries = control.journal(household(repo, config).store)
     if as_json:
         print_json(entries)
     else:
-        lines = map(_line, entries) if verbose else filter(None, map(_plain_line, entries))
-        click.echo(type_commands("\n".join(lines), repo) or "nothing was done yet")
+        click.echo(type_commands("\n".join(filter(None, map(_line, entries))), repo) or "nothing was done yet")
 
 
 @journal.command()
@@ -243,10 +237,9 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 @journal.command("show")
 @click.argument("cycle_id", metavar="CYCLE")
 @click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 if anything differs.")
-@VERBOSE
 @at_repository
 @json_option
-def show_journal(cycle_id: str, replay: bool, verbose: bool, repo: Path, config: Path | None, as_json: bool) -> int:
+def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
     """Show what a cycle saw, found, did and held back; with --json its report. CYCLE is its number, or its name."""
     house = household(repo, config, staged=replay)
     told = [
@@ -259,7 +252,7 @@ def show_journal(cycle_id: str, replay: bool, verbose: bool, repo: Path, config:
         raise UserError(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
     if as_json:
         print_json(found["report"])
-    elif not verbose:
+    else:
         from pydantic import TypeAdapter
 
         from ralph_mission.adapters.report.summary import Standpoint, summary
@@ -269,9 +262,6 @@ def show_journal(cycle_id: str, replay: bool, verbose: bool, repo: Path, config:
         told_then = TypeAdapter(CycleSummary).validate_python(found["telling"])
         at = Standpoint(partial(type_commands, repo=repo))
         click.echo(f"{stamp(report.started_at)}\n{summary(report, told_then, at=at, whole=True)}")
-    else:
-        lines = (*_page(found), *_post_lines(found["telling"]), *_summary_lines(found["telling"]))
-        click.echo("\n".join(sanitise(line, "log") for line in lines))
     return 0
 
 
@@ -311,41 +301,7 @@ def _gap(past: MemorySnapshot | None, documents: Sequence[dict[str, Any]]) -> st
     return f": the journal holds {known} of {cycles} cycles, the others were lost" if known < cycles else ""
 
 
-def _page(document: dict[str, Any]) -> Iterator[str]:
-    told = document["report"]
-    receipts = {receipt["key"]: receipt for _, receipt in document.get("deeds", ())}
-    yield f"cycle {told['cycle']}: {told['outcome']}, {told['started_at']}"
-    for look in told["observers"]:
-        yield f"observer  {look['name']}  {look['status']}  {look['detail']}"
-    for finding in told["findings"]:
-        word = "known" if finding["known"] else "finding"
-        yield f"{word}  {finding['kind']}  {finding['score']:.2f}  {finding['title']}"
-    for decision in told["decisions"]:
-        rules = ", ".join(decision["rules"])
-        yield f"{decision['verdict']}  {decision['action']}  {decision['kind']}{f'  ({rules})' if rules else ''}"
-    for effect in told["effects"]:
-        why = _reason(receipts.get(effect["key"], {})) if effect["status"] in ("failed", "unknown") else ""
-        yield f"{effect['status']}  {effect['kind']}  {effect['url'] or effect['key']}{f'  {why}' if why else ''}"
-
-
-def _reason(receipt: dict[str, Any]) -> str:
-    return ": ".join(word for word in (receipt.get("reason"), receipt.get("detail")) if word)
-
-
-def _summary_lines(summary: dict[str, Any]) -> Iterator[str]:
-    for name, word in (("why", "why"), ("held", "held"), ("remarks", "note")):
-        yield from (f"{word}  {line}" for line in summary.get(name, ()))
-
-
-def _post_lines(cycle_summary: dict[str, Any]) -> Iterator[str]:
-    """The exact texts of posts, sent or staged."""
-    for post in cycle_summary.get("posts", ()):
-        for part, length in zip(post["parts"], post["lengths"], strict=True):
-            words = " ".join(part.split())
-            yield f"{post['status']}  {post['network']}  {length} of {post['limit']}  {words}"
-
-
-def _plain_line(entry: dict[str, Any]) -> str:
+def _line(entry: dict[str, Any]) -> str:
     """An effect as a person tells it; "" for steps of another one, such as the branch of a pull request."""
     at = f"{entry['at'][:16].replace('T', ' ')}  cycle {entry['cycle']}"
     done = SHOWN.get(entry["kind"], entry["kind"].replace("_", " "))
@@ -355,8 +311,3 @@ def _plain_line(entry: dict[str, Any]) -> str:
         return ""
     failed = "" if entry["state"] in ("done", "adopted") else f" ({entry['state']})"
     return safe(f"{at}  {done}{failed}  {'  '.join(filter(None, (entry['title'], entry['url'])))}")
-
-
-def _line(entry: dict[str, Any]) -> str:
-    known = ("cycle", "at", "key", "kind", "state", "url")
-    return sanitise("  ".join(str(entry[name]) for name in known if entry.get(name)), "log")

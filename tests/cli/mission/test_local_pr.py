@@ -106,7 +106,7 @@ def test_a_comment_on_a_pull_is_one_as_on_an_issue(repo: Path) -> None:
 
 def test_changes_are_asked_for_from_standard_input(repo: Path) -> None:
     said = ralph(repo, "request-changes", "1", "-", stdin="Too loud.\n").out
-    assert "`ralph work` answers it with the agent that you name, a cycle without one asks a person" in said
+    assert "no agent is configured (hands.agent) to make them, so the next cycle asks a person" in said
     (review,) = forge(repo).pull(1).reviews
     assert (review.state, review.body) == ("changes_requested", "Too loud.\n")
 

@@ -74,7 +74,7 @@ def test_a_prior_moves_the_rank_and_is_said_with_its_numbers() -> None:
     one = finding(kind="spelling")
     known = ranking.with_priors({}, (("spelling", Acceptance(12, 3)),))
     assert ranking.score(one, known, {}) > ranking.score(one, {}, {})
-    assert "not been judged yet (in other repositories 12 of 15; 65% expected)" in ranking.explain((one,), known)
+    assert ", in other repositories 12 of 15; 65% expected" in ranking.explain((one,), known)
     assert "in other repositories" not in ranking.explain((one,), {})
 
 
