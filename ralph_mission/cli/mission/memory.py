@@ -303,11 +303,11 @@ def _gap(past: MemorySnapshot | None, documents: Sequence[dict[str, Any]]) -> st
 
 def _line(entry: dict[str, Any]) -> str:
     """An effect as a person tells it; "" for steps of another one, such as the branch of a pull request."""
-    at = f"{entry['at'][:16].replace('T', ' ')}  cycle {entry['cycle']}"
+    at = f"{entry['at'][:16].replace('T', ' ')} cycle {entry['cycle']}"
     done = SHOWN.get(entry["kind"], entry["kind"].replace("_", " "))
     if entry["state"] == "unknown":
-        return f"{at}  perhaps {done}; settle it: ralph journal resolve {entry['key']} --sent|--not-sent"
+        return f"{at}: perhaps {done}; settle it: ralph journal resolve {entry['key']} --sent|--not-sent"
     if entry["kind"] not in SHOWN:
         return ""
     failed = "" if entry["state"] in ("done", "adopted") else f" ({entry['state']})"
-    return safe(f"{at}  {done}{failed}  {'  '.join(filter(None, (entry['title'], entry['url'])))}")
+    return safe(f"{at}: {', '.join(filter(None, (f'{done}{failed}', entry['title'], entry['url'])))}")

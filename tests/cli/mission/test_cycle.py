@@ -187,7 +187,7 @@ def test_the_journal_shows_one_cycle_with_the_rules_that_held(repo: Path) -> Non
     assert told.code == 0
     opened, score = report["effects"][-1], report["findings"][0]["score"]
     assert opened["url"] in told.out and opened["key"] not in told.out and f"{score:.2f}" not in told.out
-    assert "cycle 1  opened pull request  Correct" in cli_here("journal", "list", repo=repo).out
+    assert "cycle 1: opened pull request, Correct" in cli_here("journal", "list", repo=repo).out
     assert cli_here("journal", "show", report["cycle_id"], "--json", repo=repo).json == report
     assert cli_here("journal", "show", "nope", repo=repo).code == 2
 
