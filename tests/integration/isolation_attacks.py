@@ -34,8 +34,9 @@ sandbox = Sandbox(
 )
 argv = [word.replace("RALPH_PID", str(os.getpid())) for word in order["argv"]]
 done = run_foreign(
-    argv, cwd=Path(order["cwd"]), home=Path(order["home"]), timeout=order["timeout"], grace=1.0, sandbox=sandbox,
-    extra_env=order["env"], stdin=order["stdin"].encode(),
+    argv, cwd=Path(order["cwd"]), home=Path(order["home"]), timeout=order["timeout"], grace=order["grace"],
+    sandbox=sandbox, extra_env=order["env"], stdin=order["stdin"].encode(),
+    stopped=lambda: bool(order["until"]) and os.path.exists(order["until"]),
 )
 told = {"code": done.code, "out": done.stdout.decode(), "err": done.stderr.decode(), "left": done.left}
 print(json.dumps(told))
@@ -77,7 +78,8 @@ class Place:
         return self.root / "home"
 
     def run(self, level: str, argv: list[str], timeout: float = 60, **more: Any) -> Ended:
-        """Play `argv` in the sandbox, started by a process that has a token."""
+        """Play `argv` in the sandbox, started by a process that has a token; it is ended once the file `until` is
+        there."""
         with self.started(level, argv, timeout, **more) as process:
             out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
@@ -89,6 +91,7 @@ class Place:
         order = {
             "level": level, "argv": argv, "cwd": str(self.work), "home": str(self.home), "timeout": timeout,
             "writable": [str(self.work)], "readable": [], "hidden": [], "endpoints": None, "env": {}, "stdin": "",
+            "grace": 1.0, "until": "",
         } | more  # fmt: skip  # one value
         environment = {**os.environ, "GITHUB_TOKEN": TOKEN}
         with tempfile.TemporaryFile("w+") as spool:

@@ -315,7 +315,8 @@ def test_the_folder_is_the_work_tree_whoever_is_asked(here: Place, level: str) -
 
 def test_it_has_the_seconds_of_grace_to_end_in_order(here: Place, level: str) -> None:
     script = "trap 'echo bye > last; exit 0' TERM; echo $$ > started; while :; do sleep 0.05; done"
-    assert here.run(level, ["/bin/sh", "-c", script], timeout=5).code == 124
+    here_too = str(here.work / "started")
+    assert here.run(level, ["/bin/sh", "-c", script], timeout=900, until=here_too, grace=300.0).code == 124
     assert (here.work / "last").read_text() == "bye\n"
 
 

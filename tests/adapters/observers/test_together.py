@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import pytest
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.git.git import GitError
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
+from ralph_mission.adapters.observers import together as together_module
 from ralph_mission.adapters.observers.together import OneAtATime, together
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.config.settings import Observers
@@ -23,7 +25,7 @@ from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
 from tests.adapters.observers.place import Place
 
-PATIENCE = 30.0
+PATIENCE = 300.0
 CONTEXT = ObservationContext(
     Branch("main", "0" * 40), datetime(2026, 3, 1, tzinfo=UTC), None, "as far as this", "/nowhere"
 )
@@ -62,17 +64,29 @@ def test_they_look_at_the_same_time_and_are_told_in_their_order() -> None:
     assert {one.detail for one in seen} == {"0", "1", "2"}
 
 
-def test_a_late_one_is_unavailable_alone_and_looks_on_from_where_it_was() -> None:
+@pytest.fixture
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a look that does not end when it is told to."""
+    monkeypatch.setattr(together_module, "GRACE", 0.0)
+
+
+@pytest.fixture
+def long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, what a look runs comes to its end."""
+    monkeypatch.setattr(together_module, "GRACE", PATIENCE)
+
+
+def test_a_late_one_is_unavailable_alone_and_looks_on_from_where_it_was(no_grace: None) -> None:
     never = threading.Event()
-    slow, quick = look(Eye("slow", never.wait), Eye("quick", lambda: "fine"), patience=0.2)
+    slow, quick = look(Eye("slow", never.wait), Eye("quick", lambda: "fine", seconds=PATIENCE), patience=0.05)
     never.set()
-    assert (slow.status, slow.detail, slow.cursor) == ("unavailable", "not finished within 0.2 s", "as far as this")
+    assert (slow.status, slow.detail, slow.cursor) == ("unavailable", "not finished within 0.05 s", "as far as this")
     assert (quick.status, quick.detail, quick.cursor) == ("ok", "fine", "further")
 
 
 def test_one_that_knows_its_own_time_has_that() -> None:
     pause = threading.Event()
-    (seen,) = look(Eye("command", lambda: pause.wait(0.5), seconds=PATIENCE), patience=0.1)
+    (seen,) = look(Eye("command", lambda: pause.wait(0.05), seconds=PATIENCE), patience=0.0)
     assert seen.status == "ok"
 
 
@@ -84,23 +98,29 @@ def sleeper(home: Path, ended: list[FinishedProcess]) -> Callable[[], object]:
     return deed
 
 
-def test_what_a_late_one_runs_is_ended(tmp_path: Path) -> None:
+def begun(home: Path) -> Callable[[], object]:
+    """Looks until what `sleeper` runs is under way."""
+
+    def deed() -> object:
+        while not (home / "here").exists():
+            time.sleep(0.01)
+        return ""
+
+    return deed
+
+
+def test_what_a_late_one_runs_is_ended(tmp_path: Path, long_grace: None) -> None:
     ended: list[FinishedProcess] = []
-    (seen,) = look(Eye("command", sleeper(tmp_path, ended)), patience=1.0)
+    waits = Eye("waits", begun(tmp_path), seconds=PATIENCE)
+    _, seen = look(waits, Eye("command", sleeper(tmp_path, ended)), patience=0.05)
     assert seen.status == "unavailable"
     assert [one.stopped for one in ended] == [True]
 
 
-def test_what_runs_is_ended_when_a_person_interrupts(tmp_path: Path) -> None:
+def test_what_runs_is_ended_when_a_person_interrupts(tmp_path: Path, long_grace: None) -> None:
     ended: list[FinishedProcess] = []
-
-    def interrupted() -> object:
-        while not (tmp_path / "here").exists():
-            pass
-        return ""
-
     lookups = together(
-        [(Eye("waits", interrupted), CONTEXT), (Eye("command", sleeper(tmp_path, ended)), CONTEXT)], PATIENCE
+        [(Eye("waits", begun(tmp_path)), CONTEXT), (Eye("command", sleeper(tmp_path, ended)), CONTEXT)], PATIENCE
     )
     next(iter(lookups))
     with pytest.raises(KeyboardInterrupt):
@@ -124,7 +144,7 @@ def test_what_they_share_is_called_by_one_at_a_time() -> None:
     assert (shared.most, guarded.name) == (1, "forge")
 
 
-def test_a_late_look_no_longer_calls_what_it_shared() -> None:
+def test_a_late_look_no_longer_calls_what_it_shared(no_grace: None) -> None:
     calls, began, over = list[float](), threading.Event(), threading.Event()
 
     class Shared:
@@ -141,7 +161,7 @@ def test_a_late_look_no_longer_calls_what_it_shared() -> None:
         return ""
 
     eye = Eye("forge", deed)
-    (seen,) = together([(eye, CONTEXT)], 0.2)
+    _, seen = look(Eye("waits", lambda: began.wait(PATIENCE), seconds=PATIENCE), eye, patience=0.05)
     assert began.is_set() and seen.status == "unavailable"
     thread = next(one for one in threading.enumerate() if one.name == "ralph forge")
     over.set()

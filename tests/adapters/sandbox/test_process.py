@@ -9,11 +9,12 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO
 
 import pytest
 
-from ralph_mission.adapters.sandbox import process
+from ralph_mission.adapters.sandbox import inside, process
 from ralph_mission.adapters.sandbox.process import ENDED_BY_US, FinishedProcess, own_tool, run_foreign
 
 
@@ -24,6 +25,17 @@ def run(tmp_path: Path):
         return run_foreign(command, **arguments)
 
     return call
+
+
+@pytest.fixture
+def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> float:
+    """A time-out in seconds that is over once the program has made the file `begun`, on however busy a machine."""
+
+    def monotonic() -> float:
+        return time.monotonic() + (1000 if (tmp_path / "begun").exists() else 0)
+
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
+    return 900.0
 
 
 def environment(finished: FinishedProcess) -> dict[str, str]:
@@ -165,19 +177,19 @@ def test_a_file_that_is_no_program_is_code_126(run, tmp_path):
     assert run([str(tmp_path)]).code == 126
 
 
-def test_the_time_out_ends_the_run(run):
-    finished = run("echo before; sleep 60", timeout=2.0)
+def test_the_time_out_ends_the_run(run, late):
+    finished = run("echo before; touch begun; sleep 60", timeout=late)
     assert (finished.code, finished.timed_out, finished.stdout) == (ENDED_BY_US, True, b"before\n")
 
 
-def test_a_program_that_answers_the_time_out_with_success_has_not_succeeded(run):
-    finished = run("trap 'exit 0' TERM; while :; do sleep 0.1; done", timeout=0.3)
+def test_a_program_that_answers_the_time_out_with_success_has_not_succeeded(run, late):
+    finished = run("trap 'exit 0' TERM; touch begun; while :; do sleep 0.1; done", timeout=late)
     assert finished.code == ENDED_BY_US
 
 
 @needs_proc
-def test_the_time_out_ends_the_whole_group_even_if_it_ignores_term(run):
-    finished = run("trap '' TERM; sleep 60 & echo $!; while :; do sleep 1; done", timeout=1.5)
+def test_the_time_out_ends_the_whole_group_even_if_it_ignores_term(run, late):
+    finished = run("trap '' TERM; sleep 60 & echo $!; touch begun; while :; do sleep 1; done", timeout=late, grace=0.1)
     assert finished.timed_out and not alive(int(finished.stdout))
 
 
@@ -233,7 +245,7 @@ import os, sys, time
 os.open(sys.argv[1], os.O_WRONLY)
 for number in range(3):
     os.close(number)
-end = time.monotonic() + 2
+end = time.monotonic() + 60
 while time.monotonic() < end:
     if os.fork():
         os._exit(0)
@@ -284,7 +296,7 @@ def test_several_runs_in_one_home_do_not_end_each_other(tmp_path):
     def one(command: str) -> None:
         codes.append(run_foreign(command, cwd=tmp_path, home=tmp_path / "home", timeout=300).code)
 
-    threads = [threading.Thread(target=one, args=(command,)) for command in ("sleep 0.6", "true", "sleep 0.3")]
+    threads = [threading.Thread(target=one, args=(command,)) for command in ("sleep 0.3", "true", "sleep 0.15")]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -310,7 +322,8 @@ def test_what_a_command_leaves_running_is_told_and_ended(run):
 
 
 @needs_proc
-def test_what_ends_in_a_moment_was_not_left(run):
+def test_what_ends_in_a_moment_was_not_left(run, monkeypatch):
+    monkeypatch.setattr(inside, "MOMENT", 300.0)
     assert run("sleep 0.05 & echo done").left == ()
 
 
