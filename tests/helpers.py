@@ -9,13 +9,18 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import pytest
+
+from ralph_mission.adapters.sandbox import process
 from tests import fresh_repo
 
 MARA = "Mara Quint <mara@example.org>"
@@ -35,6 +40,17 @@ class Result:
     def json(self) -> Any:
         """The one JSON document on standard output."""
         return json.loads(self.out)
+
+
+def time_out_at(file: Path, monkeypatch: pytest.MonkeyPatch) -> float:
+    """A time-out for `run_foreign`, in seconds: it is over once the program has made `file`, on however busy a
+    machine."""
+
+    def monotonic() -> float:
+        return time.monotonic() + (1000 if file.exists() else 0)
+
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
+    return 900.0
 
 
 def with_parts(app: Any, **parts: Any) -> Any:

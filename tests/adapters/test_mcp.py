@@ -309,7 +309,7 @@ def test_it_ends_quietly(repo: Path, end: signal.Signals | None) -> None:
             server.send_signal(end)
         else:
             server.stdin.close()
-        assert server.wait(30) == (130 if end else 0)
+        assert server.wait(300) == (130 if end else 0)
         assert server.stderr.read() == b""
 
 
@@ -325,7 +325,7 @@ def test_whoever_closes_its_streams_gets_no_report_of_a_bug(repo: Path) -> None:
         ]
         server.stdin.write("".join(f"{json.dumps(said)}\n" for said in (HELLO, *long)).encode())
         server.stdin.close()
-        assert (server.wait(30), server.stderr.read()) == (0, b"")
+        assert (server.wait(300), server.stderr.read()) == (0, b"")
     line = ["/bin/sh", "-c", 'exec "$0" mcp <&-', RALPH]
     closed = subprocess.run(line, cwd=repo, capture_output=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, b"")

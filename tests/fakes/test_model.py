@@ -26,7 +26,7 @@ def ask(model, path, body, key=KEY, method="POST"):
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(model.url + path, data, {"authorization": f"Bearer {key}"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=300) as reply:
             return reply.status, reply.read().decode(), reply.headers
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(), error.headers

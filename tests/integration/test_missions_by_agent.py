@@ -515,8 +515,6 @@ def test_an_answer_on_offer_that_is_edited_on_the_forge_is_not_pushed(tmp_path):
         before = shop.pull().head_sha
         offer = "A yes pushes it on top of what was reviewed"
         (said,) = [one for one in shop.place.fake.comments.values() if offer in one.body]
-            c for c in shop.place.fake.comments.values() if "A yes pushes it on top of what was reviewed" in c.body
-        ]
         shop.person().edit_comment(said.id, said.body.replace("ROW_79", "ROW_80"))
         shop.person().comment(issue, "/ralph approve")
         shop.cycle()

@@ -16,6 +16,7 @@ import pytest
 from ralph_mission.adapters.git.git import Identity
 from ralph_mission.loop.model.state import Hat, Session
 from ralph_mission.loop.model.watch import RunEvent
+from tests.helpers import time_out_at
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 
@@ -28,7 +29,7 @@ def alive(pid: int) -> bool:
 
 
 def wait_for(place: Path) -> int:
-    for _ in range(600):
+    for _ in range(15_000):
         if place.exists() and place.read_text().strip():
             return int(place.read_text())
         time.sleep(0.02)
@@ -100,8 +101,9 @@ def test_an_agents_text_about_rate_limits_is_no_limit(play):
 
 
 @needs_proc
-def test_a_session_that_takes_too_long_is_ended_as_a_timeout(play, tree):
-    given = play("echo 'API Error: 429' >&2; sleep 60 & echo $! > pid; wait", seconds=0.5)
+def test_a_session_that_takes_too_long_is_ended_as_a_timeout(play, tree, monkeypatch):
+    late = time_out_at(tree / "begun", monkeypatch)
+    given = play("echo 'API Error: 429' >&2; sleep 60 & echo $! > pid; touch begun; wait", seconds=late)
     assert given.failure == "timeout" and given.retry_after == 0
     assert not alive(int((tree / "pid").read_text()))
 

@@ -155,7 +155,7 @@ def leading_to(server: Server) -> GuardedWeb:
     def dial(address: str, port: int, seconds: float) -> socket.socket:
         return socket.create_connection(("127.0.0.1", server.port), seconds)
 
-    return GuardedWeb(resolve=lambda host, port: [SOMEWHERE], connect=dial, seconds=2.0)
+    return GuardedWeb(resolve=lambda host, port: [SOMEWHERE], connect=dial, seconds=300.0)
 
 
 def test_a_redirect_out_of_https_is_not_followed(certified: ssl.SSLContext) -> None:

@@ -46,21 +46,21 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, int]]]:
     yield asked
     server.shutdown(socket.SHUT_RDWR)
     server.close()
-    thread.join(10)
+    thread.join(300)
 
 
 def talk(folder: Path, sent: bytes, number: int = 0) -> bytes:
     """All that comes back over a socket of the relay."""
     received = b""
     with socket.socket(socket.AF_UNIX) as way:
-        way.settimeout(20)
+        way.settimeout(300)
         way.connect(str(folder / str(number)))
         sender = threading.Thread(target=_send, args=(way, sent), daemon=True)
         sender.start()
         with suppress(ConnectionResetError):  # it did not want to hear it all
             while chunk := way.recv(65536):
                 received += chunk
-        sender.join(10)
+        sender.join(300)
     return received
 
 

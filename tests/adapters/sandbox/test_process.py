@@ -9,13 +9,13 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO
 
 import pytest
 
 from ralph_mission.adapters.sandbox import inside, process
 from ralph_mission.adapters.sandbox.process import ENDED_BY_US, FinishedProcess, own_tool, run_foreign
+from tests.helpers import time_out_at
 
 
 @pytest.fixture
@@ -29,13 +29,7 @@ def run(tmp_path: Path):
 
 @pytest.fixture
 def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> float:
-    """A time-out in seconds that is over once the program has made the file `begun`, on however busy a machine."""
-
-    def monotonic() -> float:
-        return time.monotonic() + (1000 if (tmp_path / "begun").exists() else 0)
-
-    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=monotonic, sleep=time.sleep))
-    return 900.0
+    return time_out_at(tmp_path / "begun", monkeypatch)
 
 
 def environment(finished: FinishedProcess) -> dict[str, str]:
@@ -279,7 +273,7 @@ def test_an_interruption_ends_the_group(tmp_path):
 
 
 def wait_for(place: Path) -> int:
-    for _ in range(600):
+    for _ in range(6000):
         if place.exists() and place.read_text().strip():
             return int(place.read_text())
         time.sleep(0.05)

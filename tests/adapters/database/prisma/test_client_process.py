@@ -62,7 +62,7 @@ def told_to_end(tmp_path: Path) -> Iterator[None]:
 def running(folder: Path) -> bool:
     """Whether the engine still runs; what is dead and not yet collected does not. A kill may take a moment."""
     pid = (folder / "busy").read_text()
-    for _ in range(100):
+    for _ in range(3000):
         done = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False)
         if done.stdout.strip()[:1] in ("", "Z"):
             return False
