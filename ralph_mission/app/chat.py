@@ -18,7 +18,7 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.mission.chat.inbox import Attendant
 
-SETUP = f"set {TOKEN}, and list your chat in telegram.chats of ralph.yml: docs/telegram.md"
+SETUP = f"set {TOKEN}, and list your chat in telegram.chats of ralph.yml: docs/publishing.md#telegram"
 
 
 def inbox(

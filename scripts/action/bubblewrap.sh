@@ -40,6 +40,6 @@ if [ -z "$missing" ] && ! works; then
   if [ -z "$missing" ] && ! works; then missing='bwrap may make no namespaces here'; fi
 fi
 if [ -n "$missing" ]; then
-  printf '::warning title=Ralph::%s: no agent plays on this runner (docs/isolation.md)\n' "$missing" >&2
+  printf '::warning title=Ralph::%s: no agent plays on this runner (docs/agents.md#isolation)\n' "$missing" >&2
   tell "No agent plays on this runner: $missing."
 fi

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ralph_mission.config.settings import Config
 
 AT_A_TIME = 4
-ROLE_ADVICE = "give it a role that may SELECT and nothing else: see docs/database.md"
+ROLE_ADVICE = "give it a role that may SELECT and nothing else: see docs/observers.md#databases"
 SHOWN = 3
 MODEL_PATIENCE = 10.0  # seconds
 
@@ -123,7 +123,7 @@ def _database(settings: Config, git: Git, environment: Mapping[str, str]) -> Ite
 
     chosen = settings.observers.database
     if chosen is None:
-        yield off("database", "to watch one: observers.database of ralph.yml (docs/database.md)")
+        yield off("database", "to watch one: observers.database of ralph.yml (docs/observers.md#databases)")
         return
     observing = build(chosen, git, environment)
     with observing.opened(git.resolve("HEAD")) as opened:
@@ -228,7 +228,7 @@ def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
 
     told, name = settings.telegram, "Telegram commands"
     if not (told.chats or told.users):
-        yield off(name, "to steer from a chat: docs/telegram.md")
+        yield off(name, "to steer from a chat: docs/publishing.md#telegram")
         return
     bot = bot_of(environment)
     if bot is None:

@@ -374,7 +374,7 @@ def test_where_nothing_is_set_up_it_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", token)
     done = cli_here("agent", "telegram", repo=make_repo(tmp_path / "bay", {"a": "b\n", "ralph.yml": config}))
-    assert (done.code, "docs/telegram.md" in done.err) == (2, True)
+    assert (done.code, "docs/publishing.md#telegram" in done.err) == (2, True)
 
 
 def test_a_group_needs_people(tmp_path: Path, api: BotApi) -> None:
