@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ralph_mission.loop.model.state import ReviewIssue as ReviewIssue
     from ralph_mission.loop.model.watch import RunEvent as RunEvent
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 _PLACES = {
     "app.embedding": ("RalphLoop", "RunHandle", "get_hat_prompt", "run"),
     "errors": ("UserError",),

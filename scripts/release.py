@@ -30,7 +30,7 @@ def main(folder: Path, tag: str = "", repository: str = "") -> None:
     if tag not in ("", f"v{version}"):
         sys.exit(f"the tag is {tag}, the version in pyproject.toml {version}: make them agree")
     if tag and f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text():
-        sys.exit(f"CHANGELOG.md has no section [{version}]: name what is below [Unreleased] so")
+        sys.exit(f"CHANGELOG.md has no section [{version}]: name its first section so")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ralph-release-") as place:
         tree = addressed(Path(place) / "tree", repository, tag or f"v{version}", head("%H")) if repository else ROOT

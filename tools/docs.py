@@ -23,6 +23,7 @@ from ralph_mission.mission.policy import RULES
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MARK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SAME = "The same as"  # how the help of another name for a command begins
 DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 
 
@@ -33,7 +34,8 @@ def commands() -> Iterator[str]:
 
 def plumbing() -> Iterator[str]:
     """Each command that agents, timers and scripts call, with its options."""
-    yield from (_command(name, command) for name, command, is_listed in _every_command() if not is_listed)
+    others = (one for one in _every_command() if not one[2])
+    yield from (_command(name, command) for name, command, _ in others if not (command.help or "").startswith(SAME))
 
 
 def _every_command(
@@ -57,7 +59,9 @@ def _command(name: str, command: click.Command) -> str:
     arguments = [part.make_metavar(click.Context(command)) for part in command.params if _is_argument(part)]
     told = f"### `{' '.join((name, *arguments))}`\n\n{_sentences(command, name)}\n"
     rows = [_option(part) for part in command.params if isinstance(part, click.Option) and _is_own(part)]
-    return told + (f"\n{table(('Option', 'Meaning'), rows)}\n" if rows else "")
+    return told + (
+        "\n" + "".join(f"- {option}: {says}\n" if says else f"- {option}\n" for option, says in rows) if rows else ""
+    )
 
 
 def _is_argument(part: click.Parameter) -> bool:
@@ -86,8 +90,8 @@ def keys() -> str:
     """Each key of `ralph.yml` with its default and what it means, as the schema says."""
     schema = reading.schema()
     rows = dict.fromkeys(_keys(schema, schema["$defs"], ""))
-    told = [(f"`{key}`", _default(json.loads(default)), says) for key, default, says in rows if says]
-    return table(("Key", "Default", "Meaning"), told)
+    told = ((key, _default(json.loads(default)), says) for key, default, says in rows if says)
+    return "\n".join(f"- `{key}`{f' ({default})' if default else ''}: {says}" for key, default, says in told)
 
 
 def _keys(node: Mapping[str, Any], defs: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, str]]:

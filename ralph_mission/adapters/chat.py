@@ -43,7 +43,9 @@ class TelegramRefused(UserError):
 
     def __init__(self, code: int, said: str) -> None:
         who = "network" if code == 429 or code >= 500 else "you"
-        super().__init__(f"Telegram answers {code}: {said}", HINTS.get(code, "see docs/publishing.md#telegram"), who=who)
+        super().__init__(
+            f"Telegram answers {code}: {said}", HINTS.get(code, "see docs/publishing.md#telegram"), who=who
+        )
         self.code = code
 
 

@@ -157,7 +157,9 @@ def _finish_planning(this: LoopRun, follows: str) -> RunEnding:
 def _given_up(wrong: str) -> RunEnding:
     what = f"no stories after {ATTEMPTS} sessions: {wrong.splitlines()[0].removeprefix('- ')}"
     return RunEnding(
-        "stuck", what, "describe the task in more detail, write them yourself (docs/loop.md#stories-and-tasks), or --continue"
+        "stuck",
+        what,
+        "describe the task in more detail, write them yourself (docs/loop.md#stories-and-tasks), or --continue",
     )
 
 

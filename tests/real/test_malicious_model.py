@@ -2,7 +2,7 @@
 
 Three records are looked at: `reverted` and `refused` of the account, what was `left_running`, and the record of the
 session, which has every tool call as the client told of it: also of what was never refused since it led nowhere.
-At `env` only what holds there is tried; what does not (docs/agents.md#isolation says what) is tried at the strongest level.
+At `env` only what holds there is tried; what does not (docs/agents.md says what) is tried at the strongest level.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+import ralph_mission
 from ralph_mission.cli.setup.files import ActionReference, installed_action
 from ralph_mission.cli.version import find_commit
 from tests.action.runner import ACTION, ROOT
@@ -53,6 +54,13 @@ def test_a_tag_of_another_version_builds_nothing(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"the tag is v99\.0"):
         _script().main(tmp_path / "dist", "v99.0")
     assert not (tmp_path / "dist").exists()
+
+
+def test_the_version_is_the_one_that_the_changelog_begins_with() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    headings = re.findall(r"^## \[([^\]]+)\](.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0][0] == project == ralph_mission.__version__
+    assert headings[0][1] == ", not released yet" or re.fullmatch(r" - \d{4}-\d\d-\d\d", headings[0][1])
 
 
 def test_a_version_that_the_changelog_does_not_know_builds_nothing(

@@ -1,7 +1,7 @@
 """The isolation of agents' and repositories' code: the levels `env` and `bwrap`.
 
 `env` is what `process.run_foreign` always does: the run's own environment and home. `bwrap` adds its own view of the
-machine by bubblewrap's namespaces. It is the default if it works, which is tested. docs/agents.md#isolation lists what each
+machine by bubblewrap's namespaces. It is the default if it works, which is tested. docs/agents.md lists what each
 level prevents and does not.
 """
 
