@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.observers import web
+from ralph_mission.adapters.database import sql
+from ralph_mission.adapters.database.sessions import Caps
+from ralph_mission.adapters.observers import database, web
 from ralph_mission.adapters.report.summary import summary
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.adapters.observers.web_world import unhurried
@@ -30,6 +32,7 @@ from tests.integration.hub import Hub
 START = {"README.md": "# ValidatorInfo\n", "src/server.ts": "export const port = 3000;\n"}
 MISSPELT = {"docs/apr.md": b"# APR\n\nThe rate is definately seperate for each chain.\n"}
 SILENCED = {"src/votes.ts": b"// @ts-ignore\nimport a from 'a';\n// @ts-ignore\nimport b from 'b';\n"}
+PATIENCE = 600.0  # seconds for a database to answer, on however busy a machine
 SETTINGS = """\
 work: {{max_iterations: 2}}
 thinker: {{kind: rules, weights: {{feature: 3, content: 2, ts-ignore: 2, stale-issue: 0.5}}}}
@@ -82,9 +85,9 @@ class Project:
 
     def locked(self, chain: str, value: float, at: datetime) -> None:
         """What is locked on a chain, as the database has it."""
-        with sqlite3.connect(self.rows) as database:
-            database.execute("insert into locked (chain, value, at) values (?, ?, ?)", (chain, value, f"{at:%F %T}"))
-        database.close()
+        with sqlite3.connect(self.rows) as rows:
+            rows.execute("insert into locked (chain, value, at) values (?, ?, ?)", (chain, value, f"{at:%F %T}"))
+        rows.close()
 
     def told_by_rivals(self, *titles: str) -> None:
         """What competitors' feed has."""
@@ -160,13 +163,17 @@ def project(
         for name, value in (told | x.environment | telegram.environment | discord.environment).items():
             environment.setenv(name, value)
         environment.setattr(web, "build", lambda *given, build=web.build, **named: unhurried(build(*given, **named)))
+        environment.setattr(
+            database, "build", lambda *given, build=database.build: replace(build(*given), patience=PATIENCE)
+        )
+        environment.setattr(sql, "Caps", lambda: Caps(PATIENCE, PATIENCE, connect_seconds=int(PATIENCE)))
         config = partial(settings_of, feed=feed.url) if settings_of else _settings(feed.url)
         start = {**START, **(files or {})}
         shop = stack.enter_context(agent_world(folder / "hub", "github", files=start, config=config))
         made = Project(shop, x, telegram, discord, pages, rows)
-        with sqlite3.connect(rows) as database:
-            database.execute("create table locked (id integer primary key, chain text, value real, at timestamp)")
-        database.close()
+        with sqlite3.connect(rows) as table:
+            table.execute("create table locked (id integer primary key, chain text, value real, at timestamp)")
+        table.close()
         made.told_by_rivals("Mintscan is five years old")
         yield made
 
