@@ -23,6 +23,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.safety.address import AddressRefused, parse_address
 from tests.adapters.agents.clients import play
 from tests.adapters.database.conftest import postgres
+from tests.adapters.database.world import patient
 
 __all__ = ["postgres"]
 
@@ -252,7 +253,7 @@ def test_what_never_ends_is_ended_by_the_server(tables: Any, text: str) -> None:
     ],
 )
 def test_a_query_that_only_reads_is_answered(tables: Any, text: str) -> None:
-    with open_sql(read(tables.url(user="reader"), "DATABASE_URL"), None, Caps()) as database:
+    with open_sql(read(tables.url(user="reader"), "DATABASE_URL"), None, patient()) as database:
         shape = database.describe(Interest("query own", (), text)).shape("query own")
         assert isinstance(database.rows(Query("query own", (shape.columns[0].name,))), list)
 

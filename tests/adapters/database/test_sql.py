@@ -24,7 +24,7 @@ from tests.adapters.database.contract import EXACT, QUESTIONS, interest
 
 
 def asking(postgres, user="reader", schema=world.SCHEMA, **caps):
-    return open_sql(read(postgres.url(user=user), "DATABASE_URL"), schema, Caps(**caps))
+    return open_sql(read(postgres.url(user=user), "DATABASE_URL"), schema, world.patient(**caps))
 
 
 @pytest.fixture(scope="module")

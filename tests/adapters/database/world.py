@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from ralph_mission.adapters.database.prisma.schema import parse
+from ralph_mission.adapters.database.sessions import Caps
 
 MAIN = """
 datasource db {
@@ -191,3 +192,8 @@ SQLITE_SCHEMA = parse(
     {name: text.replace('@@schema("public")', "").replace('@@schema("gov")', "") for name, text in FILES.items()},
     "prisma",
 )
+
+
+def patient(**caps: float) -> Caps:
+    """Limits with time enough on any machine, however busy, but for those that a test is about."""
+    return Caps(**{"seconds": 300.0, "connect_seconds": 300} | caps)

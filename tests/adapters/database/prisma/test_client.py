@@ -17,7 +17,6 @@ from ralph_mission.adapters.database.address import read
 from ralph_mission.adapters.database.model import Filter, Interest, Query, RowOrder
 from ralph_mission.adapters.database.prisma import tools
 from ralph_mission.adapters.database.prisma.client import open_prisma
-from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.errors import UserError
 from tests.adapters.database import world
 from tests.adapters.database.contract import EXACT, QUESTIONS, interest
@@ -40,7 +39,7 @@ def asking(postgres, place):
     @contextmanager
     def ask(user="reader", files=world.FILES, server=postgres, query="", **caps):
         address = read(server.url(user=user, query=query), "DATABASE_URL")
-        with open_prisma(address, world.parse(files, "prisma"), place, Caps(**caps)) as database:
+        with open_prisma(address, world.parse(files, "prisma"), place, world.patient(**caps)) as database:
             yield database
 
     return ask
