@@ -1,7 +1,8 @@
 """Observes the code of one commit: what was committed since the last look, and which markers are new.
 
 The first observation counts existing markers, one signal per kind; later ones compare changed files, where moved,
-renamed or re-indented markers are not new. Overdue markers are always findings of their own. Authors and dates come
+renamed or re-indented markers are not new. Overdue markers are always findings of their own; so is, later, an import
+against the direction between two folders. Authors and dates come
 from `git blame`, within limits on files and seconds.
 """
 
@@ -19,6 +20,7 @@ from typing import TypeVar
 
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git, GitError, Identity
+from ralph_mission.adapters.observers import imports
 from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan
 from ralph_mission.adapters.observers.overdue import OverdueSearch
 from ralph_mission.adapters.observers.text import (
@@ -228,7 +230,32 @@ class Code:
         over = self._search().essences(before, now, [seen.hit for seen in then]) - late.keys()
         detail = f"{count_noun(len(paths), 'file')} changed, {count_noun(len(new), 'new marker')}"
         detail += _late_words(late)
-        return (*signals, *late.values()), detail, (*(seen.essence for seen in gone), *sorted(over))
+        turned, undone = self._architecture(before, head, now) if self._has_source(paths) else ((), ())
+        return (
+            (*signals, *late.values(), *turned),
+            detail,
+            (*(seen.essence for seen in gone), *sorted(over), *undone),
+        )
+
+    def _has_source(self, paths: Iterable[str]) -> bool:
+        excluded = excluder(self.settings.exclude)
+        return any(imports.is_source(path, excluded) for path in paths)
+
+    def _architecture(
+        self, before: str, head: str, now: datetime
+    ) -> tuple[Sequence[Signal], Sequence[tuple[str, ...]]]:
+        """Imports against an established direction, and the pairs of folders that no longer import each other."""
+
+        def written(line: imports.ImportLine) -> tuple[str, float]:
+            origin = origins(self.git, head, {line.path: [line.line]}).get((line.path, line.line))
+            return (origin.author if origin else "", _age(origin, now))
+
+        excluded = excluder(self.settings.exclude)
+        then, there = (imports.read_imports(self.git, commit, excluded, self.cache) for commit in (before, head))
+        ended = imports.mutual_imports(then) - imports.mutual_imports(there)
+        found = imports.architecture_signals(then, there, head, written)
+        news = [signal for signal in found if signal.author != Identity().name]  # people reviewed what is ours
+        return news, [*map(imports.essence, sorted(ended))]
 
     def _overdue(self, head: str, now: datetime, hits: Callable[[], Sequence[Hit]]) -> dict[tuple[str, ...], Signal]:
         """The overdue markers at a commit, by essence."""

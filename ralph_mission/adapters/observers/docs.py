@@ -1,4 +1,4 @@
-"""Observes outdated documentation: broken links, anchors, commands and badges.
+"""Observes outdated documentation: broken links, anchors, commands, badges and imports.
 
 Only what the repository itself can prove is reported. A relative link is broken if its target is not in the commit but
 once was (then git knows where it went, and there is a fix), or if it is in a folder whose other files exist: links into
@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.observers.imports.examples import EXAMPLES, stale_imports
 from ralph_mission.adapters.observers.markers import excluder, is_test_data
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.config.observers import DocsSettings
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "docs"
 PAGES = (".md", ".markdown")
-ENCODING = 2  # of what is cached
+ENCODING = 3  # of what is cached
 MOST_PAGES, LARGEST, MOST = 1_000, 500_000, 200
 """Limits: pages, bytes of a page, findings."""
 QUOTED = 10  # links of one page that are shown
@@ -128,6 +129,7 @@ class DocsObserver:
             return int(known["pages"]), [BrokenReference(**one) for one in known["broken"]]
         tree = DocTree.of(self.git, commit, self.settings.exclude, self.known)
         broken = [one for page in tree.pages for one in broken_references(tree, page)]
+        broken += [one for path in tree.examples for one in broken_imports(tree, path)]
         self.cache.put(question, {"pages": len(tree.pages), "broken": [asdict(one) for one in broken]})
         self.cache.tidy()
         return len(tree.pages), broken
@@ -143,7 +145,7 @@ class DocTree:
         self, git: Git, commit: str, files: Mapping[str, str], texts: Mapping[str, str], known: KnownHistory
     ) -> None:
         self.git, self.commit, self.oids, self.texts, self.known = git, commit, files, texts, known
-        self.files = frozenset(files)
+        self.files: Collection[str] = frozenset(files)
         self.folders = frozenset(str(parent) for path in files for parent in Path(path).parents)
 
     @classmethod
@@ -154,6 +156,7 @@ class DocTree:
         entries = {entry.path: entry for entry in git.listing(commit)}
         known.forget(entries.keys())
         wanted = [path for path in entries if path.lower().endswith(PAGES) and not excluded(path)][:MOST_PAGES]
+        wanted += [path for path in entries if EXAMPLES.search(path) and not excluded(path)][:MOST_PAGES]
         wanted += [path for path in ("Makefile", "package.json") if path in entries]
         blobs = git.blobs(entries[path].oid for path in wanted)
         contents = {path: blobs.get(entries[path].oid, b"") for path in wanted}
@@ -164,6 +167,22 @@ class DocTree:
     def pages(self) -> tuple[str, ...]:
         """The paths of pages."""
         return tuple(path for path in sorted(self.texts) if path.lower().endswith(PAGES) and not is_test_data(path))
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """The paths of what may import the repository's package as its users do."""
+        return (*self.pages, *(path for path in sorted(self.texts) if EXAMPLES.search(path)))
+
+    def read(self, path: str) -> str:
+        """A file's text."""
+        if path not in self.sources:
+            self.sources[path] = self.git.blobs([self.oids[path]])[self.oids[path]].decode("utf-8", "replace")
+        return self.sources[path]
+
+    @cached_property
+    def sources(self) -> dict[str, str]:
+        """The texts that were read so far besides those of pages."""
+        return {}
 
     def has(self, path: str) -> bool:
         """Whether a file or folder exists."""
@@ -258,6 +277,13 @@ def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
                 yield _broken(reference, why)
         elif (broken := _judge_link(tree, reference)) and (broken.better or not told_then):
             yield broken
+
+
+def broken_imports(tree: DocTree, path: str) -> Iterator[BrokenReference]:
+    """The imports of a page or an example that the repository's own package no longer allows."""
+    if not RECORD.search(path):
+        for line, text, why in stale_imports(tree, path, tree.texts[path]):
+            yield BrokenReference(path, line, text, why)
 
 
 @lru_cache(maxsize=2 * MOST_PAGES)  # most pages of a new commit are unchanged

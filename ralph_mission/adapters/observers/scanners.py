@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, TreeEntry
-from ralph_mission.adapters.observers.actions import lagging_actions
+from ralph_mission.adapters.observers.actions import ENDED, is_bot_file, is_updated_by_bot, lagging_actions
 from ralph_mission.adapters.observers.commands import RECIPES, keep_secret, run_check, search_path
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result
@@ -121,6 +121,25 @@ SCANNERS: tuple[Scanner, ...] = (
         listed="dead-code",
     ),
     Scanner(
+        "ruff",
+        r"(.*/)?(test_[^/]*|[^/]*_test)\.py",
+        {
+            "run": "ruff check --isolated --no-cache --quiet --target-version py314 --select F811,PT014"
+            " --output-format json .",
+            "parse": {
+                "json": {
+                    "items": "[?code=='PT014' || (code=='F811' && contains(message, 'of unused `test_'))]",
+                    "path": "filename",
+                    "line": "location.row",
+                    "message": "join(': ', [(code=='PT014' && 'The same test case twice')"
+                    " || 'A test that never runs, as another one has its name', message])",
+                }
+            },
+        },
+        asked="",
+        listed="code-quality",
+    ),
+    Scanner(
         "deptry",
         r"pyproject\.toml",
         {
@@ -215,7 +234,9 @@ class ScannerObserver:
             results = count_noun(len(report.left) + len(report.fixed), "result")
             told.append(f"{scanner.name}: {results}, {len(found) or 'none'} reported")
             signals += found
-        if lagging := lagging_actions(self._workflows(entries), commit):
+        workflows = self._read_files(entries, lambda path: re.fullmatch(WORKFLOWS, path) is not None)
+        by_bot = not workflows or is_updated_by_bot(self._read_files(entries, is_bot_file))
+        if lagging := lagging_actions(workflows, commit, not by_bot and context.now.date() >= ENDED):
             signals.append(lagging)
         detail = one_line("; ".join(told) or "no files for the installed scanners", 300)
         return Observation(
@@ -227,12 +248,12 @@ class ScannerObserver:
             complete=not failed,
         )
 
-    def _workflows(self, entries: Mapping[str, TreeEntry]) -> dict[str, bytes]:
+    def _read_files(self, entries: Mapping[str, TreeEntry], is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
         excluded = excluder(self.settings.exclude)
         wanted = {
             path: entry.oid
             for path, entry in entries.items()
-            if re.fullmatch(WORKFLOWS, path) and entry.mode == REGULAR and not excluded(path)
+            if is_wanted(path) and entry.mode == REGULAR and not excluded(path)
         }
         blobs = self.git.blobs(wanted.values())
         return {path: blobs[oid] for path, oid in wanted.items() if len(blobs[oid]) <= LARGEST}

@@ -150,7 +150,7 @@ def _own(hit: Hit, version: Numbers, declared: DeclaredVersions) -> OverdueMarke
     now, final, said = own
     if not reaches(now, version) or (not final and now[: len(version)] == version):
         return None
-    why = f"Version {'.'.join(map(str, version))} is out: {said.text}"
+    why = f"Version {'.'.join(map(str, version))} is out: {said.text.rstrip(chr(44))}"
     return OverdueMarker(hit, f"version {'.'.join(map(str, version))}", why, said)
 
 
