@@ -46,12 +46,12 @@ STRANGERS = (
     "pull_request_target|issue_comment|issues|discussion(?:_comment)?|workflow_run|pull_request_review(?:_comment)?"
 )
 FOREIGN_CODE = (
-    rf"(?s)(?=.*\b(?:{STRANGERS})\b).*(?:github\.event\.pull_request\.head|github\.head_ref|workflow_run\.head_"
+    rf"(?s)\A(?=.*\b(?:{STRANGERS})\b).*(?:github\.event\.pull_request\.head|github\.head_ref|workflow_run\.head_"
     r"|refs/pull/|gh pr checkout)"
 )
 """A workflow that anybody starts, with the repository's own token, and that checks out what they wrote."""
 FOREIGN_WORDS = (
-    rf"(?s)(?=.*\b(?:{STRANGERS})\b).*\$\{{\{{[^}}]*(?:github\.head_ref|github\.event\.(?:issue|comment|review|discussion"
+    rf"(?s)\A(?=.*\b(?:{STRANGERS})\b).*\$\{{\{{[^}}]*(?:github\.head_ref|github\.event\.(?:issue|comment|review|discussion"
     r"|pull_request|workflow_run)\b[^}]*\.(?:title|body|message|name|email|ref|label|head_branch|display_title)\b)"
 )
 """One that puts words of theirs into a script. In a plain `pull_request` of a fork there is no token to take."""

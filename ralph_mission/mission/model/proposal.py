@@ -135,7 +135,7 @@ MATTERS: dict[str, str] = {
     "security-alert": "attackers may know it already, and an alert alone fixes nothing",
     "code-alert": "what a scanner finds, attackers find too",
     "workflow-risk": "a workflow has tokens and secrets, and somebody else could get to use them",
-    "workflow-fix": "the tool that found it also knows the safe change",
+    "workflow-fix": "a workflow that nobody keeps up breaks one day, and this change keeps what it does",
     "workflow": "a workflow has tokens and secrets, and each weak spot makes an attack easier",
     "dependency-minor": "new features come with it, and the longer it waits, the larger the step",
     "dependency-major": "it may break what relies on it, but old versions stop getting fixes one day",

@@ -215,4 +215,15 @@ def test_scanners_fit_by_path() -> None:
 
     assert names(".github/workflows/ci.yaml") == ["zizmor", "actionlint"]
     assert names("tools/action.yml") == ["zizmor"]
+    assert names("tests/test_a.py", "src/testing.py") == ["ruff"]
     assert names(".github/ISSUE_TEMPLATE/bug.yml", "docs/pyproject.toml") == []
+
+
+def test_a_test_that_never_runs_and_a_case_given_twice_are_lines_of_a_list(tmp_path: Path) -> None:
+    cases = "import pytest\n\n\n@pytest.mark.parametrize('a', [(0, 1),\n    (0, 1)])\ndef test_a(a): ...\n"
+    again = "def test_b(): ...\n\n\ndef test_b(): ...\n\n\ndef help(): ...\n\n\ndef help(): ...\n"
+    seen = look(tmp_path, {"tests/test_a.py": cases, "tests/test_b.py": again}, "ruff")
+    assert [(signal.kind, signal.title) for signal in seen.signals] == [
+        ("code-quality", "A test that never runs, as another one has its name in tests/test_b.py:4"),
+        ("code-quality", "The same test case twice in tests/test_a.py:5"),
+    ]
