@@ -20,7 +20,6 @@ from typing import TypeVar
 
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git, GitError, Identity
-from ralph_mission.adapters.observers import imports
 from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan
 from ralph_mission.adapters.observers.overdue import OverdueSearch
 from ralph_mission.adapters.observers.text import (
@@ -230,27 +229,26 @@ class Code:
         over = self._search().essences(before, now, [seen.hit for seen in then]) - late.keys()
         detail = f"{count_noun(len(paths), 'file')} changed, {count_noun(len(new), 'new marker')}"
         detail += _late_words(late)
-        turned, undone = self._architecture(before, head, now) if self._has_source(paths) else ((), ())
+        turned, undone = self._architecture(before, head, now, paths) if paths else ((), ())
         return (
             (*signals, *late.values(), *turned),
             detail,
             (*(seen.essence for seen in gone), *sorted(over), *undone),
         )
 
-    def _has_source(self, paths: Iterable[str]) -> bool:
-        excluded = excluder(self.settings.exclude)
-        return any(imports.is_source(path, excluded) for path in paths)
-
     def _architecture(
-        self, before: str, head: str, now: datetime
+        self, before: str, head: str, now: datetime, paths: Iterable[str]
     ) -> tuple[Sequence[Signal], Sequence[tuple[str, ...]]]:
         """Imports against an established direction, and the pairs of folders that no longer import each other."""
+        from ralph_mission.adapters.observers import imports  # an idle cycle reads none
 
-        def written(line: imports.ImportLine) -> tuple[str, float]:
-            origin = origins(self.git, head, {line.path: [line.line]}).get((line.path, line.line))
+        def written(path: str, line: int) -> tuple[str, float]:
+            origin = origins(self.git, head, {path: [line]}).get((path, line))
             return (origin.author if origin else "", _age(origin, now))
 
         excluded = excluder(self.settings.exclude)
+        if not any(imports.is_source(path, excluded) for path in paths):
+            return (), ()
         then, there = (imports.read_imports(self.git, commit, excluded, self.cache) for commit in (before, head))
         ended = imports.mutual_imports(then) - imports.mutual_imports(there)
         found = imports.architecture_signals(then, there, head, written)

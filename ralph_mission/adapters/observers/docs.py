@@ -21,7 +21,6 @@ from urllib.parse import unquote, urlsplit
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.imports.examples import EXAMPLES, stale_imports
 from ralph_mission.adapters.observers.markers import excluder, is_test_data
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.config.observers import DocsSettings
@@ -43,6 +42,7 @@ HOPS = 5  # renames that are followed
 SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config.ts", "astro.config.mjs", "conf.py",
          "_config.yml", "book.toml", "hugo.toml", "antora.yml")  # fmt: skip  # one list
 """Site generators: they rearrange pages, so their links and anchors cannot be judged from the tree."""
+EXAMPLES = compile_regex(r"(?:^|/)(?:docs|docs_src|doc|examples?)/(?:.*/)?[^/]+\.py$")
 SHELLS = ("", "sh", "bash", "shell", "console", "zsh", "shell-session")
 RECORD = compile_regex(
     r"(?:^|/)(?:_?posts?|_?blogs?|news|change_?logs?[^/]*|changes|history|release[-_ ]?notes?|releases)"
@@ -281,6 +281,8 @@ def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
 
 def broken_imports(tree: DocTree, path: str) -> Iterator[BrokenReference]:
     """The imports of a page or an example that the repository's own package no longer allows."""
+    from ralph_mission.adapters.observers.imports.examples import stale_imports  # an idle cycle reads none
+
     if not RECORD.search(path):
         for line, text, why in stale_imports(tree, path, tree.texts[path]):
             yield BrokenReference(path, line, text, why)

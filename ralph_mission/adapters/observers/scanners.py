@@ -125,15 +125,10 @@ SCANNERS: tuple[Scanner, ...] = (
         r"(.*/)?(test_[^/]*|[^/]*_test)\.py",
         {
             "run": "ruff check --isolated --no-cache --quiet --target-version py314 --select F811,PT014"
-            " --output-format json .",
+            " --output-format concise .",
             "parse": {
-                "json": {
-                    "items": "[?code=='PT014' || (code=='F811' && contains(message, 'of unused `test_'))]",
-                    "path": "filename",
-                    "line": "location.row",
-                    "message": "join(': ', [(code=='PT014' && 'The same test case twice')"
-                    " || 'A test that never runs, as another one has its name', message])",
-                }
+                "regex": r"^(?P<path>[^:]+):(?P<line>\d+):\d+: (?P<code>F811|PT014) (?:\[\*\] )?"
+                r"(?P<message>Duplicate of test case.*|Redefinition of unused `test_.*)$"
             },
         },
         asked="",
@@ -378,6 +373,9 @@ FIXES = {
 }
 """What the safe fixes of common rules do."""
 
+PLAIN = {"F811": "A test that never runs, as another one has its name", "PT014": "The same test case twice"}
+"""What is wrong, where a rule of ruff says it in its own words."""
+
 
 def _mended(rules: Iterable[str]) -> str:
     """What is done, as a person would say it."""
@@ -417,7 +415,7 @@ def _rule_signal(
     quoted = {(one.line, one.result.path): one for one in reversed(found) if one.line}.values()  # of each file
     first, paths = found[0].result, {one.result.path for one in found}
     named = all(": " in one.result.message for one in found)
-    what = first.message.partition(": ")[0] if named else first.message
+    what = PLAIN.get(rule) or (first.message.partition(": ")[0] if named else first.message)
     rows = [_explain_line(one, alike[one.line or one.place]) for one in distinct]
     more = [f"... and {len(rows) - SHOWN} more lines"] if len(rows) > SHOWN else []
     where = first.path if len(paths) == 1 else count_noun(len(paths), "file")

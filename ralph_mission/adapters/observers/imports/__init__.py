@@ -183,7 +183,7 @@ def essence(direction: Iterable[str]) -> tuple[str, str]:
 
 
 def architecture_signals(
-    before: Imports, now: Imports, commit: str, written: Callable[[ImportLine], tuple[str, float]]
+    before: Imports, now: Imports, commit: str, written: Callable[[str, int], tuple[str, float]]
 ) -> list[Signal]:
     """A finding for each direction that was reversed since `before`; `written`: author and age in days of a line."""
     found = reversed_directions(before, now)
@@ -191,11 +191,11 @@ def architecture_signals(
 
 
 def _signal(
-    direction: Direction, now: Imports, commit: str, written: Callable[[ImportLine], tuple[str, float]]
+    direction: Direction, now: Imports, commit: str, written: Callable[[str, int], tuple[str, float]]
 ) -> Signal:
     start, end = direction
     against, along = now[start, end], now[end, start]
-    author, age = written(against[0])
+    author, age = written(against[0].path, against[0].line)
     who = f"\nWritten by {one_line(author)}, {age:.0f} days ago." if author else ""
     files = count_noun(len(along), "file")
     return Signal(

@@ -16,7 +16,6 @@ from typing import Protocol
 
 from ralph_mission.values import compile_regex
 
-EXAMPLES = compile_regex(r"(?:^|/)(?:docs|docs_src|doc|examples?)/(?:.*/)?[^/]+\.py$")
 BLOCK = compile_regex(r"^[ \t]*```+[ \t]*(?:\{?python|py)\b[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 STATEMENT = compile_regex(
     r"^[ \t]*(?:>>> )?(?P<text>from (?P<module>[A-Za-z_][\w.]*) import (?P<names>\([^()]*\)|[^\n(#;]+))", re.MULTILINE
