@@ -1,8 +1,8 @@
 """`ralph backtest`: past cycles, replayed with today's settings in a temporary repository.
 
 It borrows the real one's objects, and its default branch moves from commit to commit. Observing, ranking, judging and
-opening use the normal code, with the past clock and the local forge; sources are only those that read git alone, and,
-with a token for a GitHub repository, what today's lists contain about past issues, pull requests and runs. Issues are
+opening use the normal code, with the past clock and the local forge; only sources that read nothing but git are used
+and, with a token for a GitHub repository, past issues, pull requests and runs as today's lists show them. Issues are
 never answered.
 """
 
@@ -72,7 +72,7 @@ CALLED = {"forge": "issues and pull requests", "ci": "workflow runs"}
 BRANCH = "refs/heads/main"
 ROUNDS = 8
 """The maximum number of cycles per step; they end once one opens nothing."""
-SAID = 10  # lines of progress
+SAID = 10  # progress lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +105,23 @@ def _steps(git: Git, wanted: BacktestOptions, quiet: bool) -> tuple[HistoryStep,
     until = max(at for at, _ in line)
     since = until - wanted.since if isinstance(wanted.since, timedelta) else wanted.since
     if since >= until:
-        what = f"the last commit is of {until:%Y-%m-%d}: nothing came after {since:%Y-%m-%d}"
+        what = f"the last commit was made on {until:%Y-%m-%d}: there is nothing after {since:%Y-%m-%d}"
         raise UserError(what, "name an earlier day with --since", usage=True)
     steps = plan_steps(line, since, wanted.every, quiet)
     if len(steps) < 2:
         shallow = _is_shallow(git)
         there = f"{len(line)} commit{'s' * (len(line) != 1)} on the default branch"
         raise UserError(
-            f"there is no history to play: {there}{', a shallow clone' * shallow}",
-            "fetch the rest: git fetch --unshallow" if shallow else _mend(line, since, until),
+            f"there is no history to replay: {there}{', a shallow clone' * shallow}",
+            "fetch the rest: git fetch --unshallow" if shallow else _advise(line, since, until),
         )
     _refuse_partial(git, steps)
     return steps
 
 
 def read_dated_line(git: Git, head: str) -> list[tuple[datetime, str]]:
-    """A branch's commits with their times, oldest first. A future time becomes that of the next commit, or now."""
+    """A branch's commits with their times, oldest first. A time in the future becomes that of the next commit, or
+    now."""
     rows = git.text("log", "--first-parent", "--format=%ct %H", head, "--").split("\n")
     now = latest = int(time.time())
     line: list[tuple[datetime, str]] = []
@@ -130,16 +131,16 @@ def read_dated_line(git: Git, head: str) -> list[tuple[datetime, str]]:
     return line[::-1]
 
 
-def _mend(line: Sequence[tuple[datetime, str]], since: datetime, until: datetime) -> str:
-    """The advice for a history with a single time; a commit never counts as older than its parent."""
+def _advise(line: Sequence[tuple[datetime, str]], since: datetime, until: datetime) -> str:
+    """Advice for a history whose commits all have one time; a commit never counts as older than its parent."""
     span = until - line[0][0]
     if span < timedelta(days=1):
-        return f"nothing helps but time: the first commit is of {line[0][0]:%Y-%m-%d}, and all others count as later"
+        return f"only time helps: the first commit is from {line[0][0]:%Y-%m-%d}, and none counts as earlier"
     return "name an earlier day with --since" if since > line[0][0] else f"choose a shorter --every than {span.days}d"
 
 
 def _refuse_partial(git: Git, steps: Sequence[HistoryStep]) -> None:
-    """Raises UserError for a partial clone: contents that were never fetched would count as free of findings."""
+    """Raises UserError for a partial clone: missing files would count as free of findings."""
     if not git.try_text("config", "--get-regexp", r"^remote\..*\.promisor$"):
         return
     commits = "\n".join(step.commit for step in steps).encode()
@@ -210,7 +211,7 @@ class GitHubPast:
 
 
 def _read_github(git: Git, settings: Config, since: datetime, progress: CycleProgress) -> GitHubPast:
-    """Everything in GitHub's lists since then. Unreadable lists become notes, and the rest is used without them."""
+    """GitHub's lists since then. An unreadable list becomes a note, and the others are used."""
     where = _place(settings)
     if where is None:
         without = (
@@ -252,8 +253,8 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
 
 
 NOT_KNOWN = (
-    "GitHub does not tell how labels, conflicts and checks were then: pull requests in conflict or approved are left "
-    "out, and so are quiet issues that somebody is assigned to today. What came and went between two looks is missed."
+    "GitHub does not report past labels, conflicts and checks: conflicting and approved pull requests are left out, "
+    "and so are stale issues that somebody is assigned to today. What appeared and vanished between two steps is missed."
 )
 
 
@@ -277,7 +278,7 @@ def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], seen: Col
     others = (name for name in OBSERVERS if name not in (*GIT_ALONE, *seen, "briefs"))
     names = [CALLED.get(name, name) for name in others if getattr(settings.observers, name, None)]
     names += [f"extension {one.use}" for one in settings.extensions]
-    yield f"Only what can be seen again was looked at; left out: {', '.join(dict.fromkeys(names))}."
+    yield f"Only sources that can be replayed were used; left out: {', '.join(dict.fromkeys(names))}."
     yield "Nobody answers an issue or merges a pull request here, so what was opened waits until it is parked."
     if settings.thinker.kind != "rules":
         yield "Findings are ranked by rules here, not by your model."
@@ -285,18 +286,18 @@ def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], seen: Col
 
 def _failure_remark(name: str, told: Sequence[str], steps: int) -> str:
     if len(told) < steps:
-        return f"{name} could not look at {told[0]}"
-    return f"{name} could look at nothing ({told[0].partition(': ')[2]}): that it found nothing says nothing."
+        return f"{name} failed at {told[0]}"
+    return f"{name} failed at every step ({told[0].partition(': ')[2]}), so an empty result means nothing."
 
 
 @dataclass(frozen=True, slots=True)
 class _PastClock:
-    """The past time; `moments` holds one."""
+    """The simulated time; `moments` contains one."""
 
     moments: list[datetime]
 
     def now(self) -> datetime:
-        """That moment."""
+        """The simulated time."""
         return self.moments[0]
 
 
@@ -390,7 +391,7 @@ class _Replay:
         self.clock.moments[0] = step.at
 
     def _look(self, step: HistoryStep, before: str) -> None:
-        """Run every observer, whether due or not: results of findings do not wait for a slot."""
+        """Run every observer, due or not."""
         around = _look_of(self.past, step, before)
         secrets = environment_secrets()
         with self.ports.scratch() as scratch:

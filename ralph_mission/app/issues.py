@@ -54,7 +54,7 @@ class WorkOptions(AgentServiceOptions):
 
 
 def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
-    """Everything the issue agent needs. Raises UserError for invalid settings, or without a named agent."""
+    """The issue agent's dependencies. Raises UserError for invalid settings, or without an agent."""
     doors = AppFactory(wanted, progress, spell)
     first = doors.first()
     hands, clock = LoopHands(wanted, first, progress), SystemClock()
@@ -159,12 +159,12 @@ class LoopHands:
         return AgentCoder(git, place, self._play, partial(agent_jobs.check_patch, git, config))
 
     def _play(self, folder: Path, job: AgentJob) -> AgentResult:
-        """An attempt's sessions in its clone. A problem after they began is its result."""
+        """Run an attempt's sessions in its clone. A problem after they began is its result."""
         meter = CostMeter(job.usd, PRICED)
         files.write(folder.parent / BEFORE, str(agent_jobs.told_in(folder)).encode())
         try:
             made = agent_jobs.play_in_clone(self.first.git, self._clone_run(folder, job), meter, self.progress)
-            return replace(made, outcome="goes on") if made.away else made  # the work was fine
+            return replace(made, outcome="goes on") if made.away else made  # the work itself did not fail
         except UserError as problem:
             why = f"{problem.what}; {problem.next_step}"
         except OSError as error:
@@ -188,7 +188,7 @@ class LoopHands:
 
     def _asked(self, root: Path, prompt: str, agent: str = "", red: tuple[RedCheck, ...] = ()) -> RunOptions:
         wanted = self.wanted
-        if agent and agent != self.usual:  # command and model are for another one
+        if agent and agent != self.usual:  # command and model belong to another agent
             wanted = replace(wanted, agent=agent, command="", model="")
         return RunOptions(
             root,

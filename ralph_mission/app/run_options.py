@@ -346,7 +346,7 @@ def _json(line: bytes) -> object:
 def _find_doubts(asked: RunOptions, spec: RunSpec) -> tuple[str, ...]:
     """Doubts about the hats. Raises UserError for a persistent loop that could not continue."""
     if spec.persistent and (spec.preset.stories or asked.stories):
-        what = "event_loop.persistent goes from task to task, and stories end when all of them pass"
+        what = "event_loop.persistent works on one task after another, and stories end when all of them pass"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
     if spec.persistent and routing.find_hat(spec.hats, LoopEvent(RESUME)) is None:
         what = f"event_loop.persistent needs a hat that listens to {RESUME}"

@@ -1,7 +1,6 @@
-"""A run from its task to its end, with any kind of turn-taking: several hats have a bench, and a crew has members in
-clones of it.
+"""A whole run: its planning if it has no stories yet, then one loop of hats, or a team with members in clones.
 
-The composition root of a planning: the stories of a task, as the first part of the run that builds them.
+The composition root of teams and of planning.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ from ralph_mission.loop.teams import ralplan, stories, team, ultrawork
 
 
 class TeamRun(Protocol):
-    """One of the three kinds."""
+    """One kind of team."""
 
     def __call__(self, spec: RunSpec, ports: RunPorts, pool: PoolPort, artifacts: ArtifactsPort) -> RunResult:
-        """The whole run."""
+        """Run to the end."""
         ...
 
 
@@ -54,48 +53,48 @@ TEAMS: Mapping[str, TeamRun] = {
 """Values of `--pattern` besides the patterns of hats."""
 
 
-def play_run(asked: RunOptions, progress: RunProgress) -> tuple[RunResult, RunSetup]:
-    """One run, and its folder; a task without stories is planned first. Raises UserError."""
-    story = choose_team(asked)
-    wanted = due(asked)
-    if wanted is None:
-        return _play(asked, story, progress)
+def play_run(options: RunOptions, progress: RunProgress) -> tuple[RunResult, RunSetup]:
+    """One run, and its setup; a task without stories is planned first. Raises UserError."""
+    team_name = choose_team(options)
+    plan_options = due(options)
+    if plan_options is None:
+        return _play(options, team_name, progress)
     progress.note("no stories yet: a planner writes them first")
-    made, first = write_stories(wanted, progress, follows=True)
+    setup, first = write_stories(plan_options, progress, follows=True)
     if first.ending.code:
-        return first, _tell_end(made, first, progress)
-    made.unaltered()
-    account, made = _play(wanted, story, progress, made.root)
-    return replace(account, outputs=(*first.outputs, *account.outputs)), made
+        return first, _report_end(setup, first, progress)
+    setup.unaltered()
+    account, setup = _play(plan_options, team_name, progress, setup.root)
+    return replace(account, outputs=(*first.outputs, *account.outputs)), setup
 
 
 def _play(
-    asked: RunOptions, story: str, progress: RunProgress, planned: Path | None = None
+    options: RunOptions, team_name: str, progress: RunProgress, planned: Path | None = None
 ) -> tuple[RunResult, RunSetup]:
-    made = build_run(replace(asked, pattern="") if story else asked, progress, planned)
-    for note in made.notes:
+    setup = build_run(replace(options, pattern="") if team_name else options, progress, planned)
+    for note in setup.notes:
         progress.note(f"note: {note}")
-    if story:
-        account = play(made, story, build=asked.build)
-    elif asked.parallel > 1:
-        account = _play_stories(made, asked.parallel)
+    if team_name:
+        account = play(setup, team_name, build=options.build)
+    elif options.parallel > 1:
+        account = _play_stories(setup, options.parallel)
     else:
-        account = run_loop(made.spec, made.ports)
-    return account, _tell_end(made, account, progress)
+        account = run_loop(setup.spec, setup.ports)
+    return account, _report_end(setup, account, progress)
 
 
-def _tell_end(made: RunSetup, account: RunResult, progress: RunProgress) -> RunSetup:
-    for line in describe_work(made, account):
+def _report_end(setup: RunSetup, account: RunResult, progress: RunProgress) -> RunSetup:
+    for line in describe_work(setup, account):
         progress.note(line)
-    for complaint in made.store.complaints:
+    for complaint in setup.store.complaints:
         progress.note(f"note: {complaint}")
-    for line in made.after:
+    for line in setup.after:
         progress.note(line)
-    return made
+    return setup
 
 
 def find_team(pattern: str) -> str:
-    """The story that `pattern` names, "" for a possible pattern of hats. Raises UserError for a misspelt story."""
+    """The team that `pattern` names, "" for a possible pattern of hats. Raises UserError for a misspelt team."""
     key = pattern.strip().lower()
     near = get_close_matches(key, (*TEAMS, *hats.PATTERNS, *hats.PATTERN_ALIASES), 1)
     if near and near[0] in TEAMS and near[0] != key:
@@ -103,68 +102,68 @@ def find_team(pattern: str) -> str:
     return key if key in TEAMS else ""
 
 
-def choose_team(asked: RunOptions) -> str:
-    """The requested story, "" for any other run. Raises UserError (usage) for options that it cannot use."""
-    name = find_team(asked.pattern)
-    if name and asked.stories:
+def choose_team(options: RunOptions) -> str:
+    """The requested team, "" for any other run. Raises UserError (usage) for options that it cannot use."""
+    name = find_team(options.pattern)
+    if name and options.stories:
         raise _no_gate(name)
-    if asked.build and name != "ralplan":
+    if options.build and name != "ralplan":
         raise UserError("--build builds what a critic approved", "give it with --pattern ralplan", usage=True)
     return name
 
 
-def play(made: RunSetup, name: str, most: int = MOST, build: bool = False) -> RunResult:
-    """Run `made` as the story `name`, with `most` simultaneous sessions. Raises UserError.
+def play(setup: RunSetup, name: str, most: int = MOST, build: bool = False) -> RunResult:
+    """Run the team `name`, with `most` simultaneous sessions. Raises UserError.
 
     `build`: build the plan that ralplan approves.
     """
-    if made.spec.persistent:
-        what = f"event_loop.persistent goes from task to task, and {name} ends with one"
+    if setup.spec.persistent:
+        what = f"event_loop.persistent works on one task after another, and {name} on a single one"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without --pattern", usage=True)
-    if made.spec.preset.stories:
+    if setup.spec.preset.stories:
         raise _no_gate(name)
-    git = Git.open(made.root)
-    story: TeamRun = partial(ralplan.run_ralplan, build=True) if build else TEAMS[name]
-    return story(made.spec, made.ports, pool(made, git, most), FileArtifactStore(made.root / ".ralph"))
+    git = Git.open(setup.root)
+    run_team: TeamRun = partial(ralplan.run_ralplan, build=True) if build else TEAMS[name]
+    return run_team(setup.spec, setup.ports, pool(setup, git, most), FileArtifactStore(setup.root / ".ralph"))
 
 
-def _play_stories(made: RunSetup, most: int) -> RunResult:
-    if not made.spec.preset.stories:
+def _play_stories(setup: RunSetup, most: int) -> RunResult:
+    if not setup.spec.preset.stories:
         raise UserError("--parallel builds stories side by side", "give it with --prd or --prd-file", usage=True)
-    clones = pool(made, Git.open(made.root), most)
-    return stories.run_stories(made.spec, made.ports, clones, FileArtifactStore(made.root / ".ralph"), most)
+    clones = pool(setup, Git.open(setup.root), most)
+    return stories.run_stories(setup.spec, setup.ports, clones, FileArtifactStore(setup.root / ".ralph"), most)
 
 
 def _no_gate(name: str) -> UserError:
-    """It ends with a verdict on one task: stories are neither worked through nor required."""
+    """The error for stories in a team that ends with a verdict on one task."""
     what = f"{name} works on one task, not through the stories of prd.json"
     hint = "give it the task in words, or run the stories without --pattern or with a pattern of hats"
     return UserError(what, hint, usage=True)
 
 
-def pool(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:
-    """Members that run like the bench's agent, each in a clone below `.ralph/apart`."""
-    ports, user = made.ports, User.of(git)
+def pool(setup: RunSetup, git: Git, most: int = MOST) -> ClonePool:
+    """Team members with the run's agent, each in a clone below `.ralph/apart`."""
+    ports, user = setup.ports, User.of(git)
 
     def equip(part: Part, job: ParallelSession, ended: Callable[[], bool]) -> SessionTools:
         place = WorkspaceApart(git, part.folder, user=user)
         store = ApartRunStore(part, place, ports, ended)
-        home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which others may not enter
-        lent = made.project.lend_apart(part.folder, part.base) if made.project else {}
+        home = setup.root / ".ralph/loop/apart" / job.name  # not in the run's home, which other sessions may not enter
+        lent = setup.project.lend_apart(part.folder, part.base) if setup.project else {}
         agent = move_agent(ports.agent, part.git, home, job.name, lent)
         moved = replace(ports, agent=agent, workplace=place, store=store)
         return SessionTools(moved, FileArtifactStore(part.folder / ".ralph"), place)
 
-    return ClonePool(git, made.root / ".ralph/apart", equip, user, most)
+    return ClonePool(git, setup.root / ".ralph/apart", equip, user, most)
 
 
 def move_agent(agent: Agent, git: Git, home: Path, task: str, lent: Mapping[str, str]) -> Agent:
     """The same agent in another checkout, with a home that persists for the task named `RALPH_TASK`. `lent`: the
     environment of the project's set-up there."""
     if isinstance(agent, CommandAgent):
-        return _elsewhere(agent, git, home, task, lent)
+        return _move_command_agent(agent, git, home, task, lent)
     if isinstance(agent, ScriptedAgent):
-        return agent.apart(_elsewhere(agent.agent, git, home, task, lent), task)
+        return agent.apart(_move_command_agent(agent.agent, git, home, task, lent), task)
     if isinstance(agent, FallbackAgent):
         return replace(agent, agents=tuple(move_agent(one, git, home, task, lent) for one in agent.agents))
     if isinstance(agent, HatAgents):
@@ -172,17 +171,20 @@ def move_agent(agent: Agent, git: Git, home: Path, task: str, lent: Mapping[str,
         return replace(agent, agent=move_agent(agent.agent, git, home, task, lent), others=others)
     inner = getattr(agent, "agent", None)
     if inner is None:
-        raise TypeError(f"nobody knows how {agent.name} works elsewhere")
-    return replace(agent, agent=move_agent(inner, git, home, task, lent))  # type: ignore[type-var]  # every one of ours is a dataclass
+        raise TypeError(f"cannot move {agent.name} to another checkout")
+    return replace(agent, agent=move_agent(inner, git, home, task, lent))  # type: ignore[type-var]  # all our agents are dataclasses
 
 
-def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str, lent: Mapping[str, str]) -> CommandAgent:
-    env, sandbox = {**agent.extra_env, **lent, "RALPH_TASK": task}, sandboxes.writable_elsewhere(agent.sandbox, git)
+def _move_command_agent(agent: CommandAgent, git: Git, home: Path, task: str, lent: Mapping[str, str]) -> CommandAgent:
+    env, sandbox = (
+        {**agent.extra_env, **lent, "RALPH_TASK": task},
+        sandboxes.writable_elsewhere(agent.sandbox, git),
+    )
     return replace(agent, work_tree=git.work_tree or agent.work_tree, home=home, extra_env=env, sandbox=sandbox)
 
 
 class ApartRunStore(FileRunStore):
-    """The store of a session in a clone: its files are there, but a person's messages are the run's."""
+    """The store of a session in a clone: its files are there, but people's messages come from the run."""
 
     def __init__(self, part: Part, place: WorkspaceApart, ports: RunPorts, ended: Callable[[], bool]) -> None:
         super().__init__(part.folder, part.git.git_dir, place.tree, ports.clock.now)
@@ -193,41 +195,41 @@ class ApartRunStore(FileRunStore):
         return "cancel" if self._ended() else self._ports.store.signal()
 
     def heard(self) -> bool:
-        """Whether a person's signal or guidance is unhandled."""
+        """Whether there is an unhandled signal."""
         return bool(self.signal())
 
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:
-        """Does nothing: the run that passed it on handles it."""
+        """Do nothing: the run that passed it on handles it."""
 
 
-def due(asked: RunOptions) -> RunOptions | None:
+def due(options: RunOptions) -> RunOptions | None:
     """The planning to start or resume, or None."""
-    root = open_checkout(asked.repo)[1]
-    named = recall_planning(asked, root)
+    root = open_checkout(options.repo)[1]
+    named = recall_planning(options, root)
     return named if needs_planning(named, root) else None
 
 
 def write_stories(
-    asked: RunOptions, progress: RunProgress, follows: bool = False, replacing: bool = False
+    options: RunOptions, progress: RunProgress, follows: bool = False, replacing: bool = False
 ) -> tuple[RunSetup, RunResult]:
-    """Write and check the stories; returns what it was done with. If a run `follows`, it continues from the resulting
+    """Write and check the stories; returns the planning's setup and result. If a run `follows`, it continues from that
     state. Raises UserError."""
-    made = build_run(replace(asked, planning=True, worktree=False), progress)
+    setup = build_run(replace(options, planning=True, worktree=False), progress)
 
     def read() -> tuple[Prd | None, str]:
-        stories = Stories(made.root)
+        stories = Stories(setup.root)
         return stories.read(), stories.complaint
 
-    kind = made.spec.kind if follows else ""
-    return made, planning.plan_stories(planning.planning_spec(made.spec), made.ports, read, kind, replacing)
+    kind = setup.spec.kind if follows else ""
+    return setup, planning.plan_stories(planning.planning_spec(setup.spec), setup.ports, read, kind, replacing)
 
 
-def agree_on_plan(asked: RunOptions, progress: RunProgress) -> tuple[RunSetup, RunResult]:
+def agree_on_plan(options: RunOptions, progress: RunProgress) -> tuple[RunSetup, RunResult]:
     """Ralplan on a task. If the Critic approved, continuing the run writes stories from the plan. Raises
     UserError."""
-    made = build_run(replace(asked, planning=True, worktree=False), progress)
-    account = play(replace(made, spec=replace(made.spec, persistent=False)), "ralplan")
+    setup = build_run(replace(options, planning=True, worktree=False), progress)
+    account = play(replace(setup, spec=replace(setup.spec, persistent=False)), "ralplan")
     if account.ending.reason == "complete":
-        plan = FileArtifactStore(made.root / ".ralph").read(ralplan.PLAN)
-        state.save(made.root, planning.state_after_agreement(account.state, plan))
-    return made, account
+        plan = FileArtifactStore(setup.root / ".ralph").read(ralplan.PLAN)
+        state.save(setup.root, planning.state_after_agreement(account.state, plan))
+    return setup, account

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from ralph_mission.config.fields import Duration, ObserverSection, Slug
+from ralph_mission.config.fields import Duration, SettingsSection, Slug
 from ralph_mission.errors import UserError
 from ralph_mission.safety.address import parse_address
 
@@ -33,7 +33,7 @@ Period = Annotated[Duration, AfterValidator(_whole_days)]
 Networks = Annotated[tuple[Slug, ...], Field(max_length=10)]
 
 
-class BriefHeader(ObserverSection):
+class BriefHeader(SettingsSection):
     """Of a standing brief: work that people want done, once or again and again."""
 
     title: Line = Field(description="What is to be done, in one line.")
@@ -51,7 +51,7 @@ class BriefHeader(ObserverSection):
     )
 
 
-class TextHeader(ObserverSection):
+class TextHeader(SettingsSection):
     """Of a text that is to be published, once a person approved it."""
 
     title: Line = Field(description="What it is, in one line; it is not published.")

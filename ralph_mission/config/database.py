@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, Slug, at_least
+from ralph_mission.config.fields import OLD_LIMIT, Duration, SettingsSection, Slug, at_least
 from ralph_mission.mission.model.mission import Severity
 
 LARGEST = Decimal("1e100")
@@ -73,14 +73,14 @@ Wanted = Annotated[Scalar | tuple[Scalar, ...], BeforeValidator(_one_or_many)]
 """What a field has to be, or a list of what it may be."""
 
 
-class ChangeCondition(ObserverSection):
+class ChangeCondition(SettingsSection):
     """A value that moved by more than a percentage within a window."""
 
     over: Percentage = Field(description="More than this, up or down: at exactly 30 % nothing is reported.")
     within: Duration = Field(description="Against the last value at or before the beginning of this window.")
 
 
-class Top(ObserverSection):
+class Top(SettingsSection):
     """The first rows in an order."""
 
     order_by: Name = Field(description="The field, largest first; append ` asc` for smallest first.")
@@ -97,7 +97,7 @@ class Top(ObserverSection):
         return not self.order_by.endswith(" asc")
 
 
-class Threshold(ObserverSection):
+class Threshold(SettingsSection):
     """A value that is out of bounds."""
 
     above: Number | None = Field(None, description="Reports when the value is larger than this.")
@@ -112,7 +112,7 @@ class Threshold(ObserverSection):
         return self
 
 
-class Outlier(ObserverSection):
+class Outlier(SettingsSection):
     """A value far from what is usual in its window."""
 
     within: Duration = Field(timedelta(days=7), description="The window of values to compare with.")
@@ -130,7 +130,7 @@ QUERY = "query"
 """The prefix of the source name of a watch's own SQL: no watched table starts with it."""
 
 
-class DatabaseWatch(ObserverSection):
+class DatabaseWatch(SettingsSection):
     """One thing to watch. With none of the kinds' keys: rows that come to be as `where` describes, or cease to be."""
 
     name: Slug = Field(description="Its name in reports.")
@@ -242,7 +242,7 @@ def _complaints(watch: DatabaseWatch) -> tuple[str, ...]:
     return tuple(text for text, wrong in told.items() if wrong)
 
 
-class DatabaseSettings(ObserverSection):
+class DatabaseSettings(SettingsSection):
     """What is watched in a database; its address comes from the environment."""
 
     backend: Literal["sqlalchemy", "prisma"] = Field("sqlalchemy", description="Which client asks.")

@@ -1,4 +1,4 @@
-"""The common parts of observers' settings: strictness, durations, path patterns."""
+"""The common parts of all settings: strictness, durations, path patterns."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LONGEST_DURATION = timedelta(days=3650)
 
 
-class ObserverSection(BaseModel):
-    """Frozen, and strict about its keys."""
+class SettingsSection(BaseModel):
+    """The base of every section of `ralph.yml`: frozen, and strict about its keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 

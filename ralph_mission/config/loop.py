@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, PathPattern, Slug, at_most
+from ralph_mission.config.fields import OLD_LIMIT, Duration, PathPattern, SettingsSection, Slug, at_most
 
 CHARACTERS_PER_TOKEN = 4  # of English text, roughly
 Whole = Annotated[int, Field(strict=True)]
@@ -248,14 +248,14 @@ def _rename_old(names: object) -> object:
     return tuple(name for place, name in enumerate(renamed) if name not in renamed[:place])  # commands have no hash
 
 
-class FixerCommand(ObserverSection):
+class FixerCommand(SettingsSection):
     """A command of the owner's that puts files right."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] = Field(description="In reports.")
     run: Line = Field(description="The command; after `observers.commands` of the same name failed, if there is one.")
 
 
-class FixerSettings(ObserverSection):
+class FixerSettings(SettingsSection):
     """The `hands` section of ralph.yml."""
 
     fixers: Annotated[tuple[FixerName | FixerCommand, ...], BeforeValidator(_rename_old)] = Field(
@@ -271,7 +271,7 @@ class FixerSettings(ObserverSection):
     """Seconds that each of them may take: suites that take longer are for a check of the forge."""
 
 
-class Completion(ObserverSection):
+class Completion(SettingsSection):
     """When a loop counts as complete."""
 
     open_tasks: Literal["reject", "trust"] = Field(
@@ -279,7 +279,7 @@ class Completion(ObserverSection):
     )
 
 
-class Price(ObserverSection):
+class Price(SettingsSection):
     """What a model costs, in USD per million tokens."""
 
     input: Dollars = Field(description="Tokens it reads.")
@@ -302,13 +302,13 @@ PriceText = Annotated[
 """`3/15`: what a million tokens cost that a model reads, and that it writes."""
 
 
-class Cost(ObserverSection):
+class Cost(SettingsSection):
     """What models cost, for agents that only tell their tokens and for `ralph agent cost`."""
 
     prices: dict[str, PriceText] = Field({}, description="By the model's name: what it reads/what it writes.")
 
 
-class LoopSettings(ObserverSection):
+class LoopSettings(SettingsSection):
     """How `ralph run` works in this repository."""
 
     stuck: Annotated[int, Field(strict=True, ge=1), at_most(3), OLD_LIMIT] = 3
@@ -320,7 +320,7 @@ class LoopSettings(ObserverSection):
     hats: PathPattern | None = Field(None, description="Hat files, such as hats/*.toml.")
 
 
-class WorkSettings(ObserverSection):
+class WorkSettings(SettingsSection):
     """How `ralph work` goes about issues that are labelled `ralph-ready`."""
 
     usd_per_issue: Dollars = Field(
@@ -340,7 +340,7 @@ def _known_level(value: object) -> object:
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}(:[a-z][a-z0-9-]{0,39})?$")]
 
 
-class AgentChoice(ObserverSection):
+class AgentChoice(SettingsSection):
     """Which coding agent carries out larger changes, and plays the sessions of a loop."""
 
     kind: AgentName = Field("command", description="The agent; command, or acp: the program in `run`.")

@@ -1,7 +1,4 @@
-"""The settings of each observer.
-
-What the social observer is told by configuration.
-"""
+"""The settings of each observer."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, PathPattern, Slug, at_least, at_most
+from ralph_mission.config.fields import OLD_LIMIT, Duration, PathPattern, SettingsSection, Slug, at_least, at_most
 from ralph_mission.extras import missing_module
 from ralph_mission.mission.model.mission import Severity
 from ralph_mission.safety.address import AddressRefused, parse_address
@@ -39,7 +36,7 @@ MarkerExpression = Annotated[
 ]
 
 
-class CodeSettings(ObserverSection):
+class CodeSettings(SettingsSection):
     """What counts as a marker, and where not to look."""
 
     markers: dict[Slug, MarkerExpression] = Field(
@@ -74,7 +71,7 @@ def _check_jmespath(text: str) -> str:
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_check_jmespath)]
 
 
-class ItemFields(ObserverSection):
+class ItemFields(SettingsSection):
     """Where the results are in the document, and where what is in a result."""
 
     items: Expression = Field("[]", description="The list of results.")
@@ -89,20 +86,20 @@ class ItemFields(ObserverSection):
 ExitCode = Annotated[int, Field(ge=0, le=255)]
 
 
-class Regex(ObserverSection):
+class Regex(SettingsSection):
     """One result per line that matches."""
 
     regex: LineExpression = Field(description="Named groups: message, path, line, code, level; each optional.")
 
 
-class JsonResults(ObserverSection):
+class JsonResults(SettingsSection):
     """Results somewhere in a JSON document."""
 
     model_config = ConfigDict(populate_by_name=True)
     at: ItemFields = Field(alias="json", description="JMESPath expressions.")
 
 
-class CommandSettings(ObserverSection):
+class CommandSettings(SettingsSection):
     """One command."""
 
     name: Slug = Field(description="Its name in reports.")
@@ -122,17 +119,17 @@ class CommandSettings(ObserverSection):
     setup: bool = Field(False, description="Whether it needs the packages of the project: see hands.setup.")
 
 
-class CiSettings(ObserverSection):
+class CiSettings(SettingsSection):
     """The forge's automation on the default branch."""
 
     exclude: tuple[PathPattern, ...] = Field((), description="Files of workflows to leave out, as in .gitignore.")
 
 
-class BriefSettings(ObserverSection):
+class BriefSettings(SettingsSection):
     """Standing briefs and texts: nothing is set here, for the files say all of it."""
 
 
-class ReleaseSettings(ObserverSection):
+class ReleaseSettings(SettingsSection):
     """What the default branch holds since the last release."""
 
     after: Annotated[Duration, at_least(timedelta(days=1))] = Field(
@@ -140,19 +137,19 @@ class ReleaseSettings(ObserverSection):
     )
 
 
-class ExploreSettings(ObserverSection):
+class ExploreSettings(SettingsSection):
     """Bugs that an agent finds by reading, and proves. `{}` turns it on."""
 
     exclude: tuple[PathPattern, ...] = Field((), description="Files to leave out, as in .gitignore.")
 
 
-class DocsSettings(ObserverSection):
+class DocsSettings(SettingsSection):
     """Pages that are no longer true."""
 
     exclude: tuple[PathPattern, ...] = Field((), description="Pages to leave out, as in .gitignore.")
 
 
-class ScannerSettings(ObserverSection):
+class ScannerSettings(SettingsSection):
     """Well-known scanners, each where it fits and is installed."""
 
     exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
@@ -161,7 +158,7 @@ class ScannerSettings(ObserverSection):
 PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9._/@-]{0,213}$")]
 
 
-class DependencySettings(ObserverSection):
+class DependencySettings(SettingsSection):
     """Vulnerable packages, and outdated ones."""
 
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
@@ -179,7 +176,7 @@ class DependencySettings(ObserverSection):
     """For all questions of one look."""
 
 
-class ForgeSettings(ObserverSection):
+class ForgeSettings(SettingsSection):
     """How long is too long."""
 
     stale_after: Duration = Field(timedelta(days=14), description="An open issue without an assignee or activity.")
@@ -209,7 +206,7 @@ Address = Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_ch
 TitlePattern = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_check_pattern)]
 
 
-class WebSettings(ObserverSection):
+class WebSettings(SettingsSection):
     """One source of the web."""
 
     name: Slug = Field(description="Its name in reports.")
@@ -260,7 +257,7 @@ def _check_path(kind: str, path: str) -> None:
 Place = Annotated[int, Field(strict=True, ge=1)]
 
 
-class SocialSettings(ObserverSection):
+class SocialSettings(SettingsSection):
     """Social networks, asked about our own posts, questions and topics."""
 
     every: Duration = Field(timedelta(hours=24), description="Shortest interval between looks.")

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from ralph_mission.config.fields import ObserverSection
+from ralph_mission.config.fields import SettingsSection
 from ralph_mission.mission.model.mission import Limits
 
 CEILING = Limits().posts_per_day
@@ -115,7 +115,7 @@ ChatId = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=86_400)]
 
 
-class TelegramControl(ObserverSection):
+class TelegramControl(SettingsSection):
     """The chat as a control plane. The bot's token is TELEGRAM_BOT_TOKEN of the environment, and nowhere else."""
 
     chats: tuple[ChatId, ...] = Field(

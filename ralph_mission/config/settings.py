@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, String
 from pydantic_core import PydanticCustomError
 
 from ralph_mission.config.database import DatabaseSettings as Database
-from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, at_most
+from ralph_mission.config.fields import OLD_LIMIT, Duration, SettingsSection, at_most
 from ralph_mission.config.loop import (
     Cli,
     CoderSettings,
@@ -94,7 +94,7 @@ Count = Annotated[int, Field(strict=True)]
 Money = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class Schedule(ObserverSection):
+class Schedule(SettingsSection):
     """How soon to look again, by urgency, and what does the waking."""
 
     low: Pause = Field(Rhythm().low, description="Nothing new.")
@@ -122,7 +122,7 @@ Bounded = Annotated[Count, AfterValidator(_within_ceiling)]
 BoundedMoney = Annotated[Money, AfterValidator(_within_ceiling)]
 
 
-class Ceilings(ObserverSection):
+class Ceilings(SettingsSection):
     """What a cycle may do at most. The defaults are the ceilings, which only `above_ceilings` lifts."""
 
     above_ceilings: Annotated[bool, Field(strict=True)] = Field(
@@ -157,7 +157,7 @@ class Ceilings(ObserverSection):
         return Limits(**{name: value for name, value in self if name != "above_ceilings"})
 
 
-class MemoryPlace(ObserverSection):
+class MemoryPlace(SettingsSection):
     """Where memory is kept: one branch, one file that people read and edit."""
 
     path: Annotated[str, AfterValidator(_memory_path)] = Field("memory/ralph-log.md", description="The file.")
@@ -166,7 +166,7 @@ class MemoryPlace(ObserverSection):
     )
 
 
-class ForgeChoice(ObserverSection):
+class ForgeChoice(SettingsSection):
     """Where issues and pull requests live."""
 
     kind: Literal["auto", "local", "github"] = Field(
@@ -176,7 +176,7 @@ class ForgeChoice(ObserverSection):
     stale_after: Pause = Field(timedelta(days=14), description="After how long an inactive issue is stale.")
 
 
-class MergeSettings(ObserverSection):
+class MergeSettings(SettingsSection):
     """When an approved pull request is merged."""
 
     checks: Literal["all", "required"] = Field(
@@ -184,7 +184,7 @@ class MergeSettings(ObserverSection):
     )
 
 
-class Observers(ObserverSection):
+class Observers(SettingsSection):
     """What Ralph observes."""
 
     patience: Annotated[Pause, at_most(PATIENCE), OLD_LIMIT] = PATIENCE
@@ -217,7 +217,7 @@ class Observers(ObserverSection):
     )
 
 
-class Extension(ObserverSection):
+class Extension(SettingsSection):
     """One adapter that somebody else wrote, from a package that is installed beside ralph."""
 
     kind: Literal["observer", "thinker", "forge", "fixer", "publisher"] = Field(description="What it is.")
@@ -234,7 +234,7 @@ def _one_decider(chosen: tuple[Extension, ...]) -> tuple[Extension, ...]:
     return chosen
 
 
-class Config(ObserverSection):
+class Config(SettingsSection):
     """Settings of one repository. Every key is optional."""
 
     extends: Annotated[str, StringConstraints(max_length=400), AfterValidator(pinned)] = Field(

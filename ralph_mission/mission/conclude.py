@@ -363,7 +363,7 @@ def _was_cut_by_cap(situation: Situation, decided: CycleDecisions) -> bool:
 def cursors(before: Iterable[tuple[str, str]], observations: Iterable[Observation]) -> tuple[tuple[str, str], ...]:
     """How far each observer got. Together they have to fit: a longer head could not be read any more.
 
-    Where they do not, the largest goes, and that observer begins anew.
+    If they do not fit, the largest is dropped, and that observer starts over.
     """
     kept = {**dict(before), **{s.name: s.cursor for s in observations if s.status == "ok" and s.cursor}}
     sizes = {name: len(json.dumps(cursor)) for name, cursor in kept.items()}

@@ -1,4 +1,5 @@
-"""One cycle, as a story: recall, reconcile, gather, observe, rank, code, decide, intend, execute, conclude, commit.
+"""One cycle, as a story: recall, reconcile, gather, observe, rank, verify, code, decide, intend, execute,
+conclude, commit.
 
 Everything between the I/O is a pure function over frozen values (`decide`, `policy`, `lifecycle`, `conclude`). What
 touches the world goes through `CyclePorts`. Nothing is done before its intent stands on the memory branch, and memory

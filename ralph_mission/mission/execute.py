@@ -144,7 +144,7 @@ def _changed_since(
     if not isinstance(effect, Publish) or mission is None or is_settled(record):
         return ""
     try:
-        ports.forge.look_anew()
+        ports.forge.forget_lists()
         facts = look(mission)
     except UserError as problem:
         return f"its issue cannot be read: {problem.what}"

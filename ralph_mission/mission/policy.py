@@ -1,8 +1,8 @@
 """Whether a proposal may be carried out. The model proposes; this disposes.
 
 `RULES` has one row per rule: an id, a verdict, a small predicate over (proposal, context). `docs/rules.md` says why
-each exists and what to do when it stops you. Others rely on the ids: never rename one. To add a
-rule: a predicate, a row, a test that fails without it, a section in the document.
+each exists and what to do when it stops you. Others rely on the ids: never rename one. To
+add a rule: CONTRIBUTING, "A rule".
 
 Every rule is always evaluated, and every one that objects is named. What is allowed counts against the limits of what
 follows, so no order of proposals gets around a cap.

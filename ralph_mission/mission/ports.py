@@ -92,7 +92,7 @@ class Store(Protocol):
 
 
 class Forge(Protocol):
-    """Issues, pull requests, branches. Only `perform` changes anything."""
+    """Issues, pull requests, branches. Only `perform` and `show_dashboard` change anything."""
 
     def identity(self) -> Actor:
         """Our own bot account."""
@@ -148,7 +148,7 @@ class Forge(Protocol):
         self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
     ) -> tuple[WorkflowRun, ...]:
         """Runs on the default branch, newest first: of one workflow (0: all), by one event ("": any), or only failed
-        ones. None if the forge runs no workflows. Raises UserError."""
+        ones. Empty if the forge runs no workflows. Raises UserError."""
         ...
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
@@ -174,7 +174,7 @@ class Forge(Protocol):
         """
         ...
 
-    def look_anew(self) -> None:
+    def forget_lists(self) -> None:
         """Drop what was listed in this cycle, as time has passed."""
         ...
 
@@ -419,7 +419,7 @@ class AskAgent(Protocol):
 
 
 Switch = Callable[[], bool]
-"""Whether the kill switch (`RALPH_PAUSED=1`) is on; read anew each time."""
+"""Whether the kill switch (`RALPH_PAUSED=1`) is on; read each time."""
 
 Seal = Callable[[str], str]
 """A seal that needs the key of the chat, so memory cannot claim that an owner said something there."""
@@ -427,7 +427,7 @@ Seal = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class CyclePorts:
-    """Everything a cycle may touch; built in `app/cycle.py`."""
+    """Everything a cycle may touch; built in `app/ports.py`."""
 
     clock: CycleClock
     store: Store

@@ -56,7 +56,7 @@ BRIEF, LONG = 120.0, 3600.0
 
 @dataclass(frozen=True, slots=True)
 class TransactionContext:
-    """What a transaction may touch. Built anew for each, because the forge's lists change meanwhile."""
+    """What a transaction may touch. Built for each, because the forge's lists change meanwhile."""
 
     ports: CyclePorts
     settings: CycleSettings

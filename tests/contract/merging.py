@@ -94,10 +94,10 @@ class MergeContract:
         opened = pulled(world)
         assert world.forge.is_ready(opened.number)
         world.push("main", {"README.md": b"# Third\n"})
-        world.forge.look_anew()
+        world.forge.forget_lists()
         assert not world.forge.is_ready(opened.number)
         world.human("mara").close_pull(opened.number)
-        world.forge.look_anew()
+        world.forge.forget_lists()
         assert not world.forge.is_ready(opened.number)
 
     def test_closed_pull_is_not_merged(self, world: World) -> None:

@@ -24,13 +24,13 @@ from tests.contract.forge_world import (
 
 
 def _end(world: World, opened: Opened, end: str) -> None:
-    world.forge.look_anew()
+    world.forge.forget_lists()
     if end == "closed by a person":
         world.human("mara").close_pull(opened.number)
     elif end == "merged by a person":
         head = world.forge.branch("ralph/fix")
         assert world.git.move_ref("refs/heads/main", head, world.forge.default_branch().sha)
-    world.forge.look_anew()
+    world.forge.forget_lists()
 
 
 class PullContract:

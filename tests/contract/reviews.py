@@ -86,7 +86,7 @@ class ReviewContract:
         world.human("mara").review(opened.number, "changes_requested", "In metres.")
         made = world.forge.perform(post_review(opened))
         world.forge.perform(EditReview(OTHER, opened.number, made.number, f"Nothing left.\n\n{marker(KEY)}"))
-        world.forge.look_anew()
+        world.forge.forget_lists()
         reviews = world.forge.pull(opened.number).reviews
         assert world.forge.own_reviews(opened.number) == {review.id for review in reviews}
         assert len(reviews) == 2

@@ -183,7 +183,7 @@ def test_whoever_asks_where_there_is_no_agent_is_told_once_what_to_configure(pla
     place.person().comment(number, "/ralph review")
     hands = Told(place, missing="no agent is named")
     assert [read(place, number, hands).outcome for _ in range(2)] == ["failed", "failed"]
-    place.house().forge.look_anew()
+    place.house().forge.forget_lists()
     pull = place.house().forge.pull(number)
     (line,) = [one.body for one in pull.remarks if one.author != pull.author and one.author.login != "mara"]
     assert line.startswith("No agent reviews this: no agent is named; name one in hands.agent of ralph.yml.")

@@ -59,6 +59,13 @@ def test_what_goes_on_opens_no_thread_that_nobody_asked_for():
     assert "thread-cap" not in judge(step, bench(spent=BudgetUsed(threads_week=5, unanswered=9))).rules
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_work_that_a_label_asked_for_opens_its_pull_however_few_threads_a_week_has(most: int) -> None:
+    opened = OpenPull("k", "t", "b", "ralph/issue-1", "main", 0)
+    week = bench(spent=BudgetUsed(threads_week=5, unanswered=9), limits=Limits(threads_per_week=most))
+    assert "thread-cap" not in judge(writing(opened, action=Action.WORK), week).rules
+
+
 def test_a_list_that_stands_is_brought_up_to_date_however_many_threads_there_are():
     edit = writing(EditComment("k", 3, 0, "a list"), action=Action.MONITOR)
     assert judge(edit, bench(spent=BudgetUsed(threads_week=5, unanswered=9))).rules == ()

@@ -198,7 +198,7 @@ class Hub:
     def may_approve(self, actor: Actor) -> bool:
         return may_approve(actor)
 
-    def look_anew(self) -> None: ...
+    def forget_lists(self) -> None: ...
 
     def how(self, deed: str, number: int) -> str:
         return f"{deed} {number}"

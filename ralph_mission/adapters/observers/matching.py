@@ -1,7 +1,7 @@
-"""Matches a regular expression against lines, as a program of its own, so that it can be ended.
+"""Matches a regular expression against lines in a separate process, which can be killed.
 
-Python's engine backtracks, and a pattern may take for ever on a line somebody else wrote. Run
-by path in a bare interpreter: it imports the standard library only.
+Python's engine backtracks, and a pattern may run forever on untrusted input. Run by path in a bare interpreter: it only
+imports the standard library.
 Input: {"pattern", "lines", "most", "seconds"} as JSON. Output: a list of objects, one per match, by group name.
 """
 
@@ -14,9 +14,9 @@ import sys
 
 
 def main() -> None:
-    """Read the question from standard input, write the answer to standard output."""
+    """Read the request from standard input, write the matches to standard output."""
     asked = json.load(sys.stdin)
-    signal.alarm(asked["seconds"])  # who waits for it may have been killed
+    signal.alarm(asked["seconds"])  # the parent may be gone
     pattern = re.compile(asked["pattern"])
     answers: list[dict[str, str]] = []
     for line in asked["lines"]:

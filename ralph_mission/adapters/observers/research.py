@@ -163,13 +163,13 @@ def _prompt(brief: str, pages: Mapping[str, str], watched: str, more: bool, sear
 
 
 def _checked(sections: Iterable[ResearchSection], known: Iterable[str], pages: Pages) -> Research:
-    kept, wrong, anew = list[ResearchSection](), list[str](), dict[str, str]()
+    kept, wrong, pages_by_source = list[ResearchSection](), list[str](), dict[str, str]()
     known = set(known)
     for one in sections:
-        if one.source in known and one.source not in anew:
-            anew[one.source] = _or_problem(partial(pages.fetch, one.source))
-        page = anew.get(one.source, "")
-        why = why_dropped(one, page, anew)
+        if one.source in known and one.source not in pages_by_source:
+            pages_by_source[one.source] = _or_problem(partial(pages.fetch, one.source))
+        page = pages_by_source.get(one.source, "")
+        why = why_dropped(one, page, pages_by_source)
         if not why and (figures := [said for said in find_unknown(one.text, page) if any(map(str.isdigit, said))]):
             why = f"{figures[0]} is not in the source"
         if why:

@@ -1,4 +1,4 @@
-"""A clone for sessions, whose `.git` is made anew before each session.
+"""A clone for sessions, whose `.git` is recreated before each session.
 
 It has no remotes, hooks, credentials, filters or user configuration; objects are borrowed from the original repository.
 Whatever a session does to its `.git` (settings, hooks, refs, the index) is never read, compared or restored. Only its
@@ -61,7 +61,7 @@ class Clone:
 
     @property
     def index(self) -> Path:
-        """An index of the last commit, copied for each session: it holds the files' times."""
+        """An index of the last commit, copied for each session: it contains the files' timestamps."""
         return self.folder.with_name(f"{self.folder.name}.index")
 
     @property
@@ -81,7 +81,7 @@ class Clone:
             return
         check_out(self.git, commit, self.folder)
         shutil.copyfile(self.folder / ".git/index", self.index)
-        self._write_index.write_text(commit)
+        self._index_commit_file.write_text(commit)
 
     def renew(self, at: Position) -> None:
         """Recreate its repository, as if just cloned. Raises OSError, GitError."""
@@ -104,26 +104,26 @@ class Clone:
             shutil.copyfile(self.index, place / "index")
 
     def landed(self, commit: str, paths: Mapping[str, File | None]) -> None:
-        """Record that the files are those of `commit`, which changed `paths`; the index keeps the times of all
+        """Record that the files are those of `commit`, which changed `paths`; the index keeps the timestamps of all
         others."""
         wanted = {path: (file.mode, file.oid) if file else None for path, file in paths.items()}
         env = {"GIT_INDEX_FILE": str(self.index)}
         gone = {path: None for path, entry in wanted.items() if entry is None}  # deletions first
         lines = wire.index_info(gone) + wire.index_info({path: entry for path, entry in wanted.items() if entry})
         self.git.run("update-index", "--replace", "-z", "--index-info", stdin=lines, env=env)
-        self._write_index.write_text(commit)
+        self._index_commit_file.write_text(commit)
 
     @property
-    def _write_index(self) -> Path:
+    def _index_commit_file(self) -> Path:
         """The file that names the index's commit."""
         return self.index.with_suffix(".commit")
 
     def _refresh_index(self, commit: str) -> None:
         with suppress(OSError):
-            if self._write_index.read_text() == commit and self.index.exists():
+            if self._index_commit_file.read_text() == commit and self.index.exists():
                 return
         self.git.run("read-tree", commit, env={"GIT_INDEX_FILE": str(self.index)})
-        self._write_index.write_text(commit)
+        self._index_commit_file.write_text(commit)
 
     def _read_excludes(self) -> bytes:
         try:
@@ -225,11 +225,11 @@ def _text(path: Path) -> str:
 
 
 def _bytes(path: Path, most: int) -> bytes:
-    """At most so many bytes of a plain file, without following links or blocking. Raises OSError."""
+    """At most `most` bytes of a plain file, without following links or blocking. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is no file")
+            raise OSError(f"{path} is not a regular file")
         return file.read(most)
 
 
@@ -260,7 +260,7 @@ def clone(
 
 
 def check_out(git: Git, commit: str, folder: Path) -> Git:
-    """The same at the caller's path, permanently and atomically; returns the new clone's repository.
+    """Like `clone`, but at the caller's path, permanently and atomically; returns the new clone's repository.
 
     Raises UserError if it cannot be checked out.
     """

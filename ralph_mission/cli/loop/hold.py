@@ -91,11 +91,11 @@ def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 @at_repository
 @json_option
 def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Let RUN go on after `ralph pause`; without RUN all that runs here, and cycles."""
+    """Resume RUN after `ralph pause`; without RUN everything that runs here, and cycles."""
     held = _order(repo, run, "")
     lifted = not run and _set_paused(repo, config, False, needed=not held)
     line = ["the next cycle runs when it is due; now: ralph cycle --force"] if lifted else []
-    _tell_order(repo, held, line, "goes on", "resumed", as_json, paused=False)
+    _tell_order(repo, held, line, "continues", "resumed", as_json, paused=False)
 
 
 @click.command()
@@ -105,7 +105,7 @@ def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 def stop(run: str, repo: Path, as_json: bool) -> None:
     """End RUN at its next safe point; without RUN all that runs here. A loop ends its session first.
 
-    `ralph run --continue` goes on; `ralph agent cancel` does not wait for the session.
+    `ralph run --continue` resumes it; `ralph agent cancel` does not wait for the session.
     """
     held = _order(repo, run, "stop")
     if not held:

@@ -186,7 +186,7 @@ HINTS = {
 }
 
 PULL_HINTS = {
-    "ralph:mission": "the next cycle goes on with it",
+    "ralph:mission": "the next cycle continues it",
     "ralph:approved": "a pull request is approved by `ralph pr approve`",
 }
 

@@ -2,7 +2,7 @@
 
 `prd.json` is read with synonyms of its keys, and updated so that only changes differ. The keys are those of
 snarktank/ralph, shared by oh-my-claudecode; unknown keys (`architectVerified`) stay, in their order. A file keeps its
-indent, and is only rendered anew as a last resort.
+indent, and is only rendered again as a last resort.
 
 In markdown, story headings are read (`### US-001: Title`, `### Story 3 - Title`), or every heading or bullet below
 “User Stories”, or else the bullets below “Requirements”. They are ordered and get the standard criteria.
@@ -154,7 +154,7 @@ def _parse_lines(text: str) -> list[Any]:
 
 
 def _dump_lines(text: str, root: Sequence[Any]) -> str:
-    """`text` with the lines anew whose object is another one."""
+    """`text` with the lines of changed objects rewritten."""
     left = iter(root)
     rows = text.splitlines(keepends=True)
     made = [(row, next(left)) if row.strip() else (row, None) for row in rows]

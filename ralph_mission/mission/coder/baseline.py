@@ -1,9 +1,9 @@
-"""Whether an agent is asked while checks are red on the commit that work begins from, and what people are told. Pure.
+"""Whether an agent may start if checks fail on the base commit, and the texts about it. Pure.
 
-A check that no change to the code turns green, or nothing but red checks, proves nothing about what an agent makes: it
-is not asked until a person has put that right, and nothing is spent. Otherwise a check that is red already does not
-hold the work up, as long as it makes no complaint more than before, and the pull request says that it is still red. A
-check that the task names is what the task is about: it has to turn green.
+A check that no code change can turn green, or only failing checks, cannot verify an agent's work: no agent is started
+and nothing is spent until a person has corrected that. Otherwise a check that fails already does not block the work if
+it reports no new failure, and the pull request says that it still fails. A check that the task names is the task: it
+has to pass.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ralph_mission.mission.model.effects import marker
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words
 
-SAID = 300  # characters of a check's own words
-NEXT = "Correct the default branch, `hands.setup` or `hands.verify`; the agent is asked in the next round after that."
-"""Who must act, and what follows."""
+SAID = 300  # characters of a check's output
+NEXT = "Correct the default branch, `hands.setup` or `hands.verify`; the agent starts in the next round after that."
+"""What a person has to do."""
 
 
 def why_not_asked(base: BaseChecks, task: str) -> str:
-    """Why no agent is asked to do `task`, in a clause; "" when one is."""
+    """Why no agent may start on `task`, as a clause; "" if one may."""
     if base.problem:
         return inline_words(redact(base.problem), SAID)
     if broken := [check for check in base.red if check.broken]:
@@ -31,47 +31,43 @@ def why_not_asked(base: BaseChecks, task: str) -> str:
     first = base.red[0]
     what = "every check is" if len(base.red) > 1 else f"{inline(first.command, 100)} is"
     named = f"if this is about that, name the command {inline(first.command, 100)} in the issue"
-    return f"{what} red before anything is changed{_words(first)}; {named}"
+    return f"{what} failing on the unchanged commit{_words(first)}; {named}"
 
 
 def tolerated(base: BaseChecks, task: str) -> tuple[RedCheck, ...]:
-    """The checks that are red already and do not hold the task up."""
+    """The checks that fail already and do not block the task."""
     return tuple(check for check in base.red if not is_named(check, task))
 
 
 def is_named(check: RedCheck, task: str) -> bool:
-    """Whether a task names a check by its command: then it is what the task is about."""
+    """Whether a task names a check by its command."""
     return check.command.casefold() in " ".join(task.casefold().split())
 
 
 def warn_of_red(red: Sequence[RedCheck]) -> str:
-    """What an agent is told of checks that do not hold it up; "" for none. The same text for the same checks."""
+    """An agent's instruction about checks that fail already, or "". Equal for equal checks."""
     named = ", ".join(inline(check.command, 100) for check in red)
     return (
-        f"Red before you began, so they need not turn green, but no complaint of theirs may be new: {named}."
+        f"These checks failed before you began. You need not fix them, but must not add failures: {named}."
         if red
         else ""
     )
 
 
 def held_line(why: str) -> str:
-    """For the story of a mission."""
-    return f"no agent was asked and nothing was spent: {why}"
+    """The line in a mission's history."""
+    return f"no agent was started and nothing was spent: {why}"
 
 
 def held_comment(why: str, key: str) -> str:
-    """For an issue that is ready: one comment, which is edited when there is something else to say."""
-    return f"**No agent was asked, and nothing was spent:** {why}.\n\n{NEXT}\n\n{marker(key)}"
+    """The comment on a ready issue; it is edited if the reason changes."""
+    return f"**No agent was started, and nothing was spent:** {why}.\n\n{NEXT}\n\n{marker(key)}"
 
 
 def standing_note(standing: Sequence[str]) -> str:
-    """For a pull request: what is red in it that was red before; "" for nothing."""
+    """The note in a pull request about checks that failed before and still do, or ""."""
     named = ", ".join(inline(command, 100) for command in standing)
-    return (
-        f"**Still red:** {named}, as on the commit that this begins from; it complains of nothing more than there."
-        if standing
-        else ""
-    )
+    return f"**Still failing:** {named}, as on the base commit, with no new failures." if standing else ""
 
 
 def _words(check: RedCheck) -> str:

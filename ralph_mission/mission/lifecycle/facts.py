@@ -57,7 +57,7 @@ def facts_about(ports: CyclePorts, settings: CycleSettings, mission: Mission, st
 
 def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
     """The situation with missions, issues and pull requests read again, as an agent's work takes a while."""
-    ports.forge.look_anew()
+    ports.forge.forget_lists()
     issues, pulls = ports.forge.issues("open"), ports.forge.pulls("all")
     known = [mission for mission in situation.missions if mission.thread]
     facts = tuple((mission.id, read_facts(ports, situation.settings, mission)) for mission in known)

@@ -1,9 +1,9 @@
-"""Boxes of the dashboard: how they are written, who ticked which, and what a tick says where it belongs. Pure.
+"""The dashboard's check boxes: their format, who ticked which, and a tick as a comment in its thread. Pure.
 
-A box carries its order in a comment behind its words, with what it is bound to: the hash of the text or the commit that
-was shown. A tick is a person's edit of the dashboard, and counts as if that person had said it in the thread, at that
-time: `/ralph approve` with that hash, or an approving review of that commit. Whether they may is decided as for those.
-A box whose order was obeyed is no longer offered, or is bound to something else: so a tick is obeyed once.
+A box has its order in an HTML comment after its text, with the hash of the text or the commit that it was shown for. A
+tick is a person's edit of the dashboard, and counts as that person's comment in the thread at that time: `/ralph
+approve` with that hash, or an approving review of that commit. The same people are authorised. After its order was
+obeyed, a box is removed or gets another hash, so a tick is obeyed once.
 """
 
 from __future__ import annotations
@@ -22,53 +22,53 @@ ORDER = compile_regex(_ORDER)
 BOX = compile_regex(rf"^([ \t]*- \[)([ xX])(\] .*<!-- ralph:box ({_ORDER}) -->[ \t]*\r?)$", re.M)
 COMMIT = compile_regex(r"[0-9a-f]{40,64}")
 SAID = frozenset({"approve", "reject", "park", "retry"})
-"""What is said in a thread; all else is about Ralph itself."""
+"""Orders about a thread; all others are about Ralph itself."""
 ONCE = frozenset({"run", "pause"})
-"""What is obeyed once, and then offered anew under the next number."""
+"""Orders that are obeyed once, then offered again under the next number."""
 
 
 def box(words: str, order: str) -> str:
-    """A box to tick, as a line of a list. `order` is its verb, what it is about and what it is bound to.
+    """A check box as a list item. `order` is its verb, subject and hash.
 
-    What memory alone can have made so, an order of another form, is none: it could hold another box.
+    An order of another form can only come from an edited memory file: it gets no box, since it could contain one.
     """
     return f"- [ ] {words} <!-- ralph:box {order} -->" if ORDER.fullmatch(order) else f"- {words}"
 
 
 def find_boxes(page: str) -> frozenset[str]:
-    """The orders that a page offers."""
+    """The orders of a page's boxes."""
     return frozenset(found[4] for found in BOX.finditer(page))
 
 
 def find_ticked(page: str) -> frozenset[str]:
-    """Those of them that are ticked."""
+    """The orders of a page's ticked boxes."""
     return frozenset(found[4] for found in BOX.finditer(page) if found[2] != " ")
 
 
 def tick(page: str, boxes: Collection[str]) -> str:
-    """The page with these of its boxes ticked, and no others."""
+    """The page with exactly these boxes ticked."""
     return BOX.sub(lambda found: f"{found[1]}{'x' if found[4] in boxes else ' '}{found[3]}", page)
 
 
 def explain(page: str, why: Mapping[str, str]) -> str:
-    """The page with these words behind those of a box, as one line of Markdown."""
+    """The page with an explanation after the text of each of these boxes."""
     return BOX.sub(
         lambda found: found[0].replace(" <!--", f" ({why[found[4]]}) <!--") if found[4] in why else found[0], page
     )
 
 
 def without_boxes(page: str) -> str:
-    """The page for where nothing can be ticked."""
+    """The page without boxes, for places where nothing can be ticked."""
     return re.sub(r"\n{3,}", "\n\n", BOX.sub("", page).replace("\n\n\n", "\n\n"))
 
 
 def attribute(page: str, versions: Iterable[BodyVersion], us: int) -> tuple[Tick, ...]:
-    """What of a page's boxes people ticked, by all known versions of it.
+    """The ticked boxes of a page with their editors, from its edit history.
 
-    Only a person's own edit ticks or clears a box: a page of ours that crossed a tick takes nothing back, but what it
-    offers no more is done with. A tick counts for its editor where everything else in the page is as we wrote it: who
-    moved an order behind other words would have others say it. Of any other tick, and of a box that stands ticked
-    after a gap in the history, nobody can tell who meant it. A page that history does not reach yet has no ticks yet.
+    Only a person's edit ticks or clears a box: our own update that crossed a tick clears nothing, but a box that it
+    removed is gone. A tick counts for its editor only if the rest of the page is as we wrote it: otherwise somebody
+    could move an order to another text and have others tick it. Other ticks, and ticks after a gap in the history, have
+    no known actor. A version that is not in the history yet has no ticks yet.
     """
     ticks, ours = dict[str, Tick](), set[str]()
     before: frozenset[str] | None = None
@@ -98,13 +98,13 @@ def _cleared(page: str) -> str:
 
 
 def hear_in_issue(issue: Issue, ticks: Iterable[Tick]) -> Issue:
-    """The issue with what was ticked for it, as if it had been said there."""
+    """The issue with its ticks as comments."""
     said = tuple(_remark(one, one.actor) for one in _about(issue.number, ticks) if one.actor)
     return replace(issue, remarks=(*issue.remarks, *said)) if said else issue
 
 
 def hear_in_pull(pull: Pull, ticks: Iterable[Tick]) -> Pull:
-    """The same of a pull request; a yes is an approving review of the commit that was shown."""
+    """The pull request with its ticks as comments; an approval is a review of the commit that was shown."""
     told = [(one, one.actor) for one in _about(pull.number, ticks) if one.actor]
     reviews = [Review(actor, "approved", "", _bound(one), one.at) for one, actor in told if _is_review(one)]
     said = [_remark(one, actor) for one, actor in told if not _is_review(one)]
@@ -112,7 +112,7 @@ def hear_in_pull(pull: Pull, ticks: Iterable[Tick]) -> Pull:
 
 
 def is_untold(facts: MissionFacts, ticks: Iterable[Tick]) -> bool:
-    """Whether a box of this mission is ticked, and nobody can tell by whom."""
+    """Whether a box of this mission is ticked by an unknown actor."""
     numbers = {thing.number for thing in (facts.issue, facts.pull) if thing}
     return any(one.actor is None and any(_about(number, (one,)) for number in numbers) for one in ticks)
 

@@ -1,7 +1,7 @@
 """From a finding to a judged proposal: kinds of findings, ranking, proposals and what they are judged on.
 
 `KINDS` has one row per kind: what it is worth and what may be done about it. Any other kind is `UNKNOWN`: high tier, so
-a person is asked. To add a kind, add a row.
+a person is asked. To add one: CONTRIBUTING, "A finding kind".
 """
 
 from __future__ import annotations
@@ -225,8 +225,10 @@ class Proposal:
 
     @property
     def threads(self) -> int:
-        """How many issues and pull requests it opens unasked."""
-        return sum(isinstance(effect, OpenIssue | OpenPull) for effect in self.effects) if self.before is None else 0
+        """How many issues and pull requests it opens unasked; work on an issue was asked for."""
+        if self.before is not None or self.action is Action.WORK:
+            return 0
+        return sum(isinstance(effect, OpenIssue | OpenPull) for effect in self.effects)
 
     @property
     def automatic(self) -> bool:

@@ -44,7 +44,7 @@ from ralph_mission.mission.operations.salvage import (
 )
 from ralph_mission.mission.ports import Forge, Store
 
-ASK_AGAIN = "recovered"  # no text has this hash: the next cycle posts the proposal's line anew
+ASK_AGAIN = "recovered"  # no text has this hash: the next cycle posts the proposal's line again
 HUSHED = timedelta(hours=24)  # what is seen by then may have been said in public before memory was lost
 
 
@@ -206,7 +206,7 @@ def _one_of_each_number(
 
 
 def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], now: datetime) -> Iterable[Mission]:
-    """Missions that people made of their own issues, and whose pull waits for them; the others are adopted anew."""
+    """Missions from people's own issues whose pull request waits for them; the others are adopted again."""
     pulls = [trace.thing for trace in traces if isinstance(trace.thing, Pull)]
     for number, (mission, pull) in adoption.pulls_for(pulls, forge.identity().id).items():
         if number in known or not mission:

@@ -151,7 +151,7 @@ def _waits(course: _Course, last: MissionStep) -> _Course:
 def _look(tx: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dict[str, Record]]:
     """Read the mission, the forge's facts about it, and its records."""
     forge = tx.ports.forge
-    forge.look_anew()
+    forge.forget_lists()
     facts = facts_about(tx.ports, tx.settings, mission, tx.state)
     known = ownership.read_successors([ownership.of_remark(mission.key)], tx.records)
     remark = ownership.own_remark(mission, known, facts.issue, forge.identity().id)

@@ -1,6 +1,6 @@
-"""The steps of a mission that publishes: approval of what its issue shows, the networks' receipts, edits in between.
+"""The steps of a mission that publishes: approval of the issue's text, the networks' receipts, edits in between.
 
-What is sent is read from the issue as approved; memory only says what was sent before. A network gets one post of a
+The text is read from the issue as approved; memory only records what was sent before. Each network gets one post per
 mission, whatever was edited since.
 """
 
@@ -36,7 +36,7 @@ def follow(mission: Mission, facts: MissionFacts, around: StepContext) -> Missio
 
 
 def release_posts(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
-    """`who` approved what the issue shows: send it to every network that does not have it yet."""
+    """`who` approved the issue's text: send it to every network that does not have it yet."""
     if facts.shown.wrong:
         return _unsayable(mission, facts, around)
     left = _posts_left(mission, facts, around)
@@ -66,7 +66,7 @@ def over(mission: Mission, facts: MissionFacts, reading: Interpretation, around:
 
 
 def refused_everywhere(mission: Mission, facts: MissionFacts, around: StepContext) -> str:
-    """Why a person has to look: no network took it, and none would later. Else ""."""
+    """Why a person has to act: every network refused it for good. Else ""."""
     records = [record for _, record in _receipts(mission, facts, around)]
     if mission.status is not Status.EXECUTING or not records or any(_may_go(record) for record in records):
         return ""
@@ -89,14 +89,14 @@ def _go_on(mission: Mission, facts: MissionFacts, around: StepContext) -> Missio
 
 
 def _taken_back(mission: Mission, around: StepContext) -> MissionStep:
-    """The approval was withdrawn before every network had its post: the rest waits for approval again."""
+    """The approval was withdrawn before every network had its post: the others wait for another approval."""
     step = build_step(mission, around).advance(MissionEvent.OFFERED).change(waiting_since=around.now)
     step = step.tell("the approval was withdrawn", "A person approves or rejects the texts that are left.")
     return step.send_story().propose(Action.ANSWER)
 
 
 def _begin_publishing(mission: Mission, around: StepContext) -> StepBuilder:
-    """The mission, executing, from whatever state it was approved in."""
+    """The mission in the state of executing, from any state it was approved in."""
     step = build_step(mission, around)
     if mission.status is Status.DISCOVERED:
         step = step.advance(MissionEvent.APPROVED)
@@ -111,7 +111,7 @@ def _open(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
 
 
 def _posts_left(mission: Mission, facts: MissionFacts, around: StepContext) -> tuple[Post, ...]:
-    """The posts for networks that do not have theirs. One that refused only gets it after a new approval."""
+    """The posts for networks without one. A network that refused only gets it after a new approval."""
     again = mission.status is not Status.EXECUTING
     known = ((post, _record(mission, post.network, around)) for post in facts.shown.posts)
     posts = (post for post, record in known if _may_go(record, again) and not posting.waits(record, around.now))
@@ -140,7 +140,7 @@ def _record(mission: Mission, network: str, around: StepContext) -> Record | Non
 
 
 def _key(mission: Mission, network: str) -> str:
-    """As `posting.publishing` makes it: of the mission and the network, never of the text."""
+    """The key of `posting.publishing`: it names mission and network, never the text."""
     return key_of(mission.key, "publish", network)
 
 
@@ -153,7 +153,7 @@ def _detail(record: Record | None) -> str:
 
 
 def _receipts(mission: Mission, facts: MissionFacts, around: StepContext) -> Iterator[tuple[str, Record | None]]:
-    """Each network's result; one whose text was removed from the issue since has no name."""
+    """Each network's result; one whose text was removed from the issue since is not named."""
     names = {_key(mission, post.network): post.network for post in facts.shown.posts}
     for key in dict.fromkeys((*names, *mission.pending)):
         record = around.records.get(key)
@@ -171,7 +171,7 @@ def _line(network: str, record: Record | None) -> str:
 
 
 def _answer_request(mission: Mission, facts: MissionFacts, request: ThreadComment, around: StepContext) -> MissionStep:
-    """Show the new draft and ask about it, or say in one line why there is none. Earlier approvals are void."""
+    """Show the new draft and ask for approval, or say in one line why there is none. Earlier approvals are void."""
     made = around.made.get(mission.id)
     why = content.why_not_revised(mission, facts, request)
     if not why and (made is None or made.outcome == "held"):
@@ -204,7 +204,7 @@ def _show_draft(step: StepBuilder, facts: MissionFacts, request: ThreadComment, 
 
 
 def said_yes(mission: Mission, facts: MissionFacts) -> str:
-    """Whose approval of the current text stands, or ""."""
+    """Who approved the current text, or ""."""
     if facts.issue is None:
         return ""
     said = approval.on_issue(
@@ -214,7 +214,7 @@ def said_yes(mission: Mission, facts: MissionFacts) -> str:
 
 
 def _unsayable(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
-    """Approved, but no network or rule would accept it: say so once, and send nothing."""
+    """Approved, but a network or rule would refuse it: say so once, and send nothing."""
     line = f"nothing is published: {'; '.join(facts.shown.wrong)}"
     return tell_once(mission, around, line, "Edit the text, then approve it again.")
 

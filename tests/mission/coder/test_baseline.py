@@ -24,7 +24,7 @@ GONE = RedCheck("npm test", "exit code 127", "sh: 1: npm: not found")
         (BaseChecks(problem="the repository cannot be set up: no left-padd"), "", "no left-padd"),
         (BaseChecks((GONE,), green=3), "", "`npm test` cannot turn green: sh: 1: npm: not found"),
         (BaseChecks((GONE,)), "make npm test green", "cannot turn green"),  # naming it installs no program
-        (BaseChecks((LINT,)), "", "`npm run lint` is red before anything is changed"),
+        (BaseChecks((LINT,)), "", "`npm run lint` is failing on the unchanged commit"),
         (BaseChecks((LINT,)), "", "2 errors in src/a.ts"),
         (BaseChecks((LINT,)), "", "name the command `npm run lint` in the issue"),
         (BaseChecks((LINT, TEST)), "", "every check is red"),

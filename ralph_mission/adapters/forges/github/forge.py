@@ -203,7 +203,7 @@ class GitHubForge:
         closer = reading.read(IssueWire, told).closed_by
         return reading.actor(closer) if closer else None
 
-    def look_anew(self) -> None:
+    def forget_lists(self) -> None:
         """As in the port: the next read goes to GitHub."""
         self.threads.forget()
 

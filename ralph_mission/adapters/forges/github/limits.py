@@ -221,7 +221,7 @@ class GitHubRequester:
 
         from ralph_mission.adapters.http.client import NoAnswer
 
-        # Signed in anew for each request: an app's token is renewed before it, and not in the middle of a mutation.
+        # Signed in again for each request: an app's token is renewed before it, and not in the middle of a mutation.
         requester = self._requester.withAuth(Auth.Token(current_token(self.place.credential)))
         accepted = {"Accept": "application/vnd.github+json", **headers}
         try:

@@ -116,7 +116,7 @@ class LocalForge:
             return False
         return True
 
-    def look_anew(self) -> None:
+    def forget_lists(self) -> None:
         """Does nothing: files are read each time."""
 
     def pulse(self, since: datetime) -> Pulse:
@@ -131,7 +131,7 @@ class LocalForge:
     def workflow_runs(
         self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
     ) -> tuple[WorkflowRun, ...]:
-        """None: a folder runs nothing."""
+        """Always empty: a folder runs nothing."""
         return ()
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:

@@ -52,7 +52,7 @@ def last_branch(folder: Path) -> str:
 def turn(stories: Stories, log: ProgressLog, prd: Prd, now: datetime) -> Path | None:
     """Start the run of `prd`: put the previous one away when it was of another branch. Where it went, else None.
 
-    The archive is whole before the log is begun anew, and `.last-branch` is written last. Raises OSError.
+    The archive is whole before a new log is begun, and `.last-branch` is written last. Raises OSError.
     """
     folder, before = log.path.parent, last_branch(log.path.parent)
     if not prd.branch or before == prd.branch:

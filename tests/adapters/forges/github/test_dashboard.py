@@ -30,7 +30,7 @@ class TestGitHubDashboard(DashboardContract):
         number = number_of(world)
         body = "\r\n".join((world.fake.issue(number).body or "").splitlines())  # as a browser sends it
         world.human(login).edit_issue(number, body=ticked(body, order))
-        world.forge.look_anew()
+        world.forge.forget_lists()
 
 
 tick, page = TestGitHubDashboard.tick, TestGitHubDashboard.page
@@ -52,7 +52,7 @@ def test_a_box_that_was_cleared_again_is_no_tick(world: GitHubWorld) -> None:
     tick(world, RUN)
     tick(world, PAUSE)
     world.human("mara").edit_issue(1, body=ticked(before, PAUSE))
-    world.forge.look_anew()
+    world.forge.forget_lists()
     assert [one.box for one in world.forge.ticks()] == [PAUSE]
 
 

@@ -270,5 +270,5 @@ def test_pull_whose_checks_did_not_end_well_is_not_ready(world: GitHubWorld, res
     opened = pulled(world)
     assert world.forge.is_ready(opened.number)
     world.fake.check(opened.sha, "tests", result)
-    world.forge.look_anew()
+    world.forge.forget_lists()
     assert not world.forge.is_ready(opened.number)
