@@ -254,7 +254,7 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
 
 NOT_KNOWN = (
     "GitHub does not report past labels, conflicts and checks: conflicting and approved pull requests are left out, "
-    "and so are stale issues that somebody is assigned to today. What appeared and vanished between two steps is missed."
+    "and so are stale issues with an assignee today. What appeared and vanished between two steps is missed."
 )
 
 

@@ -66,7 +66,7 @@ class LooserSetting(Exception):
 
 
 def _at_most(own: Any, theirs: Any) -> str:
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in (own, theirs)):
+    if not all(isinstance(one, int | float) for one in (own, theirs)):
         return "" if own == theirs else f"write {theirs}, or take the key out"
     return f"lower it to {theirs:g} or less" if own > theirs else ""
 
