@@ -616,4 +616,4 @@ def test_a_mission_whose_checks_cannot_turn_green_costs_nothing_until_a_person_h
         report, _ = shop.cycle()
         assert statuses(report) == ["IN_REVIEW"], shop.said(issue)
         assert "no complaint of theirs may be new: `sh check.sh`" in shop.prompts[0]
-        assert "**Still red:** `sh check.sh`" in shop.pull().body
+        assert "**Still failing:** `sh check.sh`" in shop.pull().body

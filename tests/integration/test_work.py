@@ -883,7 +883,7 @@ def test_what_is_red_already_does_not_hold_the_work_up_and_is_in_the_pull_reques
     assert here.work(hands, checked=True).outcome == "done"
     assert hands.jobs[0].red == (lint,) and "`make lint`" in hands.jobs[0].task
     (pull,) = here.pulls()
-    assert "**Still red:** `make lint`" in here.house().forge.pull(pull.number).body
+    assert "**Still failing:** `make lint`" in here.house().forge.pull(pull.number).body
 
 
 @pytest.mark.long  # a variation of the two issues; what is judged has pure tests

@@ -27,7 +27,7 @@ GONE = RedCheck("npm test", "exit code 127", "sh: 1: npm: not found")
         (BaseChecks((LINT,)), "", "`npm run lint` is failing on the unchanged commit"),
         (BaseChecks((LINT,)), "", "2 errors in src/a.ts"),
         (BaseChecks((LINT,)), "", "name the command `npm run lint` in the issue"),
-        (BaseChecks((LINT, TEST)), "", "every check is red"),
+        (BaseChecks((LINT, TEST)), "", "every check is failing"),
     ],
 )
 def test_no_agent_is_asked_where_no_check_could_tell_that_its_work_is_right(base, task, words):
@@ -62,5 +62,5 @@ def test_what_a_check_prints_can_neither_command_nor_ping_nor_grow():
 
 def test_the_pull_request_says_what_is_still_red():
     assert standing_note(()) == "" and warn_of_red(()) == ""
-    assert standing_note(("npm run lint",)).startswith("**Still red:** `npm run lint`, as on the commit")
+    assert standing_note(("npm run lint",)).startswith("**Still failing:** `npm run lint`, as on the base commit")
     assert "`npm run lint`" in warn_of_red((LINT,))
