@@ -343,5 +343,5 @@ def test_functions_are_named_by_a_verb_and_an_object() -> None:
 
 def test_there_is_little_to_learn() -> None:
     assert len(list(surface.commands())) <= 49
-    assert len(surface.options()) <= 129
+    assert len(surface.options()) <= 130
     assert len(surface.keys()) <= 147

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,21 +25,25 @@ from ralph_mission.app.cycle import App
 from ralph_mission.app.hosting import committed_name
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import RunOptions
-from ralph_mission.app.services import AgentServiceOptions, AppFactory
+from ralph_mission.app.services import AgentServiceOptions, AppFactory, ServiceOptions
 from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
+from ralph_mission.loop.stories.prd import parse_prd, render_prd
 from ralph_mission.mission.cycle import tend_pulls
 from ralph_mission.mission.issues.agent import IssueWorker
+from ralph_mission.mission.issues.listed import answer_issue, take_issues
+from ralph_mission.mission.issues.tasks import READY
 from ralph_mission.mission.lifecycle.approval import agent_of
 from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.model.mission import Usage
-from ralph_mission.mission.transaction import TransactionContext
+from ralph_mission.mission.transaction import LONG, TransactionContext, run_transaction
 from ralph_mission.values import dataclass
 
 PRESET, BEFORE = "issue", "before.usd"
+LISTED = "issues/prd.json"  # below .ralph: the list of a run on issues, with its own progress.txt
 NEVER_SENT = ("/.github/",)
 """Files that no change for an issue may contain: restored after each session, before more is spent."""
 LONGEST = 200_000  # bytes of a role
@@ -66,6 +71,33 @@ def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str
         Guide(first.git.state_dir), wanted.issue or 0, checked=bool(first.config.hands.verify),
         tend=partial(look_after_pulls, wanted, doors, first, progress),
     )  # fmt: skip  # one call
+
+
+@contextmanager
+def listed_issues(asked: RunOptions, progress: PlainRunProgress) -> Iterator[RunOptions]:
+    """The run's options with the ready issues as its stories; at its end it is said on each how it ended. Raises
+    UserError.
+
+    The list is a file, so that after a crash `--continue` has the same issues.
+    """
+    doors = AppFactory(ServiceOptions(asked.repo, asked.config), progress)
+    git, pause = doors.first().git, partial(rest, progress.watch)
+    place = git.state_dir / LISTED
+    with ExitStack() as held:
+        if not (asked.go_on and place.exists()):
+            prd, skipped = run_transaction(doors.house, pause, partial(take_issues, held), LONG)
+            for number, why in skipped:
+                progress.note(f"#{number} is not taken: {why}")
+            if not prd.stories:
+                raise UserError("no issue is ready for a run", f"label one {READY}")
+            run_files.write(place, render_prd(prd).encode())
+        try:
+            yield replace(asked, prd_file=place)
+        finally:
+            branch = git.try_text("symbolic-ref", "--short", "HEAD").strip() or "a detached HEAD"
+            for story in parse_prd(place.read_text("utf-8")).stories:
+                run_transaction(doors.house, pause, partial(answer_issue, story, branch), LONG)
+            place.unlink()
 
 
 def look_after_pulls(wanted: WorkOptions, doors: AppFactory, first: App, progress: PlainRunProgress) -> Iterator[str]:

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
+    from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.app.run import RunSetup
     from ralph_mission.app.run_options import RunOptions
 
@@ -75,6 +76,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="FILE",
     help="The same with the stories of this file: JSON, or a markdown check list.",
 )
+@click.option("--issues", is_flag=True, help="The same with the issues labelled ralph-ready, on this branch.")
 @click.option(
     "--parallel",
     type=click.IntRange(1, 8),
@@ -99,7 +101,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @at_repository
 @click.option("--detach", is_flag=True, help="Run in the background: ralph logs -f, ralph stop.")
 @json_option
-def run(as_json: bool, detach: bool, **options: Any) -> int:
+def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
     """Work on TASK in fresh sessions until files prove that it is done.
 
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
@@ -110,8 +112,14 @@ def run(as_json: bool, detach: bool, **options: Any) -> int:
     if detach:
         return _detach(options["repo"], as_json)
     asked = mark_restarted(RunOptions(**options))
-    with run_progress(asked.repo, "run") as progress:
-        account, made = play_run(asked, progress)
+    if issues and (asked.task or asked.prompt_file or asked.stories or asked.worktree):
+        what = "--issues is a list of its own, worked through in this checkout"
+        raise UserError(what, "give it without a task, --prd, --prd-file and --worktree", usage=True)
+    with (
+        run_progress(asked.repo, "run") as progress,
+        _of_issues(asked, progress) if issues else nullcontext(asked) as listed,
+    ):
+        account, made = play_run(listed, progress)
     if account.ending.reason == "restart":
         again(made)
     if as_json:
@@ -121,6 +129,12 @@ def run(as_json: bool, detach: bool, **options: Any) -> int:
             account_document(account, made.store.counted(), made.store.complaints, made.isolation, made.ports.secrets)
         )
     return account.ending.code
+
+
+def _of_issues(asked: RunOptions, progress: PlainRunProgress) -> AbstractContextManager[RunOptions]:
+    from ralph_mission.app.issues import listed_issues
+
+    return listed_issues(asked, progress)
 
 
 def _detach(repo: Path, as_json: bool) -> int:

@@ -261,8 +261,10 @@ def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIs
         return TakenIssue("paused")
     usd = schedule.allowance(tx.memory.header, tx.now, tx.settings.limits, worker.usd_per_issue)
     skipped: list[tuple[int, str]] = []
-    for issue in _list_ready(worker, tx):
-        task, why = _look_at(worker, tx, issue)
+    for issue in _list_due(worker, tx):
+        task, why = look_at(tx, issue, worker.agents)
+        if task and task.agent:
+            why = worker.hands.why_not(task.agent)
         if not why and not schedule.enough(usd, worker.usd_per_issue):
             why = schedule.describe_spent(tx.memory.header, tx.now, tx.settings.limits)
             return TakenIssue("held", reason=why, skipped=tuple(skipped), code=1)
@@ -286,21 +288,26 @@ def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIs
     return TakenIssue("idle", skipped=tuple(skipped))
 
 
-def _list_ready(worker: IssueWorker, tx: Transaction) -> list[Issue]:
-    """Open issues that are labelled ready, in their turn; or the one that is named.
-
-    Raises Missing for one that is not there.
-    """
+def _list_due(worker: IssueWorker, tx: Transaction) -> list[Issue]:
+    """Issues that ask for work, in their turn; or the one that is named. Raises Missing for one that is not there."""
     if worker.only:
         return [tx.ports.forge.issue(worker.only)]
-    asked_for = [issue for issue in tx.ports.forge.issues("open") if tasks.requesting_labels(issue, worker.agents)]
+    asked_for = list_ready(tx, worker.agents)
     worker.hands.tidy({*tx.state.working, *(issue.number for issue in asked_for)})
+    return asked_for
+
+
+def list_ready(tx: Transaction, agents: Collection[str] = ()) -> list[Issue]:
+    """Open issues that are labelled ready, or with one of the `agents`, in their turn."""
+    asked_for = [issue for issue in tx.ports.forge.issues("open") if tasks.requesting_labels(issue, agents)]
     records = {issue.number: tx.work_record(issue.number) for issue in asked_for}
     return sorted(asked_for, key=lambda issue: tasks.turn_of(issue, records[issue.number]))
 
 
-def _look_at(worker: IssueWorker, tx: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
-    """An issue's task, or why it has none."""
+def look_at(
+    tx: Transaction, issue: Issue, agents: Collection[str] = (), also: Collection[int] = ()
+) -> tuple[WorkTask | None, str]:
+    """An issue's task, or why it has none. `also`: issues that are worked on before it, so that it may need them."""
     forge, us = tx.ports.forge, tx.ports.forge.identity().id
     if issue.number in tx.state.working:
         return None, "another runner is at it"
@@ -309,14 +316,15 @@ def _look_at(worker: IssueWorker, tx: Transaction, issue: Issue) -> tuple[WorkTa
     if why := tasks.why_not_yet(issue, before, tx.state.missions, pulls):
         return None, why
     whole = forge.issue(issue.number)
+    open_now = {one.number for one in forge.issues("open")} if (needs := tasks.find_needs(whole)) else set[int]()
+    if waits := [number for number in needs if number in open_now and number not in also]:
+        return None, f"it needs #{waits[0]}, which is still open"
     owners, may = tx.settings.owners, forge.may_approve
     edits = forge.edits(issue.number) if owners else ()
-    people = tasks.find_participants(whole, us, worker.agents, edits)
+    people = tasks.find_participants(whole, us, agents, edits)
     authorised = frozenset(person.id for person in people if may_decide(person, owners, may))
-    if why := tasks.why_not(whole, us, authorised, worker.agents, edits):
-        return None, why
-    task = tasks.read_task(whole, us, authorised, worker.agents, before, some=bool(owners))
-    return task, worker.hands.why_not(task.agent) if task.agent else ""
+    why = tasks.why_not(whole, us, authorised, agents, edits)
+    return None if why else tasks.read_task(whole, us, authorised, agents, before, some=bool(owners)), why
 
 
 def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: float) -> TakenIssue:

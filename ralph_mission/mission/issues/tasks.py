@@ -29,6 +29,11 @@ TRIES = 2
 PRIORITY = compile_regex(r"(?:prio(?:rity)?[ :/_-]+)?((?<=[ :/_-])[a-z]+|p[0-4]|(?<=[ :/_-])[0-4])", re.IGNORECASE)
 LEVELS = {"0": 0, "critical": 0, "urgent": 0, "1": 1, "highest": 1, "high": 1, "3": 3, "low": 3, "4": 4, "lowest": 4}
 USUAL = 2
+NEEDS = compile_regex(
+    r"^[ \t]*(?:[-*][ \t]+)?(?:needs|depends on|blocked by)[: \t]+"
+    r"(#\d{1,9}(?:(?:,| and|[ \t])[ \t]*#\d{1,9})*)[. \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 SPARED = 5
 """So many tries on one issue do not count when the agent could not be reached: more would be a bad key for ever."""
 
@@ -86,6 +91,12 @@ def turn_of(issue: Issue, record: WorkRecord | None) -> tuple[int, int, int]:
     said = (found[1].lower() for label in issue.labels if (found := PRIORITY.fullmatch(label)))
     levels = (LEVELS.get(level.removeprefix("p"), USUAL) for level in said)
     return record.tries - record.spared if record else 0, min(levels, default=USUAL), issue.number
+
+
+def find_needs(issue: Issue) -> tuple[int, ...]:
+    """The issues that have to be done before, by a line such as `Needs #4, #5` or `Depends on #4`."""
+    said = " ".join(found[1] for found in NEEDS.finditer(issue.body))
+    return tuple(dict.fromkeys(int(one) for one in re.findall(r"\d+", said) if int(one) != issue.number))
 
 
 def requesting_labels(issue: Issue, agents: Collection[str]) -> tuple[str, ...]:

@@ -67,3 +67,18 @@ def test_an_agent_is_told_what_people_with_a_say_wrote_and_nobody_changed():
 def test_nobody_asks_whether_a_bot_may_have_work_done():
     bot = Actor(33, "helper[bot]", is_bot=True)
     assert tasks.find_participants(replace(ASKED, author=bot), US.id) == {MARA}
+
+
+@pytest.mark.parametrize(
+    ("body", "needs"),
+    [
+        ("Needs #4", (4,)),
+        ("First.\n\n- depends on: #4, #5 and #6.\nBlocked by #4", (4, 5, 6)),
+        ("It needs #4 to be useful", ()),
+        ("needs work, see #4", ()),
+        (f"Needs #{ASKED.number}", ()),
+        ("> Needs #4", ()),
+    ],
+)
+def test_what_an_issue_needs_stands_on_a_line_of_its_own(body, needs):
+    assert tasks.find_needs(replace(ASKED, body=body)) == needs
