@@ -14,8 +14,8 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import parse_state
 from ralph_mission.mission.fleet.terms import parse_terms
 from ralph_mission.mission.memory.text import render_memory
-from ralph_mission.mission.model.memory import Header, Memory
-from ralph_mission.mission.model.mission import Urgency
+from ralph_mission.mission.model.memory import Header, Memory, MissionNote
+from ralph_mission.mission.model.mission import Status, Urgency
 from tests.fakes.fleet import FakeFleet, Refused, thread
 from tests.helpers import cli_here, make_repo
 
@@ -182,6 +182,43 @@ def test_a_public_repository_is_not_started_where_the_app_is_not_installed(fake,
     assert names(told) == ["acme/api", "harbour/public"][:started]  # whose token is no app's cannot know
     reasons = [{"name": "harbour/public", "reason": "the app is not installed there"}]
     assert told["failing"] == reasons[: 2 - started]
+
+
+@pytest.mark.parametrize("listed", ["org:acme", "installation"])
+@pytest.mark.parametrize("selection", ["all", "selected"])
+def test_one_that_is_renamed_is_not_started_twice_and_one_that_left_is_a_line(fake, gate, listed, selection):
+    fake.selection = selection
+    fake.add("acme/old", memory=memory(NOW - HOUR), moved_at=NOW - HOUR)
+    fake.add("acme/leaves", memory=memory(NOW - HOUR), moved_at=NOW - HOUR)
+    assert names(gate(f"repositories: [{listed}]")) == ["acme/leaves", "acme/old"]
+    fake.rename("acme/old", "acme/new")
+    del fake.repositories["acme/leaves"]
+    fake.add("acme/other")  # so that this scan writes its state
+    told = gate(f"repositories: [{listed}]", now=NOW + HOUR / 4)
+    assert names(told) == ["acme/other"]
+    assert told["held"] == [{"name": "acme/new", "reason": "started at 12:00 UTC, and not over yet"}]
+    assert [one["name"] for one in told["failing"]] == ["acme/leaves"]
+    assert "| failing |" in fake.pages[0]["body"] and "does not list it any more" in fake.pages[0]["body"]
+    fake.repositories["acme/new"].memory = memory(NOW + 6 * HOUR, cycle=4)
+    later = gate(f"repositories: [{listed}]", now=NOW + HOUR / 2)
+    assert names(later) == [] and [one["name"] for one in later["failing"]] == ["acme/leaves"]
+
+
+def test_who_is_asked_to_review_is_waited_for(fake, gate):
+    active = (
+        MissionNote(1, "Fix 4 dead links", Status.IN_REVIEW, pull=8),
+        MissionNote(2, "Update next", Status.IN_REVIEW, pull=9),
+    )
+    text = render_memory(Memory(Header(next_due_at=NOW + HOUR, cycle=3, last_cycle_at=NOW), active=active))
+    pulls = [thread(8, "Fix 4 dead links", NOW - HOUR), thread(9, "Update next", NOW - HOUR)]
+    fake.add("acme/api", memory=text, moved_at=NOW, pulls=pulls, reviewers={8: ["mara", "acme/docs"], 9: [""]})
+    fake.add("acme/web")
+    gate()
+    body = fake.pages[0]["body"]
+    for who in ("`mara`", "`acme/docs`"):
+        assert re.search(rf"- \*\*{who}\*\* \(1\)\n  - .*`acme/api`.*: review `Fix 4 dead links`", body)
+    assert re.search(r"- \*\*Whoever may decide\*\* \(1\)\n  - .*: review `Update next`", body)
+    assert "2 things waiting" in body and fake.points == 1
 
 
 def test_an_owner_that_is_gone_costs_one_line(fake, gate):

@@ -25,12 +25,15 @@ from typing import Any, Self
 THREAD = "number title state createdAt updatedAt"
 NEWEST = "orderBy: {field: UPDATED_AT, direction: DESC}"
 FRAGMENT = (
-    "fragment F on Repository { nameWithOwner isArchived isDisabled isEmpty "
+    "fragment F on Repository { databaseId nameWithOwner isArchived isDisabled isEmpty "
     'memory: object(expression: "refs/heads/ralph-memory:memory/ralph-log.md") { ... on Blob { text } } '
     'head: ref(qualifiedName: "refs/heads/ralph-memory") { target { ... on Commit { committedDate } } } '
     f'issues(first: 5, labels: ["ralph:mission"], {NEWEST}) '
     f"{{ nodes {{ {THREAD} assignees(first: 3) {{ nodes {{ login }} }} }} }} "
     f'pullRequests(first: 10, labels: ["ralph:auto-fix"], {NEWEST}) {{ nodes {{ {THREAD} }} }} '
+    f'review: pullRequests(first: 5, states: OPEN, labels: ["ralph:auto-fix"], {NEWEST}) '
+    "{ nodes { number assignees(first: 3) { nodes { login } } reviewRequests(first: 3) "
+    "{ nodes { requestedReviewer { ... on User { login } ... on Team { login: combinedSlug } } } } } } "
     f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {THREAD} }} }} }} "
     'settings: object(expression: "HEAD:ralph.yml") { id } '
     'onboarding: pullRequests(last: 20, headRefName: "ralph/configure") { nodes { number state isCrossRepository } } }'
@@ -82,6 +85,8 @@ class FleetRepository:
     installed: bool = True
     forbidden: bool = False
     cycles: list[datetime] = field(default_factory=list)
+    reviewers: dict[int, list[str]] = field(default_factory=dict)  # of pull requests, by number; a team has a slash
+    id: int = 0
 
 
 class Refused(Exception):
@@ -103,6 +108,7 @@ class FakeFleet:
         self.control, self.selection, self.limit, self.left = control, selection, limit, limit
         self.repositories: dict[str, FleetRepository] = {}
         self.renamed: dict[str, str] = {}
+        self.ids = 0
         self.state: list[str] = []  # of the branch, one for each commit
         self.pages = [{"id": "I_0", "state": "OPEN", "body": "<!-- ralph:fleet -->"}]  # issues with the page's label
         self.has_branch = False
@@ -117,8 +123,14 @@ class FakeFleet:
     # --- what a test sets up, and what a job does
 
     def add(self, name: str, **more: Any) -> FleetRepository:
-        self.repositories[name] = FleetRepository(name, **more)
+        self.ids += 1
+        self.repositories[name] = FleetRepository(name, id=self.ids, **more)
         return self.repositories[name]
+
+    def rename(self, old: str, new: str) -> None:
+        """It keeps its number, and GitHub leads from the old name to it."""
+        repository = self.repositories.pop(old)
+        self.repositories[new], self.renamed[old], repository.name = repository, new, new
 
     def mint(self, name: str) -> str:
         """As an app's installation token for one repository."""
@@ -262,7 +274,7 @@ class FakeFleet:
                 if not data[found[1]]:
                     kind = "FORBIDDEN" if repository else "NOT_FOUND"
                     errors.append({"type": kind, "path": [found[1]], "message": "no"})
-                connections += 9
+                connections += 20
             elif found := OWNED.match(text) or SEARCH.match(text):
                 owned = found.re is OWNED
                 names = [one for one in self.repositories.values() if owned or found[1] in one.topics]
@@ -276,7 +288,7 @@ class FakeFleet:
                     listed["nodes"] = [*listed["nodes"][: self.most], *[None] * (len(page) - self.most)]
                     errors.append({"type": "RESOURCE_LIMITS_EXCEEDED", "path": ["list"], "message": "too much"})
                 data["list"] = {"repositories": listed} if owned else listed
-                connections += 1 + 9 * len(page)
+                connections += 1 + 20 * len(page)
             else:
                 self.unknown.append(text)
                 raise Refused(501, "unknown")
@@ -287,6 +299,7 @@ class FakeFleet:
     def _node(self, one: FleetRepository) -> dict[str, Any]:
         at = one.moved_at and one.moved_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {
+            "databaseId": one.id,
             "nameWithOwner": one.name,
             "isArchived": one.archived,
             "isDisabled": False,
@@ -295,6 +308,7 @@ class FakeFleet:
             "head": {"target": {"committedDate": at}} if at else None,
             "issues": {"nodes": [{"assignees": {"nodes": []}} | each for each in one.issues]},
             "pullRequests": {"nodes": one.pulls},
+            "review": {"nodes": [_review(one, each["number"]) for each in one.pulls if each["state"] == "OPEN"][:5]},
             "pinnedIssues": {"nodes": [{"issue": each} for each in one.pinned]},
             "settings": {"id": "B_1"} if one.settings else None,
             "onboarding": {"nodes": one.onboarding[-20:]},
@@ -327,6 +341,11 @@ class FakeFleet:
             return {"data": {}, "errors": [{"type": "STALE_DATA", "message": "Expected branch to point elsewhere"}]}
         self.state.append(base64.b64decode(order["fileChanges"]["additions"][0]["contents"]).decode())
         return {"data": {"createCommitOnBranch": {"commit": {"oid": self._oid()}}}}
+
+
+def _review(one: FleetRepository, number: int) -> dict[str, Any]:
+    asked = [{"requestedReviewer": {"login": who} if who else None} for who in one.reviewers.get(number, ())]
+    return {"number": number, "assignees": {"nodes": []}, "reviewRequests": {"nodes": asked}}
 
 
 def thread(number: int, title: str, at: datetime, state: str = "OPEN") -> dict[str, Any]:

@@ -41,20 +41,24 @@ _REASON = {
 }
 TOO_MUCH = "RESOURCE_LIMITS_EXCEEDED"  # of a part: a smaller request brings it
 _THREAD = "number title state createdAt updatedAt"
+_ASSIGNEES = "assignees(first: 3) { nodes { login } }"
+_REVIEWER = "requestedReviewer { ... on User { login } ... on Team { login: combinedSlug } }"
 _NEWEST = "orderBy: {field: UPDATED_AT, direction: DESC}"
 FIELDS = (
-    "fragment F on Repository { nameWithOwner isArchived isDisabled isEmpty "
+    "fragment F on Repository { databaseId nameWithOwner isArchived isDisabled isEmpty "
     f'memory: object(expression: "refs/heads/{layout.BRANCH}:{layout.MEMORY}") {{ ... on Blob {{ text }} }} '
     f'head: ref(qualifiedName: "refs/heads/{layout.BRANCH}") {{ target {{ ... on Commit {{ committedDate }} }} }} '
     f'issues(first: 5, labels: ["ralph:mission"], {_NEWEST}) '
-    f"{{ nodes {{ {_THREAD} assignees(first: 3) {{ nodes {{ login }} }} }} }} "
+    f"{{ nodes {{ {_THREAD} {_ASSIGNEES} }} }} "
     f'pullRequests(first: 10, labels: ["ralph:auto-fix"], {_NEWEST}) {{ nodes {{ {_THREAD} }} }} '
+    f'review: pullRequests(first: 5, states: OPEN, labels: ["ralph:auto-fix"], {_NEWEST}) '
+    f"{{ nodes {{ number {_ASSIGNEES} reviewRequests(first: 3) {{ nodes {{ {_REVIEWER} }} }} }} }} "
     f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {_THREAD} }} }} }} "
     'settings: object(expression: "HEAD:ralph.yml") { id } '
     f'onboarding: pullRequests(last: 20, headRefName: "{CONFIGURE}") '
     "{ nodes { number state isCrossRepository } } }"
 )
-"""The query for a repository; a hundred of them cost 10 points at GitHub."""
+"""The query for a repository; a hundred of them cost 20 points at GitHub."""
 COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
 CREATE = "mutation($input: CreateRefInput!) { createRef(input: $input) { ref { name } } }"
 CONTROL = (
@@ -323,6 +327,7 @@ def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
         asked = next((one for one in told["onboarding"]["nodes"] if not one["isCrossRepository"]), None)
         empty = RepositoryHeader(
             name,
+            id=int(told.get("databaseId") or 0),
             has_settings=bool(told.get("settings")),
             onboarding=str(asked["state"]).lower() if asked else "",
             onboarding_pull=int(asked["number"]) if asked else 0,
@@ -385,14 +390,22 @@ def _read_memory(text: str) -> Header:
 def _threads(told: Mapping[str, Any]) -> Iterator[FleetThread]:
     pinned = [one.get("issue") or {} for one in told["pinnedIssues"]["nodes"]]
     lists = ((told["issues"]["nodes"], False), (told["pullRequests"]["nodes"], True))
+    reviewers = {one["number"]: _people(one) for one in told["review"]["nodes"]}
     ours = [one for one in pinned if one.get("title") == DASHBOARD]
     for listed, pull in (*lists, (ours, False)):
         for one in listed:
             at, created = _moment(one["updatedAt"]), _moment(one["createdAt"])
-            waits_for = tuple(str(who["login"]) for who in (one.get("assignees") or {"nodes": ()})["nodes"])
+            waits_for = reviewers.get(one["number"], ()) if pull else _people(one)
             if at and created:
                 title, is_open = str(one["title"]), one["state"] == "OPEN"
                 yield FleetThread(int(one["number"]), title, at, created, pull, is_open, waits_for)
+
+
+def _people(told: Mapping[str, Any]) -> tuple[str, ...]:
+    """Those who are assigned, and those whose review is requested: people and teams."""
+    asked = [one.get("requestedReviewer") or {} for one in (told.get("reviewRequests") or {"nodes": ()})["nodes"]]
+    assigned = (told.get("assignees") or {"nodes": ()})["nodes"]
+    return tuple(dict.fromkeys(str(who["login"]) for who in (*asked, *assigned) if who.get("login")))
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -23,7 +23,7 @@ SHARD = 256  # jobs of one matrix: GitHub's limit, and so what one plan starts a
 
 @dataclass(frozen=True, slots=True)
 class FleetThread:
-    """Our issue or pull request, from the scan; `waits_for`: the assigned logins."""
+    """Our issue or pull request, from the scan; `waits_for`: those who are assigned, or asked for a review."""
 
     number: int
     title: str
@@ -42,7 +42,7 @@ class RepositoryHeader:
     (archived, gone, forbidden); then all other fields except the name are empty. `has_memory`: whether a cycle ever
     ran. `moved_at`: when memory last moved. `spent_usd` and `cycle` are memory's own; `text` is the whole memory file.
     `has_settings`: whether its default branch has a `ralph.yml`; `onboarding`: how the pull request that brings one
-    stands (open, closed, merged, or "" for none).
+    stands (open, closed, merged, or "" for none). `id`: GitHub's number, which stays when the name changes; 0: unknown.
     """
 
     name: str
@@ -60,6 +60,7 @@ class RepositoryHeader:
     spent_usd: float = 0.0  # today
     threads: tuple[FleetThread, ...] = ()
     text: str = field(default="", repr=False)
+    id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ class Booking:
 @dataclass(frozen=True, slots=True)
 class FleetState:
     """What the fleet remembers between two scans. By repository: `minutes` used today, the most `usd` and `pulls` that
-    today showed there, which count even when it cannot be read any more; since when one without memory is `new`."""
+    today showed there, which count even when it cannot be read any more; since when one without memory is `new`;
+    GitHub's `ids`; since when one that was listed is `unlisted`."""
 
     day: str = ""  # YYYY-MM-DD
     minutes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -119,6 +121,8 @@ class FleetState:
     new: Mapping[str, datetime] = field(default_factory=lambda: MappingProxyType({}))
     usd: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     pulls: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    ids: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    unlisted: Mapping[str, datetime] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def under_way(self) -> int:
@@ -165,9 +169,10 @@ class FleetPlan:
 def render_state(state: FleetState) -> str:
     """The state as JSON, one repository a line; `parse_state` reads it back."""
     bookings = {name: _booked(one) for name, one in sorted(state.bookings.items())}
-    new = {name: at.isoformat() for name, at in sorted(state.new.items())}
+    new, unlisted = ({name: at.isoformat() for name, at in sorted(one.items())} for one in (state.new, state.unlisted))
     told: dict[str, Any] = {"schema": SCHEMA, "day": state.day, "minutes": dict(sorted(state.minutes.items()))}
     told |= {"usd": dict(sorted(state.usd.items())), "pulls": dict(sorted(state.pulls.items()))}
+    told |= {"ids": dict(sorted(state.ids.items())), "unlisted": unlisted}
     return json.dumps(told | {"bookings": bookings, "new": new}, indent=1) + "\n"
 
 
@@ -182,7 +187,9 @@ def parse_state(text: str) -> FleetState:
         minutes = {str(name): int(used) for name, used in told["minutes"].items()}
         usd = {str(name): float(most) for name, most in told.get("usd", {}).items()}
         pulls = {str(name): int(most) for name, most in told.get("pulls", {}).items()}
-        return FleetState(str(told["day"]), minutes, bookings, new, usd, pulls)
+        ids = {str(name): int(one) for name, one in told.get("ids", {}).items()}
+        unlisted = {str(name): _moment(at) for name, at in told.get("unlisted", {}).items()}
+        return FleetState(str(told["day"]), minutes, bookings, new, usd, pulls, ids, unlisted)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = "the fleet's state (fleet.json) cannot be read"
         raise UserError(

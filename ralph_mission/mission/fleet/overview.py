@@ -114,7 +114,8 @@ def look_over(
     server: str = "",
 ) -> FleetOverview:
     """The overview of a scan and its plan. `server`: the link target of repository names, or ""."""
-    headers = tuple(headers)
+    known = {one.name: one for one in headers}
+    headers = (*known.values(), *(RepositoryHeader(one.name) for one in plan.failing if one.name not in known))
     said = {one.name: one.reason for one in (*plan.held, *plan.failing)}
     failing = {one.name for one in plan.failing}
     due = {start.name for start in plan.starts} | {one.name for one in plan.held}

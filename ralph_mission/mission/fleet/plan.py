@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from ralph_mission.mission.fleet.model import (
     SHARD,
@@ -36,6 +37,8 @@ SOON = timedelta(seconds=75)  # before its time: a job needs 20 s to begin, and 
 WAVES = 2  # of jobs for each place that is free: one runs, one waits for it
 QUEUED = timedelta(minutes=10)  # that a job may wait for a runner, beyond the wave before it
 REST = (timedelta(0), timedelta(hours=1), timedelta(hours=6))  # before the next try, by tries of which nothing came
+UNLISTED = timedelta(days=7)  # that one which is listed no more is a line
+LISTS = ("org:", "topic:")  # the names of lists that could not be read
 REQUESTS = (
     13  # of a cycle that count at GitHub: 10 of an idle one without a kept clone, 13 where missions wait, measured
 )
@@ -43,7 +46,11 @@ ASKED = {
     "open": "waits for somebody to merge the pull request that turns it on",
     "closed": "its people closed the pull request that turns it on, and are not asked again",
 }
+GONE = "GitHub does not list it any more (transferred, deleted, or taken out of the app or of fleet.yml)"
 CYCLE_USD = Limits().usd_per_cycle  # what one cycle can spend at most
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +78,10 @@ def plan_fleet(
 ) -> FleetPlan:
     """The plan. `rate`: of the account that all jobs share; None if unknown."""
     headers = sorted(headers, key=lambda one: one.name)
-    state = settle_bookings(state, headers, now)
+    state = settle_bookings(_follow(state, headers, now), headers, now)
     asked = [one for one in headers if limits.onboard and _is_asked(one)]
     due, held, failing = _sort_out([one for one in headers if one not in asked], state, now)
+    failing += [HeldRepository(name, f"{GONE} since {at:%Y-%m-%d}") for name, at in sorted(state.unlisted.items())]
     held += [HeldRepository(one.name, ASKED[one.onboarding]) for one in asked]
     purse = _open_purse(headers, limits, state, now, rate)
     starts, bookings = [], dict(state.bookings)
@@ -89,6 +97,34 @@ def plan_fleet(
     return FleetPlan(tuple(starts), tuple(held), tuple(failing), replace(state, bookings=bookings), free)
 
 
+def _follow(state: FleetState, headers: Iterable[RepositoryHeader], now: datetime) -> FleetState:
+    """The state by the names of now. One that was renamed keeps what was booked and used; one that left is noted."""
+    headers = tuple(headers)
+    named = {one.id: one.name for one in headers if one.id}
+    names = {old: named.get(number, old) for old, number in state.ids.items()}
+
+    def renamed(told: Mapping[str, T]) -> dict[str, T]:
+        return {names.get(name, name): value for name, value in told.items()}
+
+    ids = renamed(state.ids)
+    listed = {one.name for one in headers}
+    unlisted = {name: at for name, at in state.unlisted.items() if name not in listed and now - at < UNLISTED}
+    if not any(name.startswith(LISTS) for name in listed):
+        unlisted |= {name: now for name in ids if name not in listed}
+        ids = {name: number for name, number in ids.items() if name in listed}
+    ids |= {one.name: one.id for one in headers if one.id}
+    return FleetState(
+        state.day,
+        renamed(state.minutes),
+        renamed(state.bookings),
+        renamed(state.new),
+        renamed(state.usd),
+        renamed(state.pulls),
+        ids,
+        unlisted,
+    )
+
+
 def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now: datetime) -> FleetState:
     """The state with what the scan shows to be over: its minutes are counted, up to the commit that ended it.
 
@@ -97,7 +133,7 @@ def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now:
     """
     day = now.date().isoformat()
     if state.day != day:
-        state = FleetState(bookings=state.bookings, new=state.new)
+        state = replace(state, minutes={}, usd={}, pulls={})
     minutes, usd, pulls = dict(state.minutes), dict(state.usd), dict(state.pulls)
     known = {one.name: one for one in headers}
     bookings = {}
@@ -119,7 +155,7 @@ def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now:
         if (opened := count_pulls(one, now)) > pulls.get(one.name, 0):
             pulls[one.name] = opened
     new = {one.name: state.new.get(one.name, now) for one in known.values() if not (one.has_memory or one.failure)}
-    return FleetState(day, minutes, bookings, new, usd, pulls)
+    return FleetState(day, minutes, bookings, new, usd, pulls, state.ids, state.unlisted)
 
 
 def _is_stranger(header: RepositoryHeader) -> bool:

@@ -301,3 +301,37 @@ def test_who_is_looked_after_already_is_not_asked():
     known = (header("a/known", has_settings=False), RepositoryHeader("a/chose", has_settings=True))
     assert not any(one.onboard for one in started(known, limits).starts)
     assert not started([RepositoryHeader("a/new", has_settings=False)]).starts[0].onboard
+
+
+def test_one_that_is_renamed_keeps_what_was_booked_and_used_there():
+    before = started([header("acme/old", id=7)])
+    plan = started([header("acme/new", id=7)], state=before.state, now=NOW + 15 * MINUTE)
+    assert names(plan) == [] and [one.name for one in plan.held] == ["acme/new"] and plan.failing == ()
+    ended = header("acme/new", id=7, cycle=8, moved_at=NOW + 5 * MINUTE, late=-6 * HOUR, spent_usd=0.5)
+    later = started([ended], state=plan.state, now=NOW + 30 * MINUTE).state
+    assert (dict(later.minutes), dict(later.usd), dict(later.bookings)) == ({"acme/new": 5}, {"acme/new": 0.5}, {})
+    assert parse_state(render_state(later)) == later
+
+
+def test_two_that_swap_their_names_swap_what_was_booked_too():
+    before = started([header("acme/a", id=1), header("acme/b", -HOUR, id=2)])
+    plan = started([header("acme/b", id=1), header("acme/a", id=2)], state=before.state)
+    assert names(plan) == ["acme/a"] and [one.name for one in plan.held] == ["acme/b"]
+
+
+def test_one_that_is_no_longer_listed_is_one_line_for_a_week_and_counts_today():
+    limits = FleetLimits(fleet=DailyBudget(minutes=60))
+    state = started([header("acme/a", id=1), header("acme/b", -HOUR, id=2)], limits).state
+    plan = started([header("acme/b", id=2)], limits, state)
+    assert [one.name for one in plan.failing] == ["acme/a"] and "does not list it any more" in plan.failing[0].reason
+    assert names(plan) == []  # a's job may still be at work, and its 45 minutes are booked
+    assert [one.name for one in started([header("acme/b", id=2)], limits, plan.state).failing] == ["acme/a"]
+    week = started([header("acme/b", id=2)], limits, plan.state, now=NOW + timedelta(days=8))
+    assert week.failing == () and "acme/a" not in week.state.bookings
+    assert started([header("acme/a", id=1), header("acme/b", id=2)], limits, plan.state).failing == ()
+
+
+def test_nobody_is_missing_where_a_list_could_not_be_read():
+    state = started([header("acme/a", id=1), header("acme/b", id=2)]).state
+    broken = RepositoryHeader("org:acme", "one of its repositories or more cannot be read")
+    assert [one.name for one in started([header("acme/b", id=2), broken], state=state).failing] == ["org:acme"]
