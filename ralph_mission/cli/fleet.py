@@ -58,9 +58,10 @@ def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
         name, equals, value = rest.pop(0).partition("=")
         if name == "--json" and not equals:
             asked = replace(asked, json=True)
-        elif name in ("--repo", "--config", "--now") and (equals or rest):
+        elif name in ("--repo", "--config", "--now", "--page") and (equals or rest):
             value = value if equals else rest.pop(0)
-            asked = replace(asked, **{name.removeprefix("--"): value})  # type: ignore[arg-type]  # those of text
+            word = name.removeprefix("--")
+            asked = replace(asked, **{word: Path(value) if word == "page" else value})  # type: ignore[arg-type]
         else:
             return None
     return asked
@@ -77,6 +78,8 @@ def answer_fleet(asked: FleetQuestion) -> int:
     scan, plan = _ask_here(config, asked, now) if here else ask_fleet(config, now)
     server = "" if here else place(os.environ).server
     overview = look_over(scan.headers, plan, now, config.limits.fleet.usd, server)
+    if asked.page:  # before anything is booked: what fails here starts nothing
+        _write_page(asked.page, overview)
     if acts_on_github(os.environ) and not here:
         page = fleet_page(overview)
         wanted, plan = plan, book(plan, scan, now, page)
@@ -85,8 +88,6 @@ def answer_fleet(asked: FleetQuestion) -> int:
         # Of two gates, the one that booked first makes the page.
         if plan is wanted and not booked and (plan.starts or scan.control.issue_id):
             _show_page(page, scan)
-    if asked.page:
-        _write_page(asked.page, overview)
     print(json.dumps(_document(plan, scan)) if asked.json else "\n".join(describe(plan, scan)))
     return 0
 

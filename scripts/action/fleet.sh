@@ -13,10 +13,17 @@ ralph_program=("$python" -I -B "$here/ralph.py")
 
 options=()
 if [ -n "${RALPH_CONFIG:-}" ]; then options+=("--config=$RALPH_CONFIG"); fi
+# The page in HTML, for the workflow to keep: where the package that escapes its texts is installed too.
+page="$RUNNER_TEMP/ralph-fleet.html"
+rm -f "$page"
+if "$python" -I -c 'import markupsafe' 2>/dev/null; then options+=("--page=$page"); else
+  echo "note: no page in HTML, as MarkupSafe is not installed for $python (ubuntu-latest has it)" >&2
+fi
 cd "$GITHUB_WORKSPACE"
 code=0
 ralph fleet due --repo "$GITHUB_WORKSPACE" ${options[@]+"${options[@]}"} || code=$?
 if [ "$code" -ne 0 ]; then
   printf '::error title=Ralph::The fleet could not be looked at (exit code %d): the log says who must act\n' "$code" >&2
 fi
+if [ -e "$page" ]; then output page "$page"; fi
 exit "$code"

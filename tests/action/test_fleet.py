@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.setup.fleet import TOKEN_ACTION, render_fleet_workflows
+from ralph_mission.cli.setup.fleet import TOKEN_ACTION, UPLOAD, render_fleet_workflows
 from ralph_mission.mission.fleet.model import parse_state
 from tests.action.conftest import FILES, serving
 from tests.action.runner import INSTALLED, ROOT, Runner, bare_environment
@@ -136,6 +136,7 @@ def run(runner: Runner, front: Front, folder: Path) -> subprocess.CompletedProce
         *("--platform", "ubuntu-latest=-self-hosted"),
         *("--var", "RALPH_APP_CLIENT_ID=Iv1", "--secret", "RALPH_APP_PRIVATE_KEY=app-key"),
         *("--local-repository", f"{TOKEN_ACTION.partition(' ')[0]}={ROOT / 'tests' / 'action' / 'app_token'}"),
+        *("--local-repository", f"{UPLOAD.partition(' ')[0]}={ROOT / 'tests' / 'action' / 'upload'}"),
         *("--env", f"TOKENS={folder / 'tokens'}", "--workflows", ".github/workflows/ralph-fleet.yml"),
     ]
     command = runner._command("schedule", front.token, front.url, results)
@@ -169,5 +170,5 @@ def test_two_due_repositories_get_a_cycle_each_and_a_broken_one_costs_them_nothi
     again = run(runner, front, tmp_path)  # nobody is due, and the broken one is not over for the plan
     assert again.returncode == 0, again.stdout
     assert len(front.fleet.state) == scans
-    page = front.fleet.pages[0]["body"]
-    assert all(name in page for name in front.hubs)
+    for page in (front.fleet.pages[0]["body"], (tmp_path / "tokens" / "fleet.html").read_text()):
+        assert all(name in page for name in front.hubs)

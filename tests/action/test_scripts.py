@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
+import markupsafe
 import pytest
 import yaml
 
@@ -188,22 +190,30 @@ def test_another_repository_stands_for_the_workflows_own_but_for_whose_run_it_is
     assert subprocess.check_output(line, env=given, text=True).splitlines() == ["acme/api", "acme/control", ""]
 
 
-def test_the_gate_of_a_fleet_needs_pyyaml_alone_and_writes_the_matrices(tmp_path: Path) -> None:
-    packages = tmp_path / "packages"
-    packages.mkdir()
-    (packages / "yaml").symlink_to(Path(yaml.__file__).parent)
-    # As a Python with one package: without -I, which comes first, it looks there and nowhere else.
-    (tmp_path / "python3").write_text(f'#!/bin/sh\nshift\nPYTHONPATH={packages} exec "{sys.executable}" -S "$@"\n')
+@pytest.mark.parametrize("packages", [(yaml,), (yaml, markupsafe)])
+def test_the_gate_of_a_fleet_needs_pyyaml_alone_and_writes_the_matrices(
+    tmp_path: Path, packages: tuple[ModuleType, ...]
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    for package in packages:
+        (site / package.__name__).symlink_to(Path(str(package.__file__)).parent)
+    # As a Python with few packages: without -I, which comes first, it looks there and nowhere else.
+    (tmp_path / "python3").write_text(f'#!/bin/sh\nshift\nPYTHONPATH={site} exec "{sys.executable}" -S "$@"\n')
     (tmp_path / "python3").chmod(0o755)
     (tmp_path / "fleet.yml").write_text("repositories: [acme/api, acme/gone]\nrunner: [a, b]\n")
     with FakeFleet() as fake:
         fake.add("acme/api")
-        given = step(tmp_path) | fake.environ
+        given = step(tmp_path) | fake.environ | {"RUNNER_TEMP": str(tmp_path)}
         given["PATH"] = f"{tmp_path}{os.pathsep}{given['PATH']}"
         subprocess.run(["bash", str(SCRIPTS / "fleet.sh")], env=given, cwd=tmp_path, check=True, stderr=subprocess.PIPE)
-    outputs = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
+    lines = (tmp_path / "output").read_text().splitlines()
+    outputs = dict(line.split("=", 1) for line in lines[:4])
     (shard,) = json.loads(outputs["shards"])
     assert [job["repository"] for job in json.loads(shard)] == ["acme/api"]
+    pages = [Path(line) for line in lines[4:] if line.endswith(".html")]
+    assert len(pages) == len(packages) - 1  # in HTML, where its one package is there
+    assert all("acme/gone" in page.read_text() for page in pages)
     assert (outputs["started"], outputs["runner"]) == ("1", '["a", "b"]')
     assert "acme/gone: it does not exist" in (tmp_path / "page").read_text()
 

@@ -35,6 +35,7 @@ from ralph_mission.mission.fleet.plan import REQUESTS
 WORKFLOWS = (".github/workflows/ralph-fleet.yml", ".github/workflows/ralph-fleet-cycle.yml")
 CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
 TOKEN_ACTION = "actions/create-github-app-token@1b10c78c7865c340bc4f6099eb2f838309f1e8c3 # v3.1.1"
+UPLOAD = "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0"
 SHOWN = 20  # lines of repositories
 STEPS = (
     "a GitHub App with contents, issues and pull requests: write; actions, checks, commit statuses and code scanning "
@@ -70,6 +71,7 @@ def write_fleet(repo: Path, action: str | None, runner: str | None, force: bool)
 def render_fleet_workflows(action: ActionReference) -> Mapping[str, str]:
     """Place -> text of the control workflow and the one that it calls."""
     words = {"GATE": runs_on(HOSTED), "CHECKOUT": CHECKOUT, "TOKEN_ACTION": TOKEN_ACTION, "ACTION": str(action)}
+    words["UPLOAD"] = UPLOAD
     return {name: render_template(Path(name).name, **words) for name in WORKFLOWS}
 
 

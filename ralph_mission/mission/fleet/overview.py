@@ -202,12 +202,14 @@ def _asks(header: RepositoryHeader, missions: Sequence[MissionNote]) -> Iterator
 
 
 def _what_waits(note: MissionNote) -> str:
-    """A mission's request to a person, or ""."""
+    """A mission's request to a person, or "": by the rule of `find_waiting`, as far as the memory file tells."""
     if note.status is Status.IN_REVIEW and note.pull:
         return "review"
+    if note.next_step == WAITS_FOR_AGENT:
+        return ""
     if note.status is Status.DISCOVERED and note.issue:
         return "read" if note.next_step == CLOSES_BY_ITSELF else "answer"
-    stuck = note.status in (Status.PLANNED, Status.ESCALATED) and note.next_step != WAITS_FOR_AGENT
+    stuck = note.status in (Status.PLANNED, Status.ESCALATED)
     return "decide" if stuck and (note.issue or note.pull) else ""
 
 

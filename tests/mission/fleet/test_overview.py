@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from ralph_mission.mission.fleet.model import (
     FleetPlan,
     FleetStart,
@@ -14,12 +16,13 @@ from ralph_mission.mission.fleet.model import (
     RepositoryHeader,
 )
 from ralph_mission.mission.fleet.overview import LATE, FleetAsk, FleetStanding, look_over
-from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF, WAITS_FOR_AGENT
-from ralph_mission.mission.memory.learning import learnings
+from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF, WAITS_FOR_AGENT, find_waiting
+from ralph_mission.mission.memory.learning import learnings, under_way
 from ralph_mission.mission.memory.text import render_memory
 from ralph_mission.mission.model.memory import CompletedNote, Memory, MissionNote
-from ralph_mission.mission.model.mission import Acceptance, Status, Urgency
+from ralph_mission.mission.model.mission import Acceptance, MissionQuestion, Status, Urgency
 from tests.helpers import NOON
+from tests.mission.build import mission as mission_of
 
 NOTHING = FleetPlan((), (), (), FleetState())
 
@@ -124,3 +127,20 @@ def test_addresses_lead_to_the_server_or_nowhere() -> None:
     there = look_over([], NOTHING, NOON, server="https://github.com")
     assert there.address(ask.repository, ask.number) == "https://github.com/a/one/issues/7"
     assert look_over([], NOTHING, NOON).address(ask.repository, ask.number) == ""
+
+
+@pytest.mark.parametrize("next_step", ["", CLOSES_BY_ITSELF, WAITS_FOR_AGENT])
+@pytest.mark.parametrize(("issue", "pull"), [(3, 0), (3, 4), (0, 4), (0, 0)])
+@pytest.mark.parametrize("status", Status)
+def test_what_waits_in_a_fleet_is_what_waits_in_ralph_status(
+    status: Status, issue: int, pull: int, next_step: str
+) -> None:
+    asked = status is Status.DISCOVERED and bool(issue) and next_step != WAITS_FOR_AGENT
+    question = MissionQuestion(proposal_hash="0123abcd" if asked else "")
+    one = mission_of(status=status, issue=issue, pull=pull, next_step=next_step, question=question)
+    if (status is Status.IN_REVIEW and not pull) or (status is Status.DISCOVERED and pull):
+        return  # there is no such mission
+    there = find_waiting([one], lambda *_: "")
+    here = look_over([header("acme/api", Memory(active=under_way([one])))], NOTHING, NOON).asks
+    assert len(here) == len(there)
+    assert [(ask.number, ask.pull) for ask in here] == [(line.number, line.pull) for line in there]
