@@ -124,6 +124,9 @@ def _look(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situatio
         if not request.staged and (usd := sum(context.usd for _, context in asked)):
             tx, situation = service.set_money_aside(tx, situation, usd)
         situation = observe.observe(ports, situation, asked, tx.past, tx.secrets)
+        # A fleet's runner keeps nothing: what is not in memory when it dies, nobody counts.
+        if situation.settings.in_fleet and not request.staged and (usd := rank.may_cost(ports, situation)):
+            tx, situation = service.set_money_aside(tx, situation, usd)
         situation = rank.rank_findings(ports, situation, tx.secrets)
         situation = rank.word_posts(ports, situation, tx.past)
         situation = gather.read_drafted(ports, situation, tx.past)

@@ -350,6 +350,15 @@ class Thinker(Protocol):
         ...
 
 
+@runtime_checkable
+class PaidThinker(Thinker, Protocol):
+    """A thinker that may call a model."""
+
+    def may_cost(self, brief: Brief) -> float:
+        """The most that it would spend on ranking these now, in USD; 0 if it would ask no model."""
+        ...
+
+
 class PatchVerifier(Protocol):
     """Checks a patch where it can do no harm: in a separate clone without remotes or credentials."""
 

@@ -11,7 +11,7 @@ from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.mission.model.proposal import Brief, Plan
-from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.mission.ports import CyclePorts, PaidThinker
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety import text
@@ -20,10 +20,24 @@ from ralph_mission.safety.secrets import redact
 WORDED = 50  # findings that get a text in one cycle
 
 
+def may_cost(ports: CyclePorts, situation: Situation) -> float:
+    """The most that ranking would spend on a model now, in USD."""
+    return ports.thinker.may_cost(_brief(situation)) if isinstance(ports.thinker, PaidThinker) else 0.0
+
+
 def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, ...]) -> Situation:
     """Rank the findings that still need handling. A thinker's text is as untrusted as any other."""
     ports.progress.phase("think", f"{len(situation.fresh)} new or waiting")
-    brief = Brief(
+    plan = screen_plan(ports.thinker.think(_brief(situation)), situation.fresh, secrets)
+    if plan.ranked_findings:
+        first = plan.ranked_findings[0]
+        titles = [one.signal.title for one in situation.fresh if one.fingerprint in first.members]
+        ports.progress.note(f"first: {': '.join([*titles[:1], first.why])}")
+    return replace(situation, plan=plan)
+
+
+def _brief(situation: Situation) -> Brief:
+    return Brief(
         situation.fresh,
         situation.missions,
         ranking.with_priors(dict(situation.state.acceptance), situation.settings.priors),
@@ -32,12 +46,6 @@ def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, .
         situation.now,
         ranking.engagement_factors(situation.state.posted),
     )
-    plan = screen_plan(ports.thinker.think(brief), situation.fresh, secrets)
-    if plan.ranked_findings:
-        first = plan.ranked_findings[0]
-        titles = [one.signal.title for one in situation.fresh if one.fingerprint in first.members]
-        ports.progress.note(f"first: {': '.join([*titles[:1], first.why])}")
-    return replace(situation, plan=plan)
 
 
 def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) -> Plan:

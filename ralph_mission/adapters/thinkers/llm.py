@@ -215,6 +215,16 @@ class LlmThinker:
         made, paid = self._thought(plan, brief, chosen, kept)
         return _book_earlier(made, kept, brief, paid)
 
+    def may_cost(self, brief: Brief) -> float:
+        """The most that the model would cost now, in USD; 0 if it would not be asked."""
+        chosen = _best(self.rules.think(brief), brief.findings, self.settings.max_findings)
+        kept = load(self.folder, brief.memory.header, answers.read(brief).paid)
+        basis = answers.basis_of(brief, self.settings.model)
+        if not chosen or answers.read(brief, kept.cursor).covers(basis, chosen):
+            return 0.0
+        question = self._question(brief, chosen)
+        return 0.0 if self._may_not(question, brief, kept.usd) else self._most(question)
+
     def _thought(self, plan: Plan, brief: Brief, chosen: Sequence[Finding], kept: KeptReply) -> tuple[Plan, str]:
         """The plan, what to remember, and the name of an unbooked cost, or ""."""
         before, basis = answers.read(brief, kept.cursor), answers.basis_of(brief, self.settings.model)
@@ -241,13 +251,16 @@ class LlmThinker:
             return STAGED
         today = spent_today(brief.memory.header, brief.now) + unbooked
         left = tasks.compute_budget(brief.limits, unbooked, today, 0.0).usd
-        most = self.bill.most(question) * self.settings.tries
+        most = self._most(question)
         if most <= min(left, self.settings.usd):
             return ""
         told = "" if self.bill.known else " (no price is known for it: set cost.prices in ralph.yml)"
         if most > left:
             return f"it may cost ${most:.2f}{told} and ${left:.2f} are left of this cycle's and today's money"
         return f"it may cost ${most:.2f}{told}, and thinker.usd in ralph.yml allows ${self.settings.usd:.2f}"
+
+    def _most(self, question: ModelQuestion) -> float:
+        return self.bill.most(question) * self.settings.tries
 
     def _concluded(self, plan: Plan, former: Plan, reply: Reply, question: ModelQuestion, asked: _Asked) -> Plan:
         usage = self.bill.usage(reply, question)

@@ -129,7 +129,7 @@ def apply_terms(settings: CycleSettings, terms: FleetTerms) -> CycleSettings:
         limits = replace(limits, usd_per_day=min(limits.usd_per_day, terms.usd_per_day))
     if terms.pulls is not None:
         limits = replace(limits, auto_prs_per_cycle=min(limits.auto_prs_per_cycle, terms.pulls))
-    return replace(settings, limits=limits, priors=terms.priors)
+    return replace(settings, limits=limits, priors=terms.priors, in_fleet=terms.usd_per_day is not None)
 
 
 def _kind(text: str) -> str:

@@ -297,6 +297,7 @@ class CycleSettings:
     weights: tuple[tuple[str, float], ...] = ()  # by finding kind, where the owners set one
     agent: str = ""  # the agent that makes changes; "" if none is set up
     priors: tuple[tuple[str, Acceptance], ...] = ()  # by finding kind: verdicts in other repositories of the fleet
+    in_fleet: bool = False  # a fleet bounds its money: what a model may cost is in memory before it is asked
 
 
 @dataclass(frozen=True, slots=True)
