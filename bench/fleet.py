@@ -285,7 +285,7 @@ def describe(world: World, days: int) -> list[str]:
     share = hours / world.fake.limit
     rows = [
         ("requests of a scan (the first of all: one more)", f"{max(world.requests[1:])} at most", "12"),
-        ("busiest hour, scans and cycles: share of the app's 12,500 requests", f"{share:.0%}", "20 %"),
+        ("busiest hour, scans and cycles: share of the app's 12,500 requests", f"{share:.1%}", "20 %"),
         ("busiest hour: share of its 12,500 GraphQL points", f"{points / 12_500:.1%}", ""),
         ("lateness, median", f"{cuts[49]:.0f} min", ""),
         ("lateness, 95 %", f"{cuts[94]:.0f} min", ""),

@@ -60,8 +60,8 @@ def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
             asked = replace(asked, json=True)
         elif name in ("--repo", "--config", "--now", "--page") and (equals or rest):
             value = value if equals else rest.pop(0)
-            word = name.removeprefix("--")
-            asked = replace(asked, **{word: Path(value) if word == "page" else value})  # type: ignore[arg-type]
+            told = Path(value) if name == "--page" else value
+            asked = replace(asked, **{name.removeprefix("--"): told})  # type: ignore[arg-type]  # the right one for each
         else:
             return None
     return asked

@@ -9,6 +9,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
+from ralph_mission.cli.setup.files import ActionReference
+from ralph_mission.cli.setup.fleet import (
+    PERMISSIONS,
+    VARIABLE,
+    WORKFLOWS,
+    _control_repository,
+    _permissions,
+    render_fleet_workflows,
+)
 from ralph_mission.config.fleet import load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import parse_state
@@ -17,7 +26,8 @@ from ralph_mission.mission.memory.text import render_memory
 from ralph_mission.mission.model.memory import Header, Memory, MissionNote
 from ralph_mission.mission.model.mission import Status, Urgency
 from tests.fakes.fleet import FakeFleet, Refused, thread
-from tests.helpers import cli_here, make_repo
+from tests.fakes.github.server import FakeGitHub
+from tests.helpers import cli_here, copy_bare, make_repo
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -334,6 +344,75 @@ def test_the_doctor_looks_at_what_the_workflows_say_and_at_those_that_are_named(
     due.write_text("rubbish")
     (repo / "fleet.yml").write_text("repositories: [acme/gone]\n")
     assert (found()["workflows"], found()["acme/gone"]) == ("wrong", "wrong")
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({}, ""),
+        ({"": {"has_issues": False}}, "wrong page: Settings → General → Features → Issues"),
+        ({"/labels/ralph:fleet": "gone"}, "note page: leave it as it is then: the page is found by it"),
+        (
+            {"/actions/variables/RALPH_APP_CLIENT_ID": "gone"},
+            "wrong variable: Settings → Secrets and variables → Actions: set it to the app's client id",
+        ),
+        (
+            {"/actions/secrets/RALPH_APP_PRIVATE_KEY": "gone"},
+            "wrong secret: Settings → Secrets and variables → Actions: set it to the app's private key",
+        ),
+        (
+            {
+                "/actions/secrets/RALPH_APP_PRIVATE_KEY": "gone",
+                "/actions/organization-secrets?per_page=100": {"secrets": [{"name": "RALPH_APP_PRIVATE_KEY"}]},
+            },
+            "",
+        ),
+        (
+            {"/actions/secrets/RALPH_APP_PRIVATE_KEY": None},
+            "note secret RALPH_APP_PRIVATE_KEY: look at Settings → Secrets and variables → Actions",
+        ),
+        (
+            {"/actions/workflows?per_page=100": {"workflows": []}},
+            "wrong workflow: commit and push what ralph fleet init wrote",
+        ),
+        ({"/actions/workflows?per_page=100": None}, "note workflow: look at the Actions tab"),
+    ],
+)
+def test_the_doctor_says_what_the_control_repository_lacks_and_the_one_thing_to_do(fake, monkeypatch, changed, line):
+    for name, value in fake.environ.items():
+        monkeypatch.setenv(name, value)
+    for path, told in changed.items():
+        fake.control_has[path] = told
+        if told == "gone":
+            del fake.control_has[path]
+    found = [f"{one.status} {one.name}: {one.hint}" for one in _control_repository() if one.status != "ok"]
+    assert found == ([line] if line else [])
+
+
+def test_the_doctor_says_which_permissions_the_app_lacks(tmp_path, monkeypatch):
+    bare = copy_bare(make_repo(tmp_path / "start"), tmp_path / "server.git")
+    with FakeGitHub(bare, "acme/control") as github:
+        without = {name: level for name, level in PERMISSIONS.items() if name != "checks"}
+        cases = ((PERMISSIONS, "ok", ""), (without, "wrong", "checks: read"))
+        for held, status, said in (*cases, (PERMISSIONS | {"issues": "read"}, "wrong", "issues: write")):
+            app, key = github.app(f"ralph-{len(github.world.apps)}[bot]", held)
+            monkeypatch.setenv("GITHUB_REPOSITORY", "acme/control")
+            monkeypatch.setenv("GITHUB_API_URL", github.api_url)
+            monkeypatch.setenv("GITHUB_APP_ID", app.id)
+            monkeypatch.setenv("GITHUB_APP_PRIVATE_KEY", key)
+            (line,) = _permissions()
+            assert line.status == status and said in line.found
+    monkeypatch.delenv("GITHUB_APP_ID")
+    monkeypatch.delenv("GITHUB_APP_PRIVATE_KEY")
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs_1")
+    assert [one.status for one in _permissions()] == ["note"]
+
+
+def test_a_jobs_token_is_asked_for_what_the_doctor_looks_for():
+    text = render_fleet_workflows(ActionReference("ralph/mission", "a" * 40))[WORKFLOWS[1]]
+    asked = dict(re.findall(r"permission-([\w-]+): (\w+)", text))
+    assert {name.replace("-", "_"): level for name, level in asked.items()} == PERMISSIONS
+    assert VARIABLE in text and "repositories: ${{ matrix.name }}" in text
 
 
 def test_a_page_that_a_person_closed_stays_as_it_is(fake, gate):

@@ -109,6 +109,18 @@ class FakeFleet:
         self.repositories: dict[str, FleetRepository] = {}
         self.renamed: dict[str, str] = {}
         self.ids = 0
+        self.control_has: dict[str, Any] = {  # by paths below the control repository; None: the token may not see it
+            "": {"has_issues": True},
+            "/labels/ralph:fleet": {},
+            "/actions/variables/RALPH_APP_CLIENT_ID": {},
+            "/actions/secrets/RALPH_APP_PRIVATE_KEY": {},
+            "/actions/organization-variables?per_page=100": {"variables": []},
+            "/actions/organization-secrets?per_page=100": {"secrets": []},
+            "/actions/workflows?per_page=100": {
+                "workflows": [{"path": ".github/workflows/ralph-fleet.yml", "state": "active"}]
+            },
+        }
+        self.known = set(self.control_has)
         self.state: list[str] = []  # of the branch, one for each commit
         self.pages = [{"id": "I_0", "state": "OPEN", "body": "<!-- ralph:fleet -->"}]  # issues with the page's label
         self.has_branch = False
@@ -216,7 +228,7 @@ class FakeFleet:
         if applied is False:
             raise Dropped
         try:
-            answer = 200, self._tell(method, path, signed.removeprefix("Bearer "), json.loads(raw) if raw else {})
+            answer = 200, self._tell(method, path, signed.rpartition(" ")[2], json.loads(raw) if raw else {})
         except Refused as refused:
             answer = refused.status, {"message": refused.message}
         if applied:
@@ -238,6 +250,13 @@ class FakeFleet:
             page = names[(int(found[1]) - 1) * 100 : int(found[1]) * 100]
             listed = [{"full_name": name, "owner": {"login": name.partition("/")[0]}} for name in page]
             return {"total_count": len(names), "repository_selection": self.selection, "repositories": listed}
+        below = path.removeprefix(f"/repos/{self.control}")
+        if method == "GET" and below in self.known:
+            if below not in self.control_has:
+                raise Refused(404, "Not Found")
+            if self.control_has[below] is None:
+                raise Refused(403, "Resource not accessible by integration")
+            return self.control_has[below]
         if (method, path) == ("POST", f"/repos/{self.control}/issues"):
             self._may(token, self.control)
             assert body["labels"] == ["ralph:fleet"]

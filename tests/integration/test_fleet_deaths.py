@@ -181,7 +181,7 @@ def test_a_job_killed_at_any_request_does_nothing_twice_and_passes_no_budget(tmp
     assert len(play(tmp_path, job_dies=job_dies).moments) == (job_dies or MOMENTS)
 
 
-@pytest.mark.crash
+@pytest.mark.crash  # a day of scans and cycles for each
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("request_number", range(1, 7))
 def test_a_gate_killed_at_any_request_does_nothing_twice_and_passes_no_budget(

@@ -6,6 +6,7 @@ Its retry waits for limits and retries failures, here also of POST: creating a t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ class AppToken:
     def __init__(self, api: str, repository: str, app: str, key: str) -> None:
         self._api, self._repository, self._app, self._key = api, repository, app, key
         self._auth: AppInstallationAuth | None = None
+        self.permissions: Mapping[str, str] = {}  # of the installation, once a token was asked for
 
     def __call__(self) -> str:
         """A token that stays valid for a while. Raises UserError."""
@@ -62,6 +64,7 @@ class AppToken:
         )
         with integration:
             found = integration.get_repo_installation(*self._repository.split("/"))
+        self.permissions = dict(found.raw_data.get("permissions") or {})
         return app.get_installation_auth(found.id, requester=integration.requester)
 
     def _refusal(self, error: GithubException) -> UserError:

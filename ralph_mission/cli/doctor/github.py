@@ -173,12 +173,13 @@ def _workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
         return
     flows = told.get("workflows", ())
     states = {str(flow.get("path", "")).rpartition("/")[2]: str(flow.get("state")) for flow in flows}
-    yield _there(states, WORKFLOW, "ralph init, then commit and push it")
+    yield describe_workflow(states, WORKFLOW, "ralph init, then commit and push it")
     for name in hub.agents:
-        yield _there(states, name, "commit and push it")
+        yield describe_workflow(states, name, "commit and push it")
 
 
-def _there(states: Mapping[str, str], name: str, hint: str) -> DoctorLine:
+def describe_workflow(states: Mapping[str, str], name: str, hint: str) -> DoctorLine:
+    """Whether one that the default branch should have is there and enabled; `hint`: how to bring it."""
     state = states.get(name)
     if state is None:
         return DoctorLine("workflow", "wrong", f"the default branch has no {name}", hint)

@@ -8,9 +8,10 @@ from datetime import datetime
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import place
+from ralph_mission.adapters.git.remote import current_token, place
 from ralph_mission.adapters.report.progress import count_noun
-from ralph_mission.cli.doctor.line import DoctorLine, attempt, wrong
+from ralph_mission.adapters.storage.fleet import LABEL
+from ralph_mission.cli.doctor.line import DoctorLine, Get, attempt, unseen, wrong
 from ralph_mission.cli.fleet import ask_fleet, read_fleet
 from ralph_mission.cli.setup.files import (
     HOSTED,
@@ -36,11 +37,22 @@ WORKFLOWS = (".github/workflows/ralph-fleet.yml", ".github/workflows/ralph-fleet
 CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
 TOKEN_ACTION = "actions/create-github-app-token@1b10c78c7865c340bc4f6099eb2f838309f1e8c3 # v3.1.1"
 UPLOAD = "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0"
+VARIABLE, SECRET = "RALPH_APP_CLIENT_ID", "RALPH_APP_PRIVATE_KEY"
+PERMISSIONS = {
+    "contents": "write",
+    "issues": "write",
+    "pull_requests": "write",
+    "actions": "read",
+    "checks": "read",
+    "statuses": "read",
+    "security_events": "read",
+}
+"""What a job's token is asked for, by the names of GitHub's API."""
 SHOWN = 20  # lines of repositories
 STEPS = (
     "a GitHub App with contents, issues and pull requests: write; actions, checks, commit statuses and code scanning "
     "alerts: read (Settings, Developer settings, GitHub Apps); install it in the repositories and in this one",
-    "its client id as the variable RALPH_APP_CLIENT_ID, its private key as the secret RALPH_APP_PRIVATE_KEY "
+    f"its client id as the variable {VARIABLE}, its private key as the secret {SECRET} "
     "(Settings, Secrets and variables, Actions)",
     "commit these files to the default branch and push",
 )
@@ -86,10 +98,14 @@ def check_fleet(repo: Path, config: str | None, now: datetime) -> Iterator[Docto
     if settings.folders and not settings.asks_github:
         return
     yield from _workflows(repo)
-    if os.environ.get("GITHUB_TOKEN") and os.environ.get("GITHUB_REPOSITORY"):
-        yield from attempt("GitHub", _on_github(settings, now), "")
+    if os.environ.get("GITHUB_REPOSITORY") and (os.environ.get("GITHUB_TOKEN") or os.environ.get("GITHUB_APP_ID")):
+        for check in (_permissions(), _on_github(settings, now), _control_repository()):
+            yield from attempt("GitHub", check, "")
     else:
-        hint = "set GITHUB_REPOSITORY to the control repository and GITHUB_TOKEN to a token that reads the fleet"
+        hint = (
+            "set GITHUB_REPOSITORY to the control repository, and GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY to the "
+            "app's, or GITHUB_TOKEN to a token that reads the fleet"
+        )
         yield DoctorLine("GitHub", "note", "was not asked", hint)
 
 
@@ -144,6 +160,65 @@ def _on_github(settings: FleetConfig, now: datetime) -> Iterator[DoctorLine]:
         yield DoctorLine(one.name, status, one.reason, "or leave it out: exclude in fleet.yml")
     if len(plan.failing) > SHOWN:
         yield DoctorLine("more", "note", f"{_repositories(len(plan.failing) - SHOWN)} more cannot be looked after")
+
+
+def _permissions() -> Iterator[DoctorLine]:
+    """Whether the app's installation has what the workflows ask for; with less they get no token."""
+    app = place(os.environ).credential
+    if isinstance(app, str):
+        hint = "set GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY instead of GITHUB_TOKEN, then: ralph fleet doctor"
+        yield DoctorLine("permissions", "note", "those of the app cannot be seen with this token", hint)
+        return
+    current_token(app)
+    held = getattr(app, "permissions", {})
+    lacking = [f"{name}: {level}" for name, level in PERMISSIONS.items() if held.get(name) not in (level, "write")]
+    if lacking:
+        what = f"the app's installation has no {', '.join(lacking).replace('_', ' ')}"
+        hint = "the app's settings on GitHub, Permissions & events; then accept the new ones in its installation"
+        yield DoctorLine("permissions", "wrong", what, hint)
+    else:
+        yield DoctorLine("permissions", "ok", "the app has what the workflows ask for")
+
+
+def _control_repository() -> Iterator[DoctorLine]:
+    """The control repository: what its workflow needs there."""
+    from ralph_mission.adapters.forges.github.api import Api, ReadCache
+    from ralph_mission.cli.doctor.github import asking, describe_workflow
+
+    get = asking(Api(place(os.environ), ReadCache(None, ""), staged=True))
+    told = get("")[1] or {}
+    if not told.get("has_issues", True):
+        hint = "Settings → General → Features → Issues"
+        yield DoctorLine("page", "wrong", "the control repository's issues are switched off", hint)
+    elif get(f"/labels/{LABEL}")[0] == 404:
+        hint = "leave it as it is then: the page is found by it"
+        yield DoctorLine("page", "note", f"the label {LABEL} is not there yet; the first page brings it", hint)
+    else:
+        yield DoctorLine("page", "ok", f"the label {LABEL} is there")
+    for kind, name in (("variables", VARIABLE), ("secrets", SECRET)):
+        yield _setting(get, kind, name)
+    status, flows = get("/actions/workflows?per_page=100")
+    if status != 200:
+        yield unseen("workflow", "the Actions tab")
+        return
+    states = {Path(str(one.get("path"))).name: str(one.get("state")) for one in flows.get("workflows", ())}
+    yield describe_workflow(states, Path(WORKFLOWS[0]).name, "commit and push what ralph fleet init wrote")
+
+
+def _setting(get: Get, kind: str, name: str) -> DoctorLine:
+    """A variable or secret: of the control repository, or of its organization."""
+    noun, place = kind.removesuffix("s"), "Settings → Secrets and variables → Actions"
+    status, _ = get(f"/actions/{kind}/{name}")
+    if status == 404:
+        there, told = get(f"/actions/organization-{kind}?per_page=100")
+        listed = told.get(kind, ()) if there == 200 else ()
+        status = 200 if name in [str(one.get("name")) for one in listed] else 404
+    if status == 200:
+        return DoctorLine(noun, "ok", f"{name} is set")
+    if status == 404:
+        value = "the app's client id" if kind == "variables" else "the app's private key"
+        return DoctorLine(noun, "wrong", f"{name} is not set", f"{place}: set it to {value}")
+    return unseen(f"{noun} {name}", place)
 
 
 def _repositories(number: int) -> str:
