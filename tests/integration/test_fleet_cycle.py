@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 
 from ralph_mission.adapters.forges.github.limits import GitHubRequester
+from ralph_mission.adapters.git.remote import Denied, Remote
 from ralph_mission.errors import UserError
 from tests.helpers import git
 from tests.integration.dying import Killed
@@ -72,21 +73,46 @@ def test_a_job_that_died_is_taken_over_when_its_run_in_the_control_repository_is
     assert live_and_die(tmp_path, "/pulls", applied=True) == (1, ["lost", "done"])
 
 
-def test_the_control_repositorys_token_opens_nothing_here(tmp_path: Path) -> None:
+def refs(harbour: Hub) -> str:
+    return git(harbour.fake.bare, "for-each-ref")
+
+
+@pytest.mark.parametrize("other", [CONTROL, "harbour/pier"])
+def test_the_token_of_another_repository_opens_nothing_here(tmp_path: Path, other: str) -> None:
     with hub(tmp_path) as harbour:
+        before = refs(harbour)
         job(harbour, 1)
-        harbour.token = harbour.actions["RALPH_CONTROL_TOKEN"]
+        harbour.token = harbour.fake.token(repository=other)  # which may write there
         with pytest.raises(UserError, match="does not let this token read"):
             harbour.cycle()
-        assert harbour.threads == []
+        assert harbour.threads == [] and refs(harbour) == before
 
 
-@pytest.mark.crash  # three cycles for each of 78 deaths
-@pytest.mark.parametrize("applied", [False, True])
-@pytest.mark.parametrize("number", range(1, 40))
-def test_a_job_killed_at_any_request_does_nothing_twice_and_is_taken_over(tmp_path, number, applied) -> None:
-    pulls, told = live_and_die(tmp_path, number, applied)
-    assert pulls == 1 and told[-1] == "done"
+def test_what_a_cycle_writes_with_the_token_of_another_repository_is_refused(tmp_path: Path) -> None:
+    with hub(tmp_path) as harbour:
+        before = refs(harbour)
+        sent, push = GitHubRequester.request, Remote.push
+
+        def exchange() -> None:  # once everything is read, and before the first write
+            harbour.fake.world.tokens[harbour.token].repository = "harbour/pier"
+
+        def request(self, method, *rest):
+            if method != "GET":
+                exchange()
+            return sent(self, method, *rest)
+
+        def pushed(self, *rest):
+            exchange()
+            return push(self, *rest)
+
+        with (
+            mock.patch.object(GitHubRequester, "request", request),
+            mock.patch.object(Remote, "push", pushed),
+            pytest.raises((UserError, Denied)),
+        ):
+            harbour.cycle()
+        assert harbour.fake.world.tokens[harbour.token].repository  # it came to that
+        assert harbour.threads == [] and refs(harbour) == before
 
 
 def test_a_repository_is_asked_once_by_a_pull_request_of_the_forge(tmp_path: Path) -> None:
