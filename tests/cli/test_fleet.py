@@ -14,8 +14,8 @@ from ralph_mission.cli.setup.fleet import (
     PERMISSIONS,
     VARIABLE,
     WORKFLOWS,
-    _control_repository,
-    _permissions,
+    check_control_repository,
+    check_permissions,
     render_fleet_workflows,
 )
 from ralph_mission.config.fleet import load_fleet
@@ -385,7 +385,7 @@ def test_the_doctor_says_what_the_control_repository_lacks_and_the_one_thing_to_
         fake.control_has[path] = told
         if told == "gone":
             del fake.control_has[path]
-    found = [f"{one.status} {one.name}: {one.hint}" for one in _control_repository() if one.status != "ok"]
+    found = [f"{one.status} {one.name}: {one.hint}" for one in check_control_repository() if one.status != "ok"]
     assert found == ([line] if line else [])
 
 
@@ -400,12 +400,12 @@ def test_the_doctor_says_which_permissions_the_app_lacks(tmp_path, monkeypatch):
             monkeypatch.setenv("GITHUB_API_URL", github.api_url)
             monkeypatch.setenv("GITHUB_APP_ID", app.id)
             monkeypatch.setenv("GITHUB_APP_PRIVATE_KEY", key)
-            (line,) = _permissions()
+            (line,) = check_permissions()
             assert line.status == status and said in line.found
     monkeypatch.delenv("GITHUB_APP_ID")
     monkeypatch.delenv("GITHUB_APP_PRIVATE_KEY")
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_1")
-    assert [one.status for one in _permissions()] == ["note"]
+    assert [one.status for one in check_permissions()] == ["note"]
 
 
 def test_a_jobs_token_is_asked_for_what_the_doctor_looks_for():

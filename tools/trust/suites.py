@@ -39,7 +39,7 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "races": (*CRASH, "tests/crash/test_races.py", "tests/crash/test_interleavings.py"),
         "soak": (*CRASH, "tests/crash/test_soak.py"),
         "lives": (*CRASH, "tests/protocol"),
-        "agents": (*CRASH, *AGENTS, "tests/integration/test_fleet_cycle.py", "tests/cli", "tests/adapters/storage"),
+        "agents": (*CRASH, *AGENTS, "tests/integration/test_fleet_deaths.py", "tests/cli", "tests/adapters/storage"),
         "model": (*PYTEST, "-m", "not crash and not long", "tests/protocol"),
         "attacks": (*PYTEST, "-m", "(attack or benign) and not real and not crash"),
         "real": (*PYTEST, "-m", "real", "tests/real/test_canaries.py", "tests/real/test_malicious_model.py"),

@@ -99,7 +99,7 @@ def check_fleet(repo: Path, config: str | None, now: datetime) -> Iterator[Docto
         return
     yield from _workflows(repo)
     if os.environ.get("GITHUB_REPOSITORY") and (os.environ.get("GITHUB_TOKEN") or os.environ.get("GITHUB_APP_ID")):
-        for check in (_permissions(), _on_github(settings, now), _control_repository()):
+        for check in (check_permissions(), _on_github(settings, now), check_control_repository()):
             yield from attempt("GitHub", check, "")
     else:
         hint = (
@@ -162,7 +162,7 @@ def _on_github(settings: FleetConfig, now: datetime) -> Iterator[DoctorLine]:
         yield DoctorLine("more", "note", f"{_repositories(len(plan.failing) - SHOWN)} more cannot be looked after")
 
 
-def _permissions() -> Iterator[DoctorLine]:
+def check_permissions() -> Iterator[DoctorLine]:
     """Whether the app's installation has what the workflows ask for; with less they get no token."""
     app = place(os.environ).credential
     if isinstance(app, str):
@@ -180,7 +180,7 @@ def _permissions() -> Iterator[DoctorLine]:
         yield DoctorLine("permissions", "ok", "the app has what the workflows ask for")
 
 
-def _control_repository() -> Iterator[DoctorLine]:
+def check_control_repository() -> Iterator[DoctorLine]:
     """The control repository: what its workflow needs there."""
     from ralph_mission.adapters.forges.github.api import Api, ReadCache
     from ralph_mission.cli.doctor.github import asking, describe_workflow
