@@ -1,20 +1,20 @@
-"""The ways of being called again. All of them end in one `repository_dispatch`, and behind it in the same gate.
+"""Ways of starting the next cycle. All of them send one `repository_dispatch`, whose run asks the same gate.
 
-`heartbeat` is GitHub's cron: every 15 minutes, late under load, sometimes dropped, always there in the end. `timer` is
-a systemd timer on a host of your own: it asks every minute and dispatches in the minute a cycle is due. What is set up
-is seen from files alone.
+`heartbeat` is GitHub's cron: every 15 minutes, late under load, sometimes dropped, but never for good. `timer` is a
+systemd timer on your own host: it checks every minute and dispatches in the minute that a cycle is due. Files alone
+show which ways are set up.
 
-A dispatch is sent once and never again on its own. Its payload tells people what it was for; whoever is woken by it
-asks the gate, which reads memory alone, so a forged, late or repeated one changes nothing.
+A dispatch is sent once, without retries. Its payload is for people; the run that it starts asks the gate, which reads
+only memory, so a forged, late or repeated dispatch changes nothing.
 
-Memory grants each due time one wake and counts it, for all who wake (`schedule.granted`). Asking again after one got
-lost is the timer's alone: those it counts itself, up to what the day's cap keeps for them. A wake is remembered before
-it is sent: when that cannot be written down, nothing is sent, and the cap holds.
+Memory grants and counts one wake per due time, whoever sends it (`schedule.granted`). Only the timer asks again after a
+lost one, and counts these itself, up to their part of the daily cap. A wake is recorded before it is sent: if it cannot
+be recorded, nothing is sent, and the cap holds.
 
-The review of a pull request of ours is started by GitHub itself, or by a dispatch of our own: GitHub holds the runs of
-a pull request that the token of a workflow opened until a person approves them (before June 2026, and on servers of
-one's own, it starts none), but never a dispatch. What any other account opens, an app's too, starts its runs at once; a
-dispatch would be a second one then.
+The review of our own pull request is started by GitHub or by our dispatch: GitHub holds the runs of a pull request that
+a workflow's token opened until a person approves them (before June 2026, and on self-hosted servers, it starts none),
+but never a dispatch. The runs of a pull request by any other account, also an app's, start at once; a dispatch would
+start a second review.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ralph_mission.mission.model.memory import Header
 from ralph_mission.values import compile_regex, dataclass
 
 AGAIN_AFTER = timedelta(minutes=10)  # a dispatch may get lost; one for the same generation is then repeated
-DAYS = 8  # that are counted, those of the last wakes: a clock that jumps back and forth finds its day again
+DAYS = 8  # counted days, by the last wakes: a clock that jumps back and forth finds its day again
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Calls:
     days: tuple[tuple[str, int], ...] = ()
 
     def on(self, day: str) -> int:
-        """How many wakes were repeated on a day."""
+        """The number of repeated wakes on a day."""
         return dict(self.days).get(day, 0)
 
 
 def objection(calls: Calls, header: Header, now: datetime, limit: int) -> str:
-    """Why no wake is sent now, "" when nothing speaks against it. `limit`: wakes in a day, everybody's."""
+    """Why no wake is sent now, or "". `limit`: wakes in a day, by all ways together."""
     asked, who = _last_wake(calls, header, now)
     if asked and abs(now - asked) < AGAIN_AFTER:
         return f"{who} less than 10 minutes ago"
@@ -67,7 +67,7 @@ def objection(calls: Calls, header: Header, now: datetime, limit: int) -> str:
 
 
 def record_wake(calls: Calls, header: Header, now: datetime) -> Calls:
-    """With one more wake."""
+    """The calls with one more wake."""
     today = schedule.day_of(header, now)
     others = [(day, count) for day, count in calls.days if day != today]
     again = calls.on(today) + (not _is_first(calls, header, today))
@@ -75,7 +75,7 @@ def record_wake(calls: Calls, header: Header, now: datetime) -> Calls:
 
 
 def _last_wake(calls: Calls, header: Header, now: datetime) -> tuple[datetime | None, str]:
-    """When the present due time was last woken for, and by whom; None when it was not."""
+    """When the present due time got its last wake, and from whom; None if it had none."""
     if calls.generation == header.generation:
         return _moment(calls.at, now), f"woken for generation {header.generation}"
     if schedule.asked_itself(header):
@@ -84,7 +84,7 @@ def _last_wake(calls: Calls, header: Header, now: datetime) -> tuple[datetime | 
 
 
 def _is_first(calls: Calls, header: Header, today: str) -> bool:
-    """Whether it would be the one wake that memory grants the present due time. A new day grants another."""
+    """Whether memory still grants the present due time its one wake. A new day grants another."""
     if not header.today:  # before any memory nothing is granted
         return False
     sent = calls.generation == header.generation or schedule.asked_itself(header)
@@ -92,12 +92,12 @@ def _is_first(calls: Calls, header: Header, today: str) -> bool:
 
 
 def dump(calls: Calls) -> bytes:
-    """As it stands in the file."""
+    """The calls as the file's text."""
     return json.dumps(asdict(calls) | {"days": dict(calls.days)}).encode() + b"\n"
 
 
 def load(content: bytes) -> Calls:
-    """What a file says; one that says nothing sensible counts as never called."""
+    """The calls in a file's text; an unreadable text counts as no calls."""
     try:
         told = json.loads(content)
         calls = Calls(**told | {"days": tuple(told["days"].items())})
@@ -115,17 +115,16 @@ def _moment(text: str, now: datetime) -> datetime:
 
 EVENT, WORK, REVIEW = "ralph-loop-trigger", "ralph-work-trigger", "ralph-review-trigger"
 PUBLISH = "ralph-publish-trigger"
-"""What wakes the loop, the issue agent, the reviewer and the publisher: types of `repository_dispatch`."""
+"""The types of `repository_dispatch` that start a cycle, the issue agent, the reviewer and the publisher."""
 WORKFLOWS = Path(".github") / "workflows"
 _COMMENT = compile_regex(r"(?:^|(?<=\s))#.*$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class WakeFacts:
-    """`workflow`: the text (without comments) of the workflow that listens to our dispatch, "" when there is none.
+    """`workflow`: the text (without comments) of the workflow that our dispatch starts, or "".
 
-    `timers`: names of the enabled wake timers of this host; `instance`: what this repository's is called after
-    the @.
+    `timers`: names of this host's enabled timers for wakes; `instance`: the part after the @ in this repository's.
     """
 
     workflow: str = ""
@@ -143,7 +142,7 @@ class WaySetUp:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way of being woken. `needs` is what a person must see to; `writes` is what `ralph init` writes for it."""
+    """One way of being woken. `needs` is what a person must provide; `writes` is what `ralph init` writes for it."""
 
     name: str
     needs: str
@@ -152,22 +151,22 @@ class Way:
 
 
 def unit_places(home: Path) -> tuple[Path, ...]:
-    """Where units stand that are linked or installed: those of this user, those of the system."""
+    """The folders of linked or installed units: this user's, the system's."""
     return home / ".config" / "systemd" / "user", Path("/etc/systemd/system")
 
 
 def look(work_tree: Path | None, instance: str, places: Sequence[Path]) -> WakeFacts:
-    """The facts of a repository on this host. What cannot be read counts as absent."""
+    """The facts about a repository on this host. Unreadable files count as absent."""
     return WakeFacts(listening(work_tree, EVENT), frozenset(_timers(places)), instance)
 
 
 def listening(work_tree: Path | None, event: str) -> str:
-    """The text (without comments) of the workflow that listens to a dispatch of ours, "" when there is none."""
+    """The text (without comments) of the workflow that our dispatch starts, or ""."""
     return listener(work_tree, event)[1]
 
 
 def listener(work_tree: Path | None, event: str) -> tuple[str, str]:
-    """The same with the name of its file before it."""
+    """The same, preceded by its file's name."""
     for place in sorted((work_tree / WORKFLOWS).glob("*.y*ml")) if work_tree else ():
         with suppress(OSError, UnicodeDecodeError):
             text = _COMMENT.sub("", place.read_text(encoding="utf-8"))
@@ -204,9 +203,9 @@ HEARTBEAT = Way(
 
 
 def header_on_server(place: RepositoryPlace, branch: str, path: str) -> Header:
-    """The header; an empty one when there is no memory yet or nobody can read it: the cycle then says what is wrong.
+    """The header; an empty one if there is no memory yet or it is unreadable, which the cycle then reports.
 
-    Raises UserError when the server cannot be asked.
+    Raises UserError if the server cannot be reached.
     """
     with Remote.without_clone(place) as remote:
         content = remote.peek(branch, path) if remote.head(branch) else None
@@ -217,11 +216,12 @@ def header_on_server(place: RepositoryPlace, branch: str, path: str) -> Header:
 
 
 OF_WORKFLOWS = "github-actions[bot]"
-"""The account of every workflow's own token."""
+"""The account of the token that each workflow gets."""
 
 
 def by_dispatch(account: str, work_tree: Path | None, *, never: bool = False) -> WaySetUp:
-    """Whether we wake it, and why or why not. `account` opens our pulls; `never`: an older file forbids it."""
+    """Whether we dispatch the reviewer, and why or why not. `account` opens our pull requests; `never`: an older file
+    forbids it."""
     if not listening(work_tree, REVIEW):
         return WaySetUp(False, f"no workflow here listens to {REVIEW}")
     if never:
@@ -271,7 +271,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class DispatchAnswer:
-    """An answer: its HTTP status (0: there was none) and what was said."""
+    """An answer: its HTTP status (0: none) and text."""
 
     status: int
     said: str = ""
@@ -303,19 +303,19 @@ class DispatchWaker:
         except UserError as problem:
             return Receipt(key, "failed", detail=f"{problem.what}: {problem.next_step}")
         except OSError as error:
-            outcome = DispatchAnswer(0, type(error).__name__)  # its text may hold anything
+            outcome = DispatchAnswer(0, type(error).__name__)  # its text is untrusted
         reason = _reason(outcome)
         return Receipt(key, "failed", detail=reason) if reason else Receipt(key, "done")
 
 
 def payload(due: datetime, generation: int) -> dict[str, Any]:
-    """The event's whole body: what a person may want to know, and nothing that anybody obeys."""
+    """The event's body: information for people, which no code reads."""
     moment = due.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"event_type": EVENT, "client_payload": {"not_before": moment, "generation": generation}}
 
 
 def _reason(outcome: DispatchAnswer) -> str:
-    """Why nobody was woken, "" when the event was accepted."""
+    """Why the event was not accepted, or ""."""
     if 200 <= outcome.status < 300:
         return ""
     said = " ".join(outcome.said.split())[:200]
@@ -327,9 +327,9 @@ def _reason(outcome: DispatchAnswer) -> str:
 
 
 WAKERS: dict[str, Way] = {way.name: way for way in (TIMER, HEARTBEAT)}
-"""Every way by its name in `schedule.wake`, the most punctual first."""
+"""All ways by their names in `schedule.wake`, the most punctual first."""
 
 
 def best(facts: WakeFacts) -> Way | None:
-    """What `wake: auto` takes: the most punctual way that is set up here; None when none is."""
+    """The way that `wake: auto` chooses: the most punctual one that is set up here, or None."""
     return next((way for way in WAKERS.values() if way.set_up(facts).ok), None)

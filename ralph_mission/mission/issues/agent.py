@@ -1,7 +1,7 @@
 """The issue agent: claims and tries the next ready issue, and opens a pull request or returns its label.
 
-Memory is held only for the moments of `strokes`; between them the issue is ours by its record, by a lock that dies
-with this process, and for people by its label. After a crash, the next process resumes from the record.
+Memory is only locked during transactions; between them the issue is claimed by its record, by a lock that ends with
+this process, and visibly by its label. After a crash, the next process resumes from the record.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from ralph_mission.safety.secrets import without
 from ralph_mission.values import dataclass
 
 HERE = "Somebody on the machine that works on it"
-SHORTEST = 60.0  # seconds that are worth a beginning
-USAGE = (2, 64)  # exit codes of a mistake that no waiting fixes
+SHORTEST = 60.0  # seconds needed to begin an attempt
+USAGE = (2, 64)  # exit codes of mistakes that waiting cannot fix
 
 
 class IssueCoder(Protocol):
-    """Runs an agent on a job, in its own clone."""
+    """Runs an agent on an issue, in its own clone."""
 
     def why_not(self, agent: str) -> str:
         """Why this agent ("" for the default) cannot run here, or ""."""
@@ -70,13 +70,12 @@ class IssueCoder(Protocol):
         ...
 
     def work(self, job: AgentJob) -> AgentResult:
-        """Run the loop to its end, or go on where a runner that is gone left it. What goes wrong, an interrupt too, is
-        what it came to."""
+        """Run the loop to its end, or resume one whose runner is gone. A problem, also an interrupt, is a result."""
         ...
 
     def spent(self, record: WorkRecord) -> float:
-        """What a try whose runner is gone spent, in USD: what its sessions told; where nobody can tell any more, all
-        that was set aside if its agent tells prices."""
+        """The cost of an attempt whose runner is gone, in USD: as its sessions reported; if unknown, everything
+        reserved if its agent reports prices."""
         ...
 
     def tidy(self, issues: Collection[int]) -> None:
@@ -88,7 +87,7 @@ class GuidanceQueue(Protocol):
     """People's guidance for the next session on this machine."""
 
     def pending(self) -> Sequence[Guidance]:
-        """Guidance that no session got so far, oldest first."""
+        """Undelivered guidance, oldest first."""
         ...
 
     def acknowledge(self, ids: Iterable[str]) -> None:
@@ -98,11 +97,11 @@ class GuidanceQueue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IssueWorker:
-    """What the issue agent needs. `say` tells a person; `role` are a person's words on how issues are worked on.
+    """The issue agent's dependencies. `say` reports to a person; `role` is a person's text on how to work on issues.
 
     `agents` are those that a label may name; `only` is the one issue that may be taken, 0 for any; `seconds` are left.
-    `checked`: whether there are checks; `base`: how they stand on the commit that was looked at last. `tend` does what
-    people said about pull requests that are open, and tells what came of it.
+    `checked`: whether there are checks; `base`: their results on the last examined commit. `tend` acts on people's
+    comments on open pull requests and reports the results.
     """
 
     opened: Open
@@ -123,8 +122,9 @@ class IssueWorker:
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """What one round came to. `outcome`: idle, lost, paused, held, done, waiting, failed, withdrawn, or the open state
-    that could not be left. `skipped` are ready issues that are not taken, and why; `settled` what dead runners left.
+    """The result of one round. `outcome`: idle, lost, paused, held, done, waiting, failed, withdrawn, or an open state
+    that could not be left. `skipped` are ready issues that were not taken, and why; `settled` is dead runners' finished
+    work.
     """
 
     outcome: str
@@ -138,9 +138,9 @@ class WorkReport:
 
 
 def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkReport:
-    """Issue after issue, until interrupted or until `limits` over all of them are reached.
+    """Work on issue after issue, until interrupted or until the total `limits` are reached.
 
-    Raises UserError for wrong usage or settings, which no waiting fixes.
+    Raises UserError for wrong usage or settings, which waiting cannot fix.
     """
     told: set[tuple[int, str]] = set()
     began, sessions, usd = worker.now(), 0, 0.0
@@ -169,14 +169,14 @@ def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkRe
 
 
 def _pause(report: WorkReport) -> float:
-    """Seconds until the next round: an agent that could not be reached is not back in a minute."""
+    """Seconds until the next round: longer if the agent could not be reached."""
     if report.record is None or (report.played and report.played.away):
         return IDLE_PAUSE
     return ERROR_PAUSE if report.code else ISSUE_PAUSE
 
 
 def _over(limits: RunLimits, per_issue: float, sessions: int, usd: float, seconds: float) -> str:
-    """The limit over all issues that is reached, or too near for another attempt."""
+    """The total limit that is reached, or too near for another attempt."""
     if sessions >= limits.iterations:
         return f"{sessions} sessions in all"
     if limits.usd is not None and not schedule.enough(limits.usd - usd, per_issue):
@@ -185,7 +185,8 @@ def _over(limits: RunLimits, per_issue: float, sessions: int, usd: float, second
 
 
 def work_once(worker: IssueWorker) -> WorkReport:
-    """One issue, or none, after what dead runners left and people said of open pull requests. Raises UserError."""
+    """Finish dead runners' work, act on people's comments on open pull requests, then work on one issue if one is
+    ready. Raises UserError."""
     try:
         settled = tuple(finish.leftovers(worker.opened, worker.sleep, worker.hands.spent))
     except Busy as busy:
@@ -194,7 +195,7 @@ def work_once(worker: IssueWorker) -> WorkReport:
         worker.say(line)
     with ExitStack() as held:
         taken = _take_issue(worker, held)
-        while taken.unknown:  # nothing is held while the checks run
+        while taken.unknown:  # no lock is held while the checks run
             seen = worker.hands.look_at_base(taken.unknown)
             taken = _take_issue(replace(worker, base=(taken.unknown, seen)), held)
         if taken.record is None or taken.job is None:
@@ -202,8 +203,8 @@ def work_once(worker: IssueWorker) -> WorkReport:
                 taken.outcome, taken.code, None, reason=taken.reason, skipped=taken.skipped, settled=settled
             )
         played = _work_on(worker, taken.record, taken.job)
-        if worker.store and played.sessions and not played.away:  # else nobody may have read them
-            with suppress(UserError, OSError):  # said once more at the worst, and nothing that was done is lost
+        if worker.store and played.sessions and not played.away:  # otherwise they may be unread
+            with suppress(UserError, OSError):  # at worst it is delivered twice; no work is lost
                 worker.store.acknowledge(taken.words)
         record = finish.finish_work(worker.opened, worker.sleep, taken.record, played)
     code = played.code or int(record.state not in ("done", "withdrawn"))
@@ -240,9 +241,9 @@ def _take_issue(worker: IssueWorker, held: ExitStack) -> TakenIssue:
 
 @dataclass(frozen=True, slots=True)
 class TakenIssue:
-    """The issue that is ours, or why there is none; a record without a job is of a try that never began.
+    """The claimed issue, or why there is none; a record without a job is of an attempt that never began.
 
-    `words` are the ids of guidance here that it is given. `unknown`: a commit whose checks have to be looked at first.
+    `words` are the ids of local guidance passed to it. `unknown`: a commit whose checks have to be run first.
     """
 
     outcome: str
@@ -256,7 +257,7 @@ class TakenIssue:
 
 
 def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIssue:
-    held.pop_all().close()  # of an attempt that somebody else was ahead of
+    held.pop_all().close()  # of an attempt that somebody else claimed first
     if execute.is_stopped(tx.ports):
         return TakenIssue("paused")
     usd = schedule.allowance(tx.memory.header, tx.now, tx.settings.limits, worker.usd_per_issue)
@@ -289,7 +290,7 @@ def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIs
 
 
 def _list_due(worker: IssueWorker, tx: Transaction) -> list[Issue]:
-    """Issues that ask for work, in their turn; or the one that is named. Raises Missing for one that is not there."""
+    """Issues that request work, in order; or the named one. Raises Missing if it does not exist."""
     if worker.only:
         return [tx.ports.forge.issue(worker.only)]
     asked_for = list_ready(tx, worker.agents)
@@ -298,7 +299,7 @@ def _list_due(worker: IssueWorker, tx: Transaction) -> list[Issue]:
 
 
 def list_ready(tx: Transaction, agents: Collection[str] = ()) -> list[Issue]:
-    """Open issues that are labelled ready, or with one of the `agents`, in their turn."""
+    """Open issues that are labelled ready, or with one of the `agents`, in order."""
     asked_for = [issue for issue in tx.ports.forge.issues("open") if tasks.requesting_labels(issue, agents)]
     records = {issue.number: tx.work_record(issue.number) for issue in asked_for}
     return sorted(asked_for, key=lambda issue: tasks.turn_of(issue, records[issue.number]))
@@ -337,7 +338,7 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
     record = work.begin_try(task, before, at, tx.store.holder(), usd, tx.now)
     plan = work.work_proposal(record, issue, work.begin_effects(record, task.others))
     done = carry_out_plan(tx, record, plan, usd)
-    if done.refused:  # nothing was begun, and another issue may have its turn
+    if done.refused:  # nothing was begun: another issue may be taken
         return TakenIssue("refused", reason=f"rules refuse the comment that would follow: {', '.join(done.rules)}")
     if done.paused:
         return TakenIssue("paused")
@@ -369,14 +370,14 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
 
 
 def _cancel_try(left: WorkRecord, tx: Transaction) -> None:
-    """Record that a claimed attempt never began, and release its money."""
+    """Record that a claimed attempt never began, and release its reserved money."""
     found = tx.work_record(left.issue)
     if found and (found.state, found.tries) == ("working", left.tries):
         note_record(tx, left, schedule.settle_reserve(found.reserved, found.at, 0.0, tx.now))
 
 
 def _stands(tx: Transaction, branch: str) -> bool:
-    """Whether a branch of this name is there, or had a pull: what we push then would be refused."""
+    """Whether a branch of this name exists, or had a pull request: our push would be refused."""
     forge = tx.ports.forge
     heads = [pull.head for pull in forge.pulls("all")]
     return branch in heads or not branch_name_ok(branch, heads) or bool(forge.branch(branch))
@@ -388,7 +389,7 @@ def _task_text(worker: IssueWorker, tx: Transaction, task: WorkTask, failed: str
 
 
 def _tell_red(tx: Transaction, issue: Issue, why: str) -> str:
-    """Say on an issue why no agent is asked, in one comment that is edited when the reason is another one; gives it."""
+    """Say on an issue why no agent starts, in one comment that is edited if the reason changes; returns it."""
     key = key_of("work", str(issue.number), "red base")
     said = baseline.held_comment(why, key)
     us, whole = tx.ports.forge.identity().id, tx.ports.forge.issue(issue.number)
@@ -413,6 +414,6 @@ def _work_on(worker: IssueWorker, record: WorkRecord, job: AgentJob) -> AgentRes
         worker.say(f"it may cost ${job.usd:.2f} of the ${worker.usd_per_issue:.2f}: limits.usd_per_day leaves no more")
     try:
         return worker.hands.work(job)
-    except Exception as error:  # whatever it is, the issue is given back and the next one has its turn
+    except Exception as error:  # whatever it is, the issue is released and the next one is taken
         worker.say(f"#{job.number}: failed unexpectedly ({type(error).__name__}: {error})")
         return broken_job(job, error)

@@ -1,7 +1,7 @@
-"""The end of the issue agent's work: the change sent or the issue released, by the same process or a later one.
+"""The end of the issue agent's work: the change is sent or the issue released, by the same process or a later one.
 
-Each step is one transaction, with the issue's record in every commit, decided by that record and by what the forge
-shows; doing it again sends only what is missing.
+Each step is one transaction with the issue's record in its commit, decided by that record and the forge's state;
+repeating it sends only what is missing.
 """
 
 from __future__ import annotations
@@ -42,34 +42,34 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """A plan's result: the present record, and the executed effects."""
+    """A plan's result: the current record, and the executed effects."""
 
     record: WorkRecord
     carried: ExecutionResult
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that spoke against it; then nothing was begun."""
+        """The rules that refused it; then nothing was begun."""
         return self.carried.decision.rules
 
     @property
     def paused(self) -> bool:
-        """Whether it may be tried again once Ralph is resumed, whatever else speaks against it."""
+        """Whether it may be retried once Ralph is resumed, whatever other rules refuse it."""
         return "paused" in self.rules
 
     @property
     def refused(self) -> bool:
-        """Whether rules reject it even after resuming."""
+        """Whether rules refuse it even after resuming."""
         return self.carried.refused and not self.paused
 
 
 def carry_out_plan(
     tx: Transaction, record: WorkRecord, plan: Proposal, usd: float = 0.0, also: tuple[str, ...] = ()
 ) -> PlanResult:
-    """Carry out a plan about an issue, and move its record by what came of it.
+    """Carry out a plan about an issue, and advance its record by the receipts.
 
-    `usd` is booked on today's spending with the intents; the receipts of `also`, which are earlier effects' keys,
-    count too. Raises as `carry` does.
+    `usd` is added to today's spending with the intents; the receipts of the earlier effects with keys `also` count too.
+    Raises as `carry` does.
     """
     carried = execute_plan(tx, _errand(record, usd, also), plan)
     return PlanResult(
@@ -102,7 +102,7 @@ def _with(batch: MemoryBatch, record: WorkRecord) -> MemoryBatch:
 
 
 HELD, AGAIN = 600.0, 10.0
-"""Seconds that a result waits for a network, a forge or `ralph resume`, and between two times that it is tried."""
+"""Seconds that a result waits for a network, a forge or `ralph resume`, and between two tries."""
 
 
 def finish_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResult) -> WorkRecord:
@@ -113,7 +113,7 @@ def finish_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentRes
 
 
 def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResult) -> WorkRecord:
-    """The result written down. What cannot be done at this moment is tried again: nobody after us would have it."""
+    """Record and send the result. A step that fails now is retried: no later process has the result."""
     waited = 0.0
     while True:
         try:
@@ -126,15 +126,15 @@ def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResul
 
 
 def _end(ours: WorkRecord, played: AgentResult, last: bool, tx: Transaction) -> WorkRecord:
-    """Write down what the loop came to; a change is announced and sent in the same stroke.
+    """Record the loop's result; a change is announced and sent in the same transaction.
 
-    Raises UserError while sending is stopped, unless this is the `last` time that it is tried.
+    Raises UserError while sending is stopped, unless this is the `last` try.
     """
     found = tx.work_record(ours.issue)
     if found is None or (found.holder, found.tries) != (ours.holder, ours.tries):
-        return ours  # somebody has declared us dead, and goes on in our place
+        return ours  # another process has declared us dead and taken over
     if found.state not in ("working", "ending"):
-        return found  # we have written it down before, and did not hear that it arrived
+        return found  # an earlier commit of ours arrived although its answer was lost
     played = results.redact_words(played, tx.secrets)
     usd = schedule.settle_reserve(ours.reserved, ours.at, played.usd, tx.now) if found.state == "working" else 0.0
     record, issue = work.end_try(ours, played), read_if_there(ours.issue, tx.ports.forge.issue)
@@ -155,7 +155,7 @@ def _end(ours: WorkRecord, played: AgentResult, last: bool, tx: Transaction) -> 
 def _announce_change(
     tx: Transaction, record: WorkRecord, issue: Issue, played: AgentResult, usd: float, last: bool
 ) -> PlanResult | WorkRecord:
-    """What came of sending the change; the record of a try that came to nothing when it may not be sent."""
+    """The result of sending the change; if it may not be sent, the record of a failed attempt."""
     forge = tx.ports.forge
     try:
         made = work.work_effects(record, issue, played, forge.default_branch().name, tx.now)
@@ -184,7 +184,7 @@ Spent = Callable[[WorkRecord], float]
 
 
 def _drive(opened: Open, sleep: Sleep, record: WorkRecord, spent: Spent) -> WorkRecord:
-    """Run steps until it is closed, or until a state cannot be left now."""
+    """Run steps until the work is closed, or until a state cannot be left now."""
     while record.state in OPEN:
         after = run_transaction(opened, sleep, partial(_step, record, spent), LONG)
         if after is None or after.state == record.state:
@@ -194,12 +194,12 @@ def _drive(opened: Open, sleep: Sleep, record: WorkRecord, spent: Spent) -> Work
 
 
 def _step(ours: WorkRecord, spent: Spent, tx: Transaction) -> WorkRecord | None:
-    """What is missing in the state that an issue's work is in. The try of a runner that is gone goes back."""
+    """Do what is missing in the work's state. The attempt of a runner that is gone is released."""
     record = tx.work_record(ours.issue)
     if record is None or record.state not in OPEN:
         return record
     if (record.holder, record.tries) != (ours.holder, ours.tries):
-        return ours  # somebody else was faster, and is at another try by now
+        return ours  # another process was faster, and has begun another attempt
     issue = read_if_there(ours.issue, tx.ports.forge.issue)
     if record.state == "working":
         record = work.abandon_try(record, spent(record))
@@ -235,7 +235,7 @@ def _carry_out(
     kept: work.UnsentChange | None = None,
 ) -> WorkRecord:
     back, record = schedule.settle_reserve(record.reserved, record.at, 0.0, tx.now), replace(record, reserved=0.0)
-    if issue is None:  # deleted: nothing can be written there
+    if issue is None:  # deleted: nothing can be posted there
         record = replace(record, state="withdrawn", holder="")
         note_record(tx, record, back)
         return record
@@ -249,7 +249,7 @@ def _carry_out(
 
 
 def _count_refusal(tx: Transaction, record: WorkRecord, issue: Issue, usd: float) -> WorkRecord:
-    """An end that rules speak against: tried by two more, then told without the reason, then left without a word."""
+    """Count an end that rules refuse: retried twice, then reported without the reason, then ended silently."""
     if record.refusals + 1 < work.REFUSALS:
         record = replace(record, refusals=record.refusals + 1)
         note_record(tx, record, usd)
@@ -277,7 +277,7 @@ def leftovers(opened: Open, sleep: Sleep, spent: Spent) -> Iterator[tuple[int, s
 
 
 def _taken_over(held: ExitStack, number: int, tx: Transaction) -> WorkRecord | None:
-    """A dead runner's record, taken over; None while it may be alive."""
+    """Take over a dead runner's record; None while it may be alive."""
     held.pop_all().close()
     record = tx.work_record(number)
     if record is None or not held.enter_context(tx.store.at_work(number)):

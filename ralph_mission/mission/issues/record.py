@@ -1,8 +1,8 @@
 """The state of the work on an issue, and the effects of each state. Pure.
 
-The work on an issue is a `WorkRecord`; each of its open states has one plan. The number of a try is a slot of keys,
-like a review round: it stands on the memory branch before anything of that try is done, and the keys of a plan's
-effects never change, so that whoever goes on after a crash sends what is missing and nothing twice.
+The work on an issue is a `WorkRecord`; each of its open states has one plan. The number of an attempt is part of its
+keys, like a review round: it is on the memory branch before the attempt's first effect, and the keys of a plan's
+effects never change, so that a process that resumes after a crash sends what is missing and nothing twice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ralph_mission.mission.proposals.wording import append_number, person_name, 
 from ralph_mission.safety.patch import Patch, deltas, patch_ids, sketch
 
 KIND = "issue"
-BRANCHES = 10  # names that are looked at for one that is free
+BRANCHES = 10  # names that are tried
 OPEN = ("working", "ending", "closing", "releasing", "withdrawing")
 
 
@@ -57,9 +57,9 @@ def change_keys(record: WorkRecord) -> tuple[str, str]:
 
 
 def free_branch(issue: Issue, before: WorkRecord | None, taken: Callable[[str], bool]) -> str:
-    """The branch of a try that begins: that of the one before it, unless something stands there, or had a pull.
+    """The branch of a new attempt: that of the previous one, unless it exists or had a pull request.
 
-    A name that is taken gets a number. Without any that is free it is the last one, and pushing says why not.
+    A taken name gets a number. If none is free it is the last one, and the push reports the problem.
     """
     first = (before.branch if before else "") or tasks.issue_branch(issue)
     numbered = (f"{tasks.issue_branch(issue)}-{number}" for number in range(2, BRANCHES))
@@ -70,7 +70,7 @@ def free_branch(issue: Issue, before: WorkRecord | None, taken: Callable[[str], 
 def begin_try(
     task: WorkTask, before: WorkRecord | None, at: Branch, holder: str, usd: float, now: datetime
 ) -> WorkRecord:
-    """The record of a try that begins. `at`: the branch that is to be made, and the commit that it begins from."""
+    """The record of a new attempt. `at`: its branch, and the commit that it begins from."""
     tries, spent = (before.tries + 1, before.usd) if before else (1, 0.0)
     issue, until = task.issue, [before.guided_at] if before and before.guided_at else []
     return WorkRecord(
@@ -87,7 +87,7 @@ def begin_try(
 
 
 def update_notes(notes: Sequence[IssueNote], record: WorkRecord) -> tuple[IssueNote, ...]:
-    """What people read about issues in memory, the newest first, once this is where one of them stands."""
+    """Memory's notes about issues, newest first, with this new state of one of them."""
     rest = [note for note in notes if note.issue != record.issue]
     if record.state == "withdrawn":
         return tuple(rest)
@@ -97,13 +97,13 @@ def update_notes(notes: Sequence[IssueNote], record: WorkRecord) -> tuple[IssueN
 
 
 def _trim_notes(notes: Iterable[IssueNote]) -> tuple[IssueNote, ...]:
-    """Those that are worked on, and as many of the others as there is room for."""
+    """The notes on open work, and as many others as there is room for."""
     ordered = sorted(notes, key=lambda note: note.state != "working")
     return tuple(note for place, note in enumerate(ordered) if place < KEEP_ISSUES or note.state == "working")
 
 
 def end_try(record: WorkRecord, played: AgentResult) -> WorkRecord:
-    """The record after the loop: the change is to be sent, or the issue released."""
+    """The record after the loop: next the change is sent, or the issue released."""
     record = replace(record, usd=round(record.usd + played.usd, 6), reserved=0.0, code=played.code)
     if played.code == 0 and played.patch is not None and played.patch.changes:
         return replace(record, state="ending", reason="")
@@ -119,7 +119,7 @@ def release_issue(record: WorkRecord, reason: str, code: int, final: bool = Fals
 
 
 def abandon_try(record: WorkRecord, usd: float) -> WorkRecord:
-    """The record of a try whose runner is gone after it spent `usd`: nobody's failure, so it does not count.
+    """The record of an attempt whose runner is gone after it spent `usd`. It does not count as a failure.
 
     After `SPARED` of these it does: something in it ends every runner.
     """
@@ -129,9 +129,9 @@ def abandon_try(record: WorkRecord, usd: float) -> WorkRecord:
 
 
 def cancel_try(record: WorkRecord, before: WorkRecord | None, said: bool) -> WorkRecord:
-    """The record of a try that a stop kept from beginning: it does not count, and what people said is still to be told.
+    """The record of an attempt that a stop prevented: it does not count, and people's guidance is still undelivered.
 
-    `said`: whether anything of it may stand on the issue already, which is then to be put right.
+    `said`: whether the issue may already show something of it, which is then corrected.
     """
     heard_until, reason = (before.guided_at, before.reason) if before else (None, "")
     left = replace(record, spared=record.spared + 1, away=True, guided_at=heard_until, reason=reason, holder="")
@@ -143,10 +143,10 @@ def cancel_try(record: WorkRecord, before: WorkRecord | None, said: bool) -> Wor
 
 
 def is_withdrawn(record: WorkRecord, issue: Issue | None, us: int) -> bool:
-    """Whether a person took the issue back while it was worked on: closed it, or took our label off.
+    """Whether a person withdrew the issue during work: closed it, or removed our label.
 
-    That asking anew is another request changes nothing of it. And that no label is there says nothing: a swap of labels
-    is two requests, and we may have died between them.
+    Setting the label again later is a new request. A missing label alone proves nothing: swapping labels takes two
+    requests, and we may have died between them.
     """
     if issue is None or issue.state != "open":
         return True
@@ -158,28 +158,28 @@ def is_withdrawn(record: WorkRecord, issue: Issue | None, us: int) -> bool:
 
 
 def is_asked_again(record: WorkRecord, issue: Issue, us: int) -> bool:
-    """Whether the label that named the agent was set anew after a person took the issue back."""
+    """Whether the label that named the agent was set again after a person withdrew the issue."""
     event, gone = approval.standing_label(issue, record.call), _when_taken_off(issue, us, WORKING)
     return event is not None and gone is not None and event.at > gone
 
 
 def _when_taken_off(issue: Issue, us: int, *labels: str) -> datetime | None:
-    """When a person took the last of these labels off; None when nobody did, or it was set again, or it was we."""
+    """When a person removed the last of these labels; None if nobody did, it was set again, or Ralph removed it."""
     events = sorted((e for e in issue.events if e.label in labels), key=lambda e: e.at)
     last = events[-1] if events else None
     return last.at if last and not last.added and last.actor.id != us else None
 
 
 DIED = "its runner ended before it could say how"
-REFUSALS = 3  # times in a row that an open state may be stuck until it is given up
+REFUSALS = 3  # attempts in a row to leave an open state
 UNSAID = "the reason may not be shown here; it is in the log of the run"
 LEFT_TO_REVIEW = frozenset({"diff-size", "kind-tier"})
-"""Rules about size and kind hold back what nobody asked for; this change a person asked for, and a person reviews it.
-Protected paths, modes, secrets, hidden text and every rule about texts and branches stand."""
+"""Rules about size and kind are for unrequested changes; a person requested this one, and a person reviews it. The
+rules about protected paths, modes, secrets, hidden text, texts and branches apply."""
 WORK_RULES = tuple(rule for rule in RULES if rule.id not in LEFT_TO_REVIEW)
 
 UnsentChange = tuple[tuple[PushBranch | OpenPull, ...], Patch | None]
-"""What of an announced change is still to be sent, and, with a branch to be pushed, as a patch."""
+"""The unsent effects of an announced change, and its patch if a branch is among them."""
 
 
 def work_proposal(record: WorkRecord, issue: Issue, effects: Sequence[Effect], patch: Patch | None = None) -> Proposal:
@@ -191,7 +191,7 @@ def work_proposal(record: WorkRecord, issue: Issue, effects: Sequence[Effect], p
 def begin_effects(record: WorkRecord, others: Sequence[str] = ()) -> tuple[Effect, ...]:
     """The label swap and the one comment at the start. A label that names the agent stays: only people may set it.
 
-    `others` ask for the same work, and go, so that one label alone says that it is wanted.
+    `others` request the same work and are removed, so that a single label stands for the request.
     """
     comment = slot_key(record, "begin")
     gone = tuple(sorted({READY, *others}))
@@ -204,7 +204,7 @@ def begin_effects(record: WorkRecord, others: Sequence[str] = ()) -> tuple[Effec
 def work_effects(
     record: WorkRecord, issue: Issue, played: AgentResult, base: str, now: datetime
 ) -> tuple[PushBranch, OpenPull]:
-    """The branch and the pull. Raises UnicodeDecodeError for a change that is not text."""
+    """The branch and the pull request. Raises UnicodeDecodeError for a change that is not text."""
     assert played.patch is not None
     title, why = tasks.issue_title(issue), f"{person_name(issue.author)} asked for it in #{issue.number}"
     push = PushBranch(
@@ -229,7 +229,7 @@ def work_effects(
 
 
 def announce_effects(record: WorkRecord, remark: int, made: Sequence[PushBranch | OpenPull]) -> tuple[EditComment, ...]:
-    """Our comment of the start, edited to name the change: whoever goes on after a crash sends exactly that."""
+    """The first comment, edited to name the change: a process that resumes after a crash sends exactly that."""
     if not remark:
         return ()
     comment = slot_key(record, "begin")
@@ -238,7 +238,7 @@ def announce_effects(record: WorkRecord, remark: int, made: Sequence[PushBranch 
 
 
 def find_own_comment(record: WorkRecord, issue: Issue, us: int) -> tuple[int, str]:
-    """Our comment of this try's start, by author and marker: its number and text; 0 when there is none."""
+    """Our first comment of this attempt, by author and marker: its number and text; 0 if there is none."""
     wanted = slot_key(record, "begin")
     for remark in issue.remarks:
         if remark.author.id == us and MARKER.findall(remark.body)[-1:] == [wanted]:
@@ -247,9 +247,9 @@ def find_own_comment(record: WorkRecord, issue: Issue, us: int) -> tuple[int, st
 
 
 def find_unsent_change(record: WorkRecord, records: Mapping[str, Record], issue: Issue, us: int) -> UnsentChange | None:
-    """What of the change was not sent yet, and it as a patch; None when our comment does not name it.
+    """The unsent part of the change, with its patch; None if our comment does not name it.
 
-    Memory kept it, and memory grants nothing: only what our own account announced on the issue goes out.
+    Memory stores it but authorises nothing: only a change that our account announced on the issue is sent.
     """
     named = ownership.announced_digests(find_own_comment(record, issue, us)[1], False)
     found = [records.get(one) for one in change_keys(record)]
@@ -264,7 +264,7 @@ def find_unsent_change(record: WorkRecord, records: Mapping[str, Record], issue:
 
 
 def finish_effects(record: WorkRecord) -> tuple[Effect, ...]:
-    """The comment at the end with the pull's number, and the label off."""
+    """The final comment with the pull request's number, and the label's removal."""
     comment = slot_key(record, "end")
     return (
         Label(slot_key(record, "close"), record.issue, remove=_ours(record)),
@@ -273,9 +273,9 @@ def finish_effects(record: WorkRecord) -> tuple[Effect, ...]:
 
 
 def release_effects(record: WorkRecord) -> tuple[Effect, ...]:
-    """The comment that says why, and the label back for a second try, or `ralph-failed`.
+    """The comment with the reason, and the label for a second attempt, or `ralph-failed`.
 
-    A label that names the agent still stands, unless a person has taken it off: then nobody asks for a second try.
+    A label that names the agent is still set, unless a person removed it: then there is no second attempt.
     """
     comment = slot_key(record, "end")
     back = (READY,) if record.call == READY else ()
@@ -287,7 +287,7 @@ def release_effects(record: WorkRecord) -> tuple[Effect, ...]:
 
 
 def withdraw_effects(record: WorkRecord, issue: Issue | None, us: int) -> tuple[Effect, ...]:
-    """What is left to do on an issue that a person took back: nothing may ask for it that stood there before."""
+    """The remaining effects on a withdrawn issue: earlier labels must not request it again."""
     if issue is None:
         return ()
     ours = tuple(sorted(issue.labels & ({WORKING} if is_asked_again(record, issue, us) else {*_ours(record)})))
@@ -303,7 +303,7 @@ def _ours(record: WorkRecord) -> tuple[str, ...]:
 
 
 def advance_record(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
-    """The record once the receipts of its state's plan are in; what could not leave the state is counted."""
+    """The record after the receipts of its state's plan; a state that could not be left is counted."""
     if record.state == "working":
         after = _after_label(record, receipts)
     elif record.state == "ending":
@@ -320,7 +320,7 @@ def advance_record(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkR
 
 
 def give_up(record: WorkRecord) -> WorkRecord:
-    """The record of a state at the end of the work that cannot be left as it should be."""
+    """The record after giving up on a final state that cannot be left regularly."""
     return _close(replace(record, final=True))
 
 
@@ -332,12 +332,12 @@ def _close(record: WorkRecord) -> WorkRecord:
 
 
 def _after_label(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
-    """Without the label nobody sees whose it is: then it is not worked on."""
+    """Without the label nobody sees who works on it: then work does not begin."""
     taken = receipts.get(slot_key(record, "take"))
     if taken is None or taken.status in SETTLED:
         return record
     left = release_issue(record, f"it could not be labelled: {_why(taken)}", 1)
-    return replace(left, reserved=record.reserved)  # no session began, so it is given back
+    return replace(left, reserved=record.reserved)  # no session began, so it is released
 
 
 def _after_change(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
@@ -353,12 +353,12 @@ def _after_change(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRe
 
 
 def _may_pass(receipt: Receipt) -> bool:
-    """Whether a failure says nothing about the effect itself, so that it is sent again later."""
+    """Whether a failure is temporary, so that the effect is sent again later."""
     return receipt.reason in (FailureReason.NOT_ATTEMPTED, FailureReason.NOT_FOUND)
 
 
 def _all_in(receipts: Mapping[str, Receipt]) -> bool:
-    """Whether nothing is left to be sent: a comment in doubt never is, and what was refused for good neither."""
+    """Whether nothing is left to send: a comment in doubt is never sent again, nor is an effect refused for good."""
     return not any(r.status == "failed" and _may_pass(r) for r in receipts.values())
 
 

@@ -1,7 +1,7 @@
 """The issue agent's next issue, the people who may request it, the agent's prompt and texts for people. Pure.
 
-An issue's text is data for the agent, quoted with its author; the agent's text is data for people, and is made harmless
-here: it cannot close an issue, notify people or command a runner.
+An issue's text is data for the agent, quoted with its author; the agent's text is data for people and sanitised here:
+it cannot close an issue, notify people or command a runner.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ NEEDS = compile_regex(
     re.IGNORECASE | re.MULTILINE,
 )
 SPARED = 5
-"""So many tries on one issue do not count when the agent could not be reached: more would be a bad key for ever."""
+"""Uncounted attempts on one issue while the agent cannot be reached: without a limit, a bad key would retry for
+ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuidanceNote:
-    """What a person says to the next session, once. `said_at`: of a comment, by the forge's clock; else `id`."""
+    """A person's message to the next session, delivered once. `said_at`: a comment's time on the forge; otherwise `id`
+    is set."""
 
     who: str
     text: str
@@ -50,10 +52,10 @@ class GuidanceNote:
 
 @dataclass(frozen=True, slots=True)
 class WorkTask:
-    """An issue that may be worked on, with what of it authorised people wrote, and the label by which it is asked for.
+    """An issue to work on, with the text by authorised people, and the label that requests it.
 
-    `others` are labels that ask for it too. `words` are guidance that no try was given yet. `altered` are the authors
-    of what is left out, since somebody may have changed it.
+    `others` are labels that request it too. `words` is undelivered guidance. `altered` are the authors of comments that
+    are left out, since somebody else may have changed them.
     """
 
     issue: Issue
@@ -65,12 +67,12 @@ class WorkTask:
 
     @property
     def agent(self) -> str:
-        """The agent that the label names, "" when any will do."""
+        """The agent that the label names, "" for any."""
         return agent_of(self.call)
 
 
 def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Mission], pulls: Sequence[Pull]) -> str:
-    """Why an issue that is ready in a list is not looked at any closer, "" when it is. `pulls`: of other people."""
+    """Why a listed ready issue is not read in full, or "". `pulls`: other people's pull requests."""
     if issue.state != "open":
         return "it is closed"
     mission = next((mission for mission in missions if mission.issue == issue.number), None)
@@ -87,7 +89,7 @@ def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Miss
 
 
 def turn_of(issue: Issue, record: WorkRecord | None) -> tuple[int, int, int]:
-    """Sorts issues by whose turn it is: first tries before second ones, then by priority, then the oldest."""
+    """The sort key of ready issues: first attempts before second ones, then by priority, then the oldest."""
     said = (found[1].lower() for label in issue.labels if (found := PRIORITY.fullmatch(label)))
     levels = (LEVELS.get(level.removeprefix("p"), USUAL) for level in said)
     return record.tries - record.spared if record else 0, min(levels, default=USUAL), issue.number
@@ -100,12 +102,13 @@ def find_needs(issue: Issue) -> tuple[int, ...]:
 
 
 def requesting_labels(issue: Issue, agents: Collection[str]) -> tuple[str, ...]:
-    """The labels on an issue that ask for work on it: `ralph-ready`, or one that names one of `agents`."""
+    """The labels on an issue that request work: `ralph-ready`, or one that names one of `agents`."""
     return tuple(label for label in sorted(issue.labels) if label == READY or agent_of(label) in agents)
 
 
 def valid_label(issue: Issue, us: int, authorised: frozenset[int], agents: Collection[str]) -> str:
-    """The label by which an authorised person asks for work: of several the newest that names an agent; "" for none."""
+    """The label with which an authorised person requests work: of several, the newest that names an agent; "" for
+    none."""
     valid = [label for label in requesting_labels(issue, agents) if _is_requested(issue, label, us, authorised)]
     return max(valid, key=lambda label: (label != READY, _set_at(issue, label)), default="")
 
@@ -123,9 +126,9 @@ def _set_at(issue: Issue, label: str) -> datetime:
 def why_not(
     issue: Issue, us: int, authorised: frozenset[int], agents: Collection[str] = (), edits: Sequence[BodyEdit] = ()
 ) -> str:
-    """Why an issue is not taken though it is ready; "" when it may be. `authorised`: whose words count.
+    """Why a ready issue is not taken, or "". `authorised`: the people who may request work.
 
-    `edits`: who changed its text, where not everybody who may do that may decide too.
+    `edits`: who changed its text, if people may edit it who are not authorised.
     """
     asking = requesting_labels(issue, agents)
     if issue.state != "open" or not asking:
@@ -142,7 +145,7 @@ def why_not(
 def find_participants(
     issue: Issue, us: int, agents: Collection[str] = (), edits: Sequence[BodyEdit] = ()
 ) -> frozenset[Actor]:
-    """The people whose authority matters for taking it."""
+    """The people whose permissions decide whether it is taken."""
     askers = {asker for label in requesting_labels(issue, agents) if (asker := approval.who_asked(issue, label, us))}
     people = {issue.author, *(remark.author for remark in issue.remarks), *askers, *(edit.actor for edit in edits)}
     return frozenset(one for one in people if not one.is_bot and one.id != us)
@@ -156,9 +159,9 @@ def read_task(
     before: WorkRecord | None = None,
     some: bool = False,
 ) -> WorkTask:
-    """The issue with what people wrote of it: guidance that is new stands apart, other commands are for us alone.
+    """The task with people's comments: new guidance is separate, and other commands are not for the agent.
 
-    `some`: not everybody who may edit a comment may decide. One that was edited since the label was set is left out.
+    `some`: people may edit comments who are not authorised. A comment edited after the label was set is left out.
     """
     until = approval.asked_at(issue, authorised, *requesting_labels(issue, agents)) if some else None
     told = [remark for remark in issue.remarks if remark.author.id in authorised]
@@ -172,7 +175,7 @@ def read_task(
 
 
 def _read_guidance(remark: ThreadComment, before: WorkRecord | None) -> GuidanceNote | None:
-    """The guidance that a comment is, None when it is none or an earlier try was given it."""
+    """A comment's guidance; None if it is none or was delivered to an earlier attempt."""
     found, until = GUIDANCE.match(remark.body), before.guided_at if before else None
     text = remark.body[found.end() :].strip() if found else ""
     who = person_name(remark.author)
@@ -200,7 +203,7 @@ def issue_title(issue: Issue) -> str:
 
 
 def issue_branch(issue: Issue) -> str:
-    """`ralph/issue-42-add-retry-logic`: what the branch of every try is called, if nobody else's is."""
+    """The branch of every attempt, unless somebody else uses the name: `ralph/issue-42-add-retry-logic`."""
     words = unicodedata.normalize("NFKD", issue_title(issue)).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", words)[:40].strip("-")
     return f"ralph/issue-{issue.number}" + (f"-{slug}" if slug else "")
@@ -213,11 +216,11 @@ def issue_prompt(
     issue: Issue, remarks: Sequence[ThreadComment], learnings: str, role: str = "", before: str = "",
     guidance: Sequence[tuple[str, str]] = (),
 ) -> str:  # fmt: skip  # as one reads it
-    """The objective of the loop: the issue in the shape of a task.
+    """The loop's objective: the issue as a task.
 
-    `remarks` are those of authorised people, `learnings` what people wrote into memory, `role` a person's own words
-    about how issues are worked on here, `before` why an earlier try ended, `guidance` what people (who, text) say to
-    this try.
+    `remarks` are comments of authorised people, `learnings` people's notes in memory, `role` a person's text on how to
+    work on issues here, `before` why an earlier attempt ended, `guidance` people's messages (who, text) to this
+    attempt.
     """
     labels = ", ".join(inline(name, 60) for name in sorted(issue.labels) if not name.startswith(OURS))
     told = [
@@ -235,9 +238,9 @@ def issue_prompt(
 
 
 def begin_comment(record: WorkRecord, tries: int, key: str, named: str = "") -> str:
-    """The one comment at the start of a try; at its end it names the change that is sent.
+    """The one comment at the start of an attempt; at its end it names the change that is sent.
 
-    What memory kept of it stays on the line that it stands in: a line of its own could name another change.
+    Text from memory is kept on one line: a line of its own could name a different change.
     """
     how = f"**At work on this**, try {record.number} of {tries}, on the branch {inline(record.branch)}."
     parts = [
@@ -252,7 +255,7 @@ def begin_comment(record: WorkRecord, tries: int, key: str, named: str = "") -> 
 
 
 def guidance_summary(who: str, text: str, id: str = "") -> str:
-    """A guidance in short, for our comment; of one that was not said in public only its `id`."""
+    """Guidance in short for our comment; only the `id` of guidance that was not public."""
     return (
         f"{inline(id, 60)} of `ralph agent guidance`"
         if id
