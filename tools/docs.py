@@ -33,9 +33,11 @@ def commands() -> Iterator[str]:
 
 
 def plumbing() -> Iterator[str]:
-    """Each command that agents, timers and scripts call, with its options."""
-    others = (one for one in _every_command() if not one[2])
-    yield from (_command(name, command) for name, command, _ in others if not (command.help or "").startswith(SAME))
+    """Each command that agents, timers and scripts call, in a sentence or two; `--help` lists its options."""
+    for name, command, is_listed in _every_command():
+        told = _sentences(command, name)
+        if not is_listed and not told.startswith(SAME):
+            yield f"- `{_usage(name, command)}`: {told}"
 
 
 def _every_command(
@@ -56,11 +58,16 @@ def _every_command(
 
 
 def _command(name: str, command: click.Command) -> str:
-    arguments = [part.make_metavar(click.Context(command)) for part in command.params if _is_argument(part)]
-    told = f"### `{' '.join((name, *arguments))}`\n\n{_sentences(command, name)}\n"
+    told = f"### `{_usage(name, command)}`\n\n{_sentences(command, name)}\n"
     rows = [_option(part) for part in command.params if isinstance(part, click.Option) and _is_own(part)]
     return told + (
         "\n" + "".join(f"- {option}: {says}\n" if says else f"- {option}\n" for option, says in rows) if rows else ""
+    )
+
+
+def _usage(name: str, command: click.Command) -> str:
+    return " ".join(
+        (name, *(part.make_metavar(click.Context(command)) for part in command.params if _is_argument(part)))
     )
 
 
