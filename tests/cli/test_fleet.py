@@ -25,7 +25,7 @@ from ralph_mission.mission.fleet.terms import parse_terms
 from ralph_mission.mission.memory.text import render_memory
 from ralph_mission.mission.model.memory import Header, Memory, MissionNote
 from ralph_mission.mission.model.mission import Status, Urgency
-from tests.fakes.fleet import FakeFleet, Refused, thread
+from tests.fakes.fleet import FakeFleet, thread
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import cli_here, copy_bare, make_repo
 
@@ -487,15 +487,6 @@ def test_a_gate_that_dies_at_any_request_starts_nothing_twice_and_forgets_nobody
             assert set(first) | set(second) | set(later) == everyone
             booked = parse_state(fake.state[-1]).bookings
             assert set(booked) == everyone
-
-
-def test_a_repositorys_token_cannot_touch_another(fake):
-    fake.add("acme/api")
-    fake.add("acme/web")
-    token = fake.mint("acme/api")
-    fake.run_cycle(token, "acme/api", memory(NOW + HOUR), NOW)
-    with pytest.raises(Refused, match="Not Found"):
-        fake.run_cycle(token, "acme/web", memory(NOW + HOUR), NOW)
 
 
 def test_the_token_that_reads_all_may_not_write_the_state(fake, gate, monkeypatch):

