@@ -14,6 +14,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -39,6 +40,21 @@ HIGHEST = 2600
 COLUMNS = 88
 WAITING, READING = 2.0, 6.0  # seconds at most for a cycle, and to read what it printed
 RALPH = str(ROOT / ".venv/bin/ralph")
+AGENT = "cat >/dev/null; echo 'Slack water is when the tide turns.' > docs/slack.md; echo LOOP_COMPLETE"
+RECORDED = (
+    ("signals", "journal show 1"),
+    ("doctor", "init --force", "doctor"),
+    ("team", "agent simulate --pattern team"),
+    ("simulate", "agent simulate --pattern plan-build-review"),
+    ("run", f"run 'Explain slack water' --command \"{AGENT}\" --verify 'test -s docs/slack.md'"),
+)
+"""Commands on the sample after two cycles, by the name of the picture."""
+DRAFT = """---
+title: Six harbours
+networks: [twitter, telegram]
+---
+The tide tables cover 6 harbours now.
+"""
 FRAME = """<!doctype html><meta name="color-scheme" content="light dark"><style>body {{ margin: 0; }}
 iframe {{ border: 0; width: {width}px; height: {height}px; display: block; }}</style><iframe src="{page}"></iframe>"""
 LIFE = ("", "", "", "pr approve 8", "pr close 9", "", "")  # what a person did before each cycle, half a day apart
@@ -84,9 +100,12 @@ def main(css: Path | None = None) -> None:
         fresh = Path(folder) / "recorded/sample/slackwater"
         run(sys.executable, str(ROOT / "examples/unpack.py"), str(fresh))
         cycle = ("make run", ("cycle", "--repo", "sample/slackwater", "--force"))
-        simulate = "agent simulate --pattern plan-build-review"
         draw_terminal(record(fresh.parents[1], cycle, cycle), "make-run")
-        draw_terminal(record(fresh.parents[1], (f"ralph {simulate}", tuple(simulate.split()))), "simulate")
+        for name, *lines in RECORDED:
+            draw_terminal(record(fresh, *((f"ralph {line}", shlex.split(line)) for line in lines)), name)
+        page = write_page(Path(folder), css, *draft(fresh))
+        for scheme in ("light", "dark"):
+            shoot_page(Path(folder), page, WIDE, scheme, IMAGES / f"draft-{scheme}.png")
 
 
 def fetch_style(folder: Path) -> Path:
@@ -100,10 +119,27 @@ def texts(forge: Path) -> Iterator[tuple[str, str, int, str]]:
     """Name, title, number and text of each."""
     yield "dashboard", "Ralph", 10, (forge / "dashboard.md").read_text(encoding="utf-8")
     for name, path in (("proposal", "issues/0007.md"), ("pull-request", "pulls/0008.md")):
-        head, _, text = (forge / path).read_text(encoding="utf-8")[4:].partition("\n---\n")
-        title = re.search(r"^title: '?(.*?)'?$", head, re.MULTILINE)
-        assert title
-        yield name, title[1], int(Path(path).stem), text.partition("\n=====")[0]
+        yield name, *thread(forge / path)
+
+
+def thread(path: Path) -> tuple[str, int, str]:
+    """Title, number and text of an issue or pull request."""
+    head, _, text = path.read_text(encoding="utf-8")[4:].partition("\n---\n")
+    title = re.search(r"^title: '?(.*?)'?$", head, re.MULTILINE)
+    assert title
+    return title[1], int(path.stem), text.partition("\n=====")[0]
+
+
+def draft(sample: Path) -> tuple[str, int, str]:
+    """Title, number and text of the issue in which a text waits for approval."""
+    (sample / "content").mkdir()
+    (sample / "content/harbours.md").write_text(DRAFT)
+    (sample / "ralph.yml").write_text("publishers: {outbox: {}}\n")
+    run("git", "-C", str(sample), "add", "--all")
+    run("git", "-C", str(sample), "commit", "--quiet", "--message", "Draft a post")
+    run(RALPH, "cycle", "--repo", str(sample), "--force")
+    found = max(path for path in (sample / ".ralph/forge/issues").glob("*.md") if "content:review" in path.read_text())
+    return thread(found)
 
 
 def report(sample: Path) -> Path:
