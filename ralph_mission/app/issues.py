@@ -31,7 +31,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
 from ralph_mission.loop.stories.prd import parse_prd, render_prd
-from ralph_mission.mission.cycle import tend_pulls
+from ralph_mission.mission.cycle import follow_up_pulls
 from ralph_mission.mission.issues.agent import IssueWorker
 from ralph_mission.mission.issues.listed import answer_issue, take_issues
 from ralph_mission.mission.issues.tasks import READY
@@ -109,7 +109,7 @@ def look_after_pulls(wanted: WorkOptions, doors: AppFactory, first: App, progres
         made = doors.house()
         return replace(made, ports=replace(made.ports, coder=coder))
 
-    for report, _ in tend_pulls(opened):
+    for report, _ in follow_up_pulls(opened):
         for line in report.missions:
             if line.pull_request:
                 yield f"#{line.pull_request} {line.title}: {line.status.value.lower().replace('_', ' ')}"

@@ -225,7 +225,7 @@ def _lift_old_spellings(value: object) -> object:
 
 def _complaints(watch: DatabaseWatch) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if getattr(watch, kind) is not None]
-    told = {
+    problems = {
         "name a model, a table or its own SQL": bool(watch.model) == bool(watch.sql),
         "its own SQL has no relations: leave count and sum out": bool(watch.sql and watch.derived),
         f"it is one kind of watch, not {' and '.join(kinds)}": len(kinds) > 1,
@@ -239,7 +239,7 @@ def _complaints(watch: DatabaseWatch) -> tuple[str, ...]:
         "sum names a relation and a field, such as delegations.amount": bool(watch.sum) and "." not in str(watch.sum),
         "of count and sum each row is a series of its own: leave by out": watch.derived and bool(watch.by),
     }
-    return tuple(text for text, wrong in told.items() if wrong)
+    return tuple(text for text, wrong in problems.items() if wrong)
 
 
 class DatabaseSettings(SettingsSection):
@@ -281,16 +281,16 @@ def _complaint(value: object, error: ValidationError) -> str:
     """The first error, a mistyped key before others, with the watch's own name."""
     first = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
     name = value.get("name") if isinstance(value, Mapping) else None
-    said = f"watch {ascii(name)[1:-1][:40]}" if isinstance(name, str) and name else "a watch without a name"
+    subject = f"watch {ascii(name)[1:-1][:40]}" if isinstance(name, str) and name else "a watch without a name"
     path = [str(part) for part in first["loc"] if isinstance(value, Mapping)]
     if first["type"] == "extra_forbidden":
-        return f"{said}: unknown key {ascii('.'.join(path))[1:-1][:80]}; {_nearest(path)}"
+        return f"{subject}: unknown key {ascii('.'.join(path))[1:-1][:80]}; {_nearest(path)}"
     if first["type"] == "missing":
-        return f"{said}: add {'.'.join(path)}"
+        return f"{subject}: add {'.'.join(path)}"
     what = first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_pattern_mismatch" and path[0] not in ("name", "kind"):
         what = "a name has no quotation marks, semicolons or line breaks; a Prisma schema can give it another (@map)"
-    return f"{said}: {'.'.join(path[:2])}: {what}" if path else f"{said}: {what}"
+    return f"{subject}: {'.'.join(path[:2])}: {what}" if path else f"{subject}: {what}"
 
 
 def _nearest(path: list[str]) -> str:

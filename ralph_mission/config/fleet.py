@@ -59,7 +59,7 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
     except YamlError as error:
         raise _wrong(source, error.line, error.what, "fix the file") from None
     reader = _FleetReader(document, source)
-    told = reader.mapping((), KEYS)
+    settings = reader.mapping((), KEYS)
     places = [reader.place(("repositories", at), one) for at, one in enumerate(reader.texts("repositories"))]
     if not places:
         raise _wrong(source, reader.line(("repositories",)), "names no repositories", "list them under repositories:")
@@ -76,7 +76,7 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
         reader.number(("parallel",), FleetLimits().parallel, 1, SHARD),
         onboard=reader.flag("onboard"),
     )
-    extends = told.get("extends") or ""
+    extends = settings.get("extends") or ""
     if not isinstance(extends, str):
         raise _wrong(
             source, reader.line(("extends",)), "extends is no text", "write it like OWNER/REPO//ralph.yml@COMMIT"
@@ -150,14 +150,14 @@ class _FleetReader:
         raise _wrong(self._source, self.line(path), f"{text[:80]!r} names no repository", advice)
 
     def budget(self, key: str) -> DailyBudget:
-        told = self.mapping((key,), BUDGET)
-        usd = told.get("usd")
+        settings = self.mapping((key,), BUDGET)
+        usd = settings.get("usd")
         if usd is not None and (type(usd) not in (int, float) or not math.isfinite(usd) or usd < 0):
             raise _wrong(
                 self._source, self.line((key, "usd")), f"{key}.usd is no amount", "write US dollars, such as 20"
             )
         pulls, minutes = (
-            None if told.get(name) is None else self.number((key, name), 0, 0, 10_000_000) for name in BUDGET[1:]
+            None if settings.get(name) is None else self.number((key, name), 0, 0, 10_000_000) for name in BUDGET[1:]
         )
         return DailyBudget(None if usd is None else float(usd), pulls, minutes)
 

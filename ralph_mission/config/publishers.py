@@ -21,11 +21,11 @@ NETWORKS = ("twitter", "telegram", "discord", "outbox")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
-def _hours(said: str) -> str:
+def _hours(interval: str) -> str:
     hours = r"([01]\d|2[0-3]):[0-5]\d"
-    if not re.fullmatch(f"{hours}-{hours}", said) or said[:5] == said[6:]:
+    if not re.fullmatch(f"{hours}-{hours}", interval) or interval[:5] == interval[6:]:
         raise ValueError("two times of the day in UTC, such as 22:00-07:00")
-    return said
+    return interval
 
 
 def _below(path: str) -> str:

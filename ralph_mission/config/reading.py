@@ -94,8 +94,8 @@ def _complaint(error: ErrorDetails, place: KeyPath, model: type[BaseModel]) -> t
 def _expected(error: ErrorDetails) -> str:
     if error["type"] in WANTED:
         return f"write {WANTED[error['type']]}"
-    said = error["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
-    return f"it {said}" if said.startswith("should") else said
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
+    return f"it {message}" if message.startswith("should") else message
 
 
 def _dotted_path(place: KeyPath) -> str:
@@ -184,21 +184,21 @@ def drop_gone(value: Any, path: KeyPath = ()) -> Any:
 
 def find_advice(path: KeyPath) -> str:
     """Advice about the removed key at `path`, or ""."""
-    return next((said for known, said in GONE.items() if _matches(path, known)), "")
+    return next((advice for known, advice in GONE.items() if _matches(path, known)), "")
 
 
 def gone_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
     """Line, dotted name and advice of each removed key in a file."""
     for path, line in paths.items():
-        if said := find_advice(path):
-            yield line, ".".join(map(str, path)), said
+        if advice := find_advice(path):
+            yield line, ".".join(map(str, path)), advice
 
 
 def stricter_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
     """Line, dotted name and default of each older limit in a file."""
     for path, line in paths.items():
-        if said := next((usual for known, usual in STRICTER.items() if _matches(path, known)), ""):
-            yield line, ".".join(map(str, path)), said
+        if default := next((usual for known, usual in STRICTER.items() if _matches(path, known)), ""):
+            yield line, ".".join(map(str, path)), default
 
 
 def _matches(path: KeyPath, known: tuple[str, ...]) -> bool:
@@ -328,10 +328,10 @@ def _problem_at(layer: SettingsLayer, path: KeyPath, what: str, next_step: str) 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `ralph.yml`, for editors and checkers."""
-    made = Config.model_json_schema()
+    document = Config.model_json_schema()
     older = "|".join(sorted({*ORCHESTRATOR, *loop.FLAT, "RObot", "tasks"}))
-    made["patternProperties"] = {f"^({older})$": {"description": "A key of ralph-orchestrator."}}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": NAME}
+    document["patternProperties"] = {f"^({older})$": {"description": "A key of ralph-orchestrator."}}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": NAME}
 
 
 def _on_disk(git: SettingsSource, place: Path, source: str) -> SettingsText:

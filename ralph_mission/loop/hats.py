@@ -126,11 +126,11 @@ def _parse_fields(value: Mapping[str, Any], table: Table, where: str) -> dict[st
     fields: dict[str, Any] = {}
     for key, item in value.items():
         if key in table and item is not None:
-            name, read, wanted = table[key]
+            name, read, expected = table[key]
             try:
                 fields[name] = read(item)
             except TypeError:
-                raise _wrong_value(where, key, wanted) from None
+                raise _wrong_value(where, key, expected) from None
     return fields
 
 
@@ -146,8 +146,8 @@ def _suggest(word: str, known: Sequence[str]) -> str:
     return f", did you mean {last.get(near[0], near[0])}?" if near else ""
 
 
-def _wrong_value(where: str, key: str, wanted: str) -> UserError:
-    return UserError(f"{where}: {key} must be {wanted}", "see docs/hats.md", usage=True)
+def _wrong_value(where: str, key: str, expected: str) -> UserError:
+    return UserError(f"{where}: {key} must be {expected}", "see docs/hats.md", usage=True)
 
 
 def _text(value: object) -> str:
@@ -232,8 +232,8 @@ def _find_unheard(hats: Sequence[Hat], promise: str) -> Iterator[str]:
 
 
 def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:
-    said = {START, RESUME, VERIFICATION_FAILED, promise, *ALIASES.get(START, ())}
-    topics = (*said, *(topic for hat in hats for topic in (*hat.publishes, hat.default_publishes) if topic))
+    emitted = {START, RESUME, VERIFICATION_FAILED, promise, *ALIASES.get(START, ())}
+    topics = (*emitted, *(topic for hat in hats for topic in (*hat.publishes, hat.default_publishes) if topic))
     for hat in hats:
         if not hat.triggers:
             yield f"{hat.name} has no triggers, so nothing calls it"

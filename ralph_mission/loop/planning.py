@@ -76,20 +76,20 @@ def planning_spec(usual: RunSpec) -> RunSpec:
                    require_change=False, required_events=())  # fmt: skip  # as one reads it
 
 
-def plan_stories(wanted: RunSpec, ports: RunPorts, read: Read, follows: str = "", replacing: bool = False) -> RunResult:
+def plan_stories(spec: RunSpec, ports: RunPorts, read: Read, follows: str = "", replacing: bool = False) -> RunResult:
     """Have planners write the stories: "complete" once a run can work through them, "stuck" after three sessions.
 
     `follows`: the kind of run that then continues from the resulting state, or "". `replacing`: existing stories are
     not of this task. Raises UserError as `run_loop` does.
     """
     before = read()[0] if replacing else None
-    return run_loop(wanted, ports, lambda this: _until_written(this, lambda: _describe_wrong(read, before), follows))
+    return run_loop(spec, ports, lambda this: _until_written(this, lambda: _describe_wrong(read, before), follows))
 
 
 def state_after_agreement(state: RunState, text: str) -> RunState:
     """The state in which planning continues from an agreed plan, `text`."""
-    told = f"This plan was agreed on; the stories are its sections, in its order:\n\n{text}"
-    return replace(_passed_on(state, KIND), pending=LoopEvent(AGREED, told))
+    payload = f"This plan was agreed on; the stories are its sections, in its order:\n\n{text}"
+    return replace(_passed_on(state, KIND), pending=LoopEvent(AGREED, payload))
 
 
 def find_story_faults(prd: Prd | None) -> str:
@@ -119,8 +119,8 @@ def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> Run
 
 
 def _tell_planner(this: LoopRun, begin: LoopEvent, why: str) -> None:
-    told = "\n".join(filter(None, (this.state.feedback, f"The stories cannot be run:\n{why}")))
-    this.state = replace(this.state, pending=begin, feedback=told)
+    feedback = "\n".join(filter(None, (this.state.feedback, f"The stories cannot be run:\n{why}")))
+    this.state = replace(this.state, pending=begin, feedback=feedback)
     this.ports.store.keep(this.state, None)
 
 
@@ -129,8 +129,8 @@ def _first_event(state: RunState) -> LoopEvent:
 
 
 def _ending_before(this: LoopRun) -> RunEnding | None:
-    asked = SIGNAL_ENDINGS.get(this.ports.store.signal())
-    return asked or completion.reached_limit(this.spec.limits, this.state, this.elapsed)
+    stop = SIGNAL_ENDINGS.get(this.ports.store.signal())
+    return stop or completion.reached_limit(this.spec.limits, this.state, this.elapsed)
 
 
 def _no_planner(this: LoopRun) -> RunEnding | None:
@@ -150,8 +150,8 @@ def _finish_planning(this: LoopRun, follows: str) -> RunEnding:
     """End planning. A stop requested meanwhile applies to what follows, which has not begun."""
     this.state = _passed_on(this.state, follows)
     this.ports.store.keep(this.state, None)
-    asked = SIGNAL_ENDINGS.get(this.ports.store.signal()) if follows else None
-    return asked or RunEnding("complete", "the stories are written")
+    stop = SIGNAL_ENDINGS.get(this.ports.store.signal()) if follows else None
+    return stop or RunEnding("complete", "the stories are written")
 
 
 def _given_up(wrong: str) -> RunEnding:
@@ -240,8 +240,8 @@ def reviewer_prompt(material: str, why: str = "") -> str:
 
 def ask_reviewer(agent: Agent, material: str, first: Session, limits: RunLimits, clock: LoopClock) -> ReviewerAnswer:
     """Ask a reviewer, in at most two sessions. `first`: where, with which model, and how long."""
-    asked = ask_session(agent, partial(reviewer_prompt, material), parse_findings, first, limits, clock)
-    return ReviewerAnswer(asked.found, asked.why, asked.usage, asked.seconds)
+    answer = ask_session(agent, partial(reviewer_prompt, material), parse_findings, first, limits, clock)
+    return ReviewerAnswer(answer.found, answer.why, answer.usage, answer.seconds)
 
 
 Parsed = TypeVar("Parsed")
@@ -318,9 +318,9 @@ def _money_left(limits: RunLimits, usage: SessionUsage) -> float | None:
     return None if limits.usd is None else max(0.0, limits.usd - (usage.cost_usd or 0.0))
 
 
-def _why_no_other(limits: RunLimits, usage: SessionUsage, left: timedelta) -> str:
+def _why_no_other(limits: RunLimits, usage: SessionUsage, time_left: timedelta) -> str:
     """Why there is no other session, or ""."""
-    if left <= timedelta(0):
+    if time_left <= timedelta(0):
         return "and its time is up"
     if limits.usd is not None and (usage.cost_usd or 0.0) >= limits.usd:
         return f"and it cost ${usage.cost_usd or 0.0:.2f} of ${limits.usd:.2f}"
@@ -334,8 +334,8 @@ def parse_findings(text: str) -> tuple[ReviewFinding, ...]:
     """Parse an answer: JSON alone, in a fence, or in a `review.verdict`. Raises UnclearVerdict for any other form."""
     if len(text) > LONGEST:
         raise UnclearVerdict(f"it has {len(text):,} characters")
-    said = [event.payload for event in routing.events_in_text(text) if event.topic == VERDICT]
-    rows = _rows(verdicts.parse_json(said[-1] if said else text))
+    payloads = [event.payload for event in routing.events_in_text(text) if event.topic == VERDICT]
+    rows = _rows(verdicts.parse_json(payloads[-1] if payloads else text))
     issues = verdicts.parse_issues(LoopEvent(VERDICT, json.dumps({"issues": rows})))
     return tuple(
         ReviewFinding(issue, row.get("suggestion") or "", row.get("quote") or "")

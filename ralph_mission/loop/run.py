@@ -79,8 +79,8 @@ def run_loop(spec: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndin
 
 def _begin(spec: RunSpec, ports: RunPorts) -> LoopRun:
     now = ports.clock.now()
-    left = ports.store.resumed(spec)
-    state = left or ports.store.open(spec, now)
+    resumed = ports.store.resumed(spec)
+    state = resumed or ports.store.open(spec, now)
     this = LoopRun(spec, ports, state, now, state.elapsed)
     if state.mark:  # a session had begun and its end was not recorded
         _cut_off(this, playing.put_aside(ports, state.mark))
@@ -91,8 +91,8 @@ def _begin(spec: RunSpec, ports: RunPorts) -> LoopRun:
 def _cut_off(this: LoopRun, changes: tuple[PathChange, ...]) -> None:
     """Record how a session was cut off; the next one is told too."""
     this.cut += changes
-    told = _resume_feedback(this.state.feedback, len({change.path for change in changes}))
-    this.state = replace(this.state, mark="", feedback=told)
+    feedback = _resume_feedback(this.state.feedback, len({change.path for change in changes}))
+    this.state = replace(this.state, mark="", feedback=feedback)
     this.ports.store.keep(this.state, None)
 
 
@@ -105,7 +105,7 @@ def until_ended(this: LoopRun, play: Callable[[LoopRun, RunSnapshot], None] = pl
     """One session after another, or what `play` does instead, until files prove the end or a limit is reached."""
     while True:
         this.hold()
-        snapshot = _look(this)
+        snapshot = _read_snapshot(this)
         if _is_proven(this, snapshot):
             if not this.spec.persistent:
                 return _complete_ending(this.state)
@@ -118,7 +118,7 @@ def until_ended(this: LoopRun, play: Callable[[LoopRun, RunSnapshot], None] = pl
         _pause(this)
 
 
-def _look(this: LoopRun) -> RunSnapshot:
+def _read_snapshot(this: LoopRun) -> RunSnapshot:
     snapshot = this.ports.store.snapshot()
     this.state = completion.focus(this.spec, this.state, snapshot)
     return snapshot
@@ -142,15 +142,17 @@ def _tidy_issue(this: LoopRun) -> RunSnapshot:
     """What a persistent loop does instead of ending: the next piece of work starts fresh."""
     this.ports.store.tidy()
     this.state = completion.state_after_resume(this.state, this.ports.store.snapshot())
-    return _look(this)
+    return _read_snapshot(this)
 
 
 def _complete_ending(state: RunState) -> RunEnding:
     """The ending; if the reviewer left issues open, a person is asked about them."""
-    left = state.pending.issues if state.pending.topic == CONVERGED else ()
-    detail = f"{state.iteration} session{'s'[: state.iteration != 1]}" + (f", {len(left)} issues left" if left else "")
+    open_issues = state.pending.issues if state.pending.topic == CONVERGED else ()
+    detail = f"{state.iteration} session{'s'[: state.iteration != 1]}" + (
+        f", {len(open_issues)} issues left" if open_issues else ""
+    )
     return RunEnding(
-        "complete", detail, "say whether that is good enough: ralph agent verdict accept|reject" if left else ""
+        "complete", detail, "say whether that is good enough: ralph agent verdict accept|reject" if open_issues else ""
     )
 
 
@@ -197,14 +199,14 @@ def _pause(this: LoopRun) -> None:
 def _await_work(this: LoopRun) -> None:
     """Wait, longer each time, until something changes or a person says something. Calls no model."""
     ports, seen = this.ports, this.ports.store.look()
-    pause, waited, told = FIRST_IDLE, 0.0, 0.0
+    pause, waited, announced = FIRST_IDLE, 0.0, 0.0
     while waited < IDLE_DAY and not ports.store.heard() and not _reached_limit(this):
         pause = min(pause, this.spec.limits.runtime - this.elapsed)
-        if pause != told:
+        if pause != announced:
             ports.progress.waiting(pause, "nothing to do; it goes on when files, issues or guidance change")
         this.hold()
         ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.asked() != "")
-        waited, told, pause = waited + pause, pause, min(2 * pause, LONGEST_IDLE)
+        waited, announced, pause = waited + pause, pause, min(2 * pause, LONGEST_IDLE)
         if ports.store.look() != seen:
             return
 

@@ -112,8 +112,10 @@ def _play_patiently(spec: RunSpec, state: RunState, ports: RunPorts, session: Se
     deadline = ports.clock.now() + timedelta(seconds=spec.limits.runtime - state.elapsed)
     usage, attempt, before = SessionUsage(), 0, AgentTurn()
     while True:
-        left = max(1.0, min(session.seconds, (deadline - ports.clock.now()).total_seconds()))
-        turn = ports.agent.play(replace(session, seconds=left), lambda: ports.store.signal() == "cancel").after(before)
+        seconds = max(1.0, min(session.seconds, (deadline - ports.clock.now()).total_seconds()))
+        turn = ports.agent.play(replace(session, seconds=seconds), lambda: ports.store.signal() == "cancel").after(
+            before
+        )
         usage, attempt, before = usage + turn.usage, attempt + 1, turn
         pause = wait(spec.limits, turn, attempt)
         if pause is None or ports.store.signal() or ports.clock.now() + timedelta(seconds=pause) > deadline:
@@ -143,10 +145,10 @@ def _record_event(
     spec: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session
 ) -> tuple[LoopEvent | None, str]:
     """Record the session's event; returns it, and what was wrong with what it emitted."""
-    said = (*ports.store.said(), *routing.events_in_text(turn.text, spec.preset.promise))
+    emitted = (*ports.store.said(), *routing.events_in_text(turn.text, spec.preset.promise))
     if turn.failure:
         return None, ""
-    event, wrong = routing.single_event(hat, said, spec.preset.promise)
+    event, wrong = routing.single_event(hat, emitted, spec.preset.promise)
     if event is None:
         return None, wrong
     full = replace(event, hat=session.hat.name, iteration=session.iteration, at=ports.clock.now())
@@ -213,8 +215,8 @@ def _land_work(spec: RunSpec, ports: RunPorts, passed: bool, message: str) -> tu
     """Land the judged change. Lists of stories are included if a story passes, or if they are ordinary files."""
     lists = passed or not (spec.preset.stories or spec.kind == PLANNING)
     announce = ports.store.judged if passed else lambda _: None
-    made = ports.workplace.land(message, lists, announce)
-    return (SessionCommit(made, message.partition("\n")[0]),) if made else ()
+    commit = ports.workplace.land(message, lists, announce)
+    return (SessionCommit(commit, message.partition("\n")[0]),) if commit else ()
 
 
 def _commit_message(spec: RunSpec, output: HatOutput, messages: tuple[str, ...]) -> str:

@@ -96,8 +96,8 @@ def _task(name: str, **more: object) -> dict[str, object]:
 
 
 def _rehearsal_step(topic: str, payload: object, files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    said = payload if isinstance(payload, str) else json.dumps(payload)
-    return {"write": dict(files or {}), "event": {"topic": topic, "payload": said}}
+    text = payload if isinstance(payload, str) else json.dumps(payload)
+    return {"write": dict(files or {}), "event": {"topic": topic, "payload": text}}
 
 
 SCRIPTS: Mapping[str, Callable[[], Steps]] = {
@@ -182,11 +182,11 @@ def document(pattern: str, account: RunResult) -> dict[str, Any]:
 
 
 def _line(row: SimulationRow) -> str:
-    said = row.event or (f"failed: {row.failure}" if row.failure else "(no event)")
+    outcome = row.event or (f"failed: {row.failure}" if row.failure else "(no event)")
     issues = "" if row.issues is None else f"  {row.issues} issue{'s' if row.issues != 1 else ''}"
     files = f"  {', '.join(row.files)}" if row.files else ""
     undone = f"  undone: {', '.join(row.undone)}" if row.undone else ""
-    return f"{row.iteration:>3}  {row.hat:<11} {said:<20}{issues}{files}{undone}".rstrip()
+    return f"{row.iteration:>3}  {row.hat:<11} {outcome:<20}{issues}{files}{undone}".rstrip()
 
 
 def _steps(hat: str, topic: str, builds: bool) -> list[dict[str, Any]]:

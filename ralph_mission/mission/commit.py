@@ -28,10 +28,10 @@ from ralph_mission.mission.model.ledger import (
     OpenState,
     Record,
     absorb,
+    build_intents,
     remaining,
     settle,
 )
-from ralph_mission.mission.model.ledger import intend as intend_effects
 from ralph_mission.mission.model.memory import CycleNote, Memory
 from ralph_mission.mission.model.mission import Action, Finding, Mission
 from ralph_mission.mission.model.proposal import Proposal
@@ -56,7 +56,7 @@ class Journal:
 # --- before anything happens ----------------------------------------------------------
 
 
-def intend(
+def prepare_intents(
     situation: Situation, decided: CycleDecisions, known: Mapping[str, Record], holder: str, at: datetime
 ) -> MemoryBatch | None:
     """Claim, intents of every allowed effect that was not done before, and the cost so far.
@@ -91,9 +91,9 @@ def _intents(proposal: Proposal, situation: Situation, known: Mapping[str, Recor
     moved = proposal.interim or proposal.before
     mission = moved.id if moved else 0
     facts = (proposal.key, proposal.action, proposal.kind, mission, situation.cycle, situation.now)
-    for record in intend_effects(remaining(proposal.effects, known), *facts):
+    for record in build_intents(remaining(proposal.effects, known), *facts):
         yield posting.tried_again(record, known.get(record.key))
-    yield from intend_effects(proposal.planned, *facts, state="planned")
+    yield from build_intents(proposal.planned, *facts, state="planned")
     if proposal.action is not Action.PUBLISH:  # a posted finding is known once nothing of it is left to post
         yield from learning.acted_on(proposal.members, situation.records, situation.cycle, mission)
     if proposal.monitor:
@@ -196,10 +196,10 @@ def _absorb_receipts(
 
 def close_effects(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
     """The state after these receipts: their effects are no longer open, and those in doubt are listed."""
-    told = {receipt.key: receipt.status for receipt in receipts}
-    waiting = (key for key in state.unknown if told.get(key, "unknown") == "unknown")
-    doubtful = (key for key, status in told.items() if status == "unknown")
-    still = tuple(key for key in state.effects if key not in told)
+    statuses = {receipt.key: receipt.status for receipt in receipts}
+    waiting = (key for key in state.unknown if statuses.get(key, "unknown") == "unknown")
+    doubtful = (key for key, status in statuses.items() if status == "unknown")
+    still = tuple(key for key in state.effects if key not in statuses)
     return replace(state, effects=still, unknown=tuple(dict.fromkeys((*waiting, *doubtful))))
 
 
@@ -242,7 +242,7 @@ def write(
             _journal(situation, decided, acts, conclusion, report, cycle_summary, state.posted),
         ),
         archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
-        paused=True if situation.world.ordered("pause") else None,
+        paused=True if situation.world.requested("pause") else None,
     )
 
 
@@ -269,7 +269,7 @@ def next_state(
         hushed_until=base.hushed_until if decide.is_quiet_period(situation) else None,
         wakes=wakes,
         watched=_watched(acts, base),
-        obeyed=base.obeyed + any(situation.world.ordered(verb) for verb in ONCE),
+        obeyed=base.obeyed + any(situation.world.requested(verb) for verb in ONCE),
         ignored=situation.world.ignored,
     )
     return close_effects(state, receipts_of(acts))
@@ -277,7 +277,7 @@ def next_state(
 
 def collect_measurements(situation: Situation) -> tuple[Measured, ...]:
     """What networks reported in this cycle about our own posts."""
-    return tuple(told for observation in situation.observations for told in observation.measured)
+    return tuple(measured for observation in situation.observations for measured in observation.measured)
 
 
 def _watched(acts: Sequence[ExecutedDecision], base: OpenState) -> tuple[MonitorRecord, ...]:
@@ -298,7 +298,7 @@ def _records(
             yield from learning.acted_on(act.decision.proposal.members, situation.records, situation.cycle, 0)
     for act in conclusion.dropped:
         yield from _reopened_records(act, situation)
-    yield from _public_records(conclusion.said, situation)
+    yield from _public_records(conclusion.fully_posted, situation)
     findings = {**situation.records, **{k: r for k, r in intended.items() if isinstance(r, FindingRecord)}}
     yield from learning.apply_lessons(conclusion.lessons, findings)
 
@@ -367,8 +367,8 @@ def _action_lines(acts: Sequence[ExecutedDecision]) -> Iterable[str]:
         proposal = act.decision.proposal
         opened = [f"#{d.receipt.number}" for d in act.applied if isinstance(d.effect, OpenIssue | OpenPull)]
         numbers = f" ({', '.join(opened)})" if opened else ""
-        told = "" if act.complete else " (not finished)"
-        yield f"{proposal.action}: {proposal.title}{numbers}{told}"
+        unfinished = "" if act.complete else " (not finished)"
+        yield f"{proposal.action}: {proposal.title}{numbers}{unfinished}"
     if not acts:
         yield "nothing to do"
 
@@ -385,9 +385,9 @@ def _journal(
     approvers = tuple((d.proposal.key, d.proposal.approver) for d in decided.decisions if d.proposal.approver)
     applied = tuple((act.decision.proposal.key, item.receipt) for act in acts for item in act.applied)
     counted = learning.worth_reporting(conclusion.lessons, situation.records)
-    news = {post.key for post in conclusion.posted} | {told.key for told in collect_measurements(situation)}
-    told = tuple(post for post in posts if post.key in news)
-    return Journal(report, cycle_summary, approvers, conclusion.lessons, applied, counted, told)
+    news = {post.key for post in conclusion.posted} | {changed.key for changed in collect_measurements(situation)}
+    changed = tuple(post for post in posts if post.key in news)
+    return Journal(report, cycle_summary, approvers, conclusion.lessons, applied, counted, changed)
 
 
 def _subject(acts: Sequence[ExecutedDecision]) -> str:

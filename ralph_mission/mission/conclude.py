@@ -53,7 +53,7 @@ class Conclusion:
     recent: tuple[tuple[datetime, str, int], ...]
     header: Header
     at_once: bool = False  # work is ready: the next cycle need not wait
-    said: tuple[Finding, ...] = ()  # of these nothing is left to be said in public
+    fully_posted: tuple[Finding, ...] = ()  # of these nothing is left to be posted
     finished: tuple[FinishedMission, ...] = ()  # what is to be announced
     posted: tuple[Posted, ...] = ()  # what went out in this cycle
     opened: tuple[tuple[datetime, int], ...] = ()  # threads that nobody asked for, as `OpenState` has them
@@ -72,7 +72,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     lessons = tuple(_lessons(decided, by_key)) + _silencing(situation)
     everyone = tuple(missions.values())
     over = learning.ended_missions(everyone, situation.now)
-    said = decide.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
+    posted = decide.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
     news = identity.list_announceable(over, situation.settings.announce, situation.cycle, situation.now)
     at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
     at_once = at_once or _were_posts_answered(situation, acts) or _was_refused(situation, acts)
@@ -83,12 +83,12 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
         dropped,
         lessons,
         learning.learn(dict(situation.state.acceptance), lessons, situation.records),
-        _waiting(situation, acts, said),
+        _waiting(situation, acts, posted),
         (*still_counted(situation), *automatic_lines(situation, _proposals(acts, dropped))),
         _header(situation, decided, at_once),
         at_once,
-        said,
-        (*_findings_to_announce(situation, said, _in_doubt(situation, acts)), *news),
+        posted,
+        (*_findings_to_announce(situation, posted, _in_doubt(situation, acts)), *news),
         tuple(_new_posts(situation, acts)),
         _unaccepted(opened, lessons),
     )
@@ -139,10 +139,10 @@ def after(act: ExecutedDecision) -> Mission:
 
 def _came_to_nothing(act: ExecutedDecision) -> bool:
     """Whether a thread certainly was not opened, or a list of what is watched does not say what it was to say."""
-    told = {item.effect.key: item.receipt.status for item in act.applied}
+    statuses = {item.effect.key: item.receipt.status for item in act.applied}
     proposal = act.decision.proposal
     return any(
-        told.get(effect.key, "failed") == "failed"
+        statuses.get(effect.key, "failed") == "failed"
         for effect in proposal.effects
         if proposal.monitor or opens_mission(effect)
     )
@@ -173,17 +173,17 @@ def _silencing(situation: Situation) -> tuple[Lesson, ...]:
 # --- what waits -----------------------------------------------------------------------
 
 
-def _waiting(situation: Situation, acts: Sequence[ExecutedDecision], said: Sequence[Finding]) -> tuple[Finding, ...]:
+def _waiting(situation: Situation, acts: Sequence[ExecutedDecision], posted: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings that nothing was done about, in the plan's order; after a mere word of a person, those of before."""
     if situation.steering:
         return situation.state.backlog
     done = {m.fingerprint for act in acts if _counts(act) for m in act.decision.proposal.members}
-    done |= {finding.fingerprint for finding in said}
+    done |= {finding.fingerprint for finding in posted}
     order = {fp: place for place, fp in enumerate(fp for t in situation.plan.ranked_findings for fp in t.members)}
-    left = [finding for finding in situation.fresh if finding.fingerprint not in done]
+    waiting = [finding for finding in situation.fresh if finding.fingerprint not in done]
     doubt = _in_doubt(situation, acts)
     kept = (finding for finding in situation.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
-    first = sorted(left, key=lambda f: order.get(f.fingerprint, len(order)))
+    first = sorted(waiting, key=lambda f: order.get(f.fingerprint, len(order)))
     return identity.to_backlog((*first, *kept), situation.now)
 
 
@@ -211,7 +211,7 @@ def _has_news(situation: Situation, news: Sequence[FinishedMission]) -> bool:
 
 
 def _findings_to_announce(
-    situation: Situation, said: Sequence[Finding], doubt: frozenset[posting.Key]
+    situation: Situation, posted: Sequence[Finding], doubt: frozenset[posting.Key]
 ) -> tuple[FinishedMission, ...]:
     """What waits to be announced; what the owner has no words for waits for nothing, words that can be fixed do.
 
@@ -220,7 +220,7 @@ def _findings_to_announce(
     if situation.steering:  # nobody was asked for words
         return situation.state.finished
     worded = (wording for wording in situation.wordings if wording.problem or (wording.ready and wording.posts))
-    waiting = {wording.fingerprint for wording in worded} - {finding.fingerprint for finding in said}
+    waiting = {wording.fingerprint for wording in worded} - {finding.fingerprint for finding in posted}
     waiting |= {fingerprint for fingerprint, _ in doubt}
     return identity.still_waiting(situation.state.finished, waiting, situation.now)
 
@@ -270,14 +270,17 @@ def _ready(situation: Situation, decided: CycleDecisions, acts: Sequence[Execute
 
 def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
     """Whether an agent can go on at once: it may, has money, and somebody may still wake us today."""
-    facts, stopped = dict(situation.world.facts), {made.mission for made in situation.made if not _went_well(made)}
+    facts, stopped = (
+        dict(situation.world.facts),
+        {result.mission for result in situation.made if not _went_well(result)},
+    )
     ready = (m for m in missions if m.id in facts and m.id not in stopped and tasks.is_waiting(m, facts[m.id]))
     return any(ready) and _grant_wake(situation)[1] and _purse(situation).usd > 0
 
 
-def _went_well(made: AgentResult) -> bool:
+def _went_well(result: AgentResult) -> bool:
     """Whether going on at once is worth it: what failed, or moved nothing, waits for the next cycle in its time."""
-    return made.outcome == "made" or (made.outcome == "goes on" and made.progressed)
+    return result.outcome == "made" or (result.outcome == "goes on" and result.progressed)
 
 
 def _purse(situation: Situation) -> tasks.AgentBudget:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import commit, execute, gather, observe, rank, report, transaction, verify
 from ralph_mission.mission.chat import inbox
-from ralph_mission.mission.coder import service
+from ralph_mission.mission.coder import agent_jobs
 from ralph_mission.mission.conclude import Conclusion, conclude
 from ralph_mission.mission.decide import decide, facts_of_missions
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
@@ -37,7 +37,7 @@ from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.transaction import Open, Transaction, TransactionContext
 from ralph_mission.values import dataclass
 
-FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, a workflow job at most an hour
+STALE_CLAIM = timedelta(hours=24)  # a cycle takes minutes, a workflow job at most an hour
 
 CycleResult = tuple[CycleReport, CycleSummary]
 
@@ -65,12 +65,12 @@ def run_cycle(
     Raises UserError, before any effect, when memory or the forge cannot be trusted or reached.
     """
     started = ports.clock.now()
-    with nullcontext(True) if request.staged else ports.store.exclusive() as ours:
-        past = ports.store.recall() if ours else None
+    with nullcontext(True) if request.staged else ports.store.exclusive() as locked:
+        past = ports.store.recall() if locked else None
         tx = Transaction(TransactionContext(ports, settings, secrets), past, started)
         try:
-            tx = _apply_chat_commands(tx, request, ours)
-            reason = _reason_to_leave(tx, request, ours)
+            tx = _apply_chat_commands(tx, request, locked)
+            reason = _reason_to_leave(tx, request, locked)
             if reason is None:
                 return _cycle(tx, request)
         except Lost:
@@ -82,11 +82,11 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     """The stages in order: what is read goes into the `Situation`, what is written is one step of `tx`."""
     ports = tx.ports
     transaction.check_position(tx)
-    ports.progress.phase("check", gather.slots(tx.past, tx.settings))
+    ports.progress.phase("check", gather.describe_slots(tx.past, tx.settings))
     tx, settled = (tx, ()) if request.staged else transaction.settle_leftovers(tx)
-    tx, situation = _look(tx, request)
+    tx, situation = _build_situation(tx, request)
     if not request.staged:
-        tx, situation = service.run_agent_jobs(tx, situation)
+        tx, situation = agent_jobs.run_agent_jobs(tx, situation)
     situation = replace(situation, judged_at=ports.clock.now())
     decided = decide(situation, tx.secrets)
     ports.recorder.record("situation", replace(situation, findings=(), fresh=()))
@@ -97,10 +97,10 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
         acts = execute.stage_decisions(ports, decided.allowed)
         return _report(tx, request, situation, decided, acts, conclude(situation, decided, acts), settled)
 
-    before = tx.state.missions
-    done = {**situation.records, **gather.read_effects(ports, decided, tx.past)}
-    intents = commit.intend(situation, decided, done, tx.store.holder(), ports.clock.now())
-    tx, known = transaction.intend(tx, intents, done)
+    missions_before = tx.state.missions
+    stored = {**situation.records, **gather.read_effects(ports, decided, tx.past)}
+    intents = commit.prepare_intents(situation, decided, stored, tx.store.holder(), ports.clock.now())
+    tx, known = transaction.commit_intents(tx, intents, stored)
     acts = transaction.act(tx, decided.allowed, known)
 
     ports.progress.phase("reflect")
@@ -108,28 +108,28 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     result = _report(tx, request, situation, decided, acts, conclusion, settled)
     batch = commit.write(situation, decided, acts, conclusion, known, *result, tx.state)
     tx = tx.commit_with_dashboard(batch)
-    inbox.notify_stuck(ports, before, tx.state.missions, tx.secrets)  # first: the anchor may raise
+    inbox.notify_stuck(ports, missions_before, tx.state.missions, tx.secrets)  # first: the anchor may raise
     tx.anchor(quiet=not any(act.applied for act in acts))
     return _wake(tx, result) if conclusion.at_once else result
 
 
-def _look(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situation]:
+def _build_situation(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situation]:
     """Gather everything decisions rest on, except what agents produce."""
     ports = tx.ports
     with ports.scratch() as scratch:
-        situation = gather.situate(ports, tx.settings, tx.past, request.cycle_id, tx.now)
-        if _is_steering(tx, request) and not situation.world.ordered("run"):
+        situation = gather.read_situation(ports, tx.settings, tx.past, request.cycle_id, tx.now)
+        if _is_steering(tx, request) and not situation.world.requested("run"):
             return tx, replace(situation, steering=True)
-        asked = observe.plan_looks(ports, situation, scratch)
-        if not request.staged and (usd := sum(context.usd for _, context in asked)):
-            tx, situation = service.set_money_aside(tx, situation, usd)
-        situation = observe.observe(ports, situation, asked, tx.past, tx.secrets)
+        planned = observe.plan_observations(ports, situation, scratch)
+        if not request.staged and (usd := sum(context.usd for _, context in planned)):
+            tx, situation = agent_jobs.reserve_money(tx, situation, usd)
+        situation = observe.observe(ports, situation, planned, tx.past, tx.secrets)
         # A fleet's runner keeps nothing: what is not in memory when it dies, nobody counts.
         if situation.settings.in_fleet and not request.staged and (usd := rank.may_cost(ports, situation)):
-            tx, situation = service.set_money_aside(tx, situation, usd)
+            tx, situation = agent_jobs.reserve_money(tx, situation, usd)
         situation = rank.rank_findings(ports, situation, tx.secrets)
-        situation = rank.word_posts(ports, situation, tx.past)
-        situation = gather.read_drafted(ports, situation, tx.past)
+        situation = rank.write_wordings(ports, situation, tx.past)
+        situation = gather.read_fix_records(ports, situation, tx.past)
         return tx, verify.verify(ports, situation, scratch, tx.secrets)
 
 
@@ -158,22 +158,22 @@ def _wake(tx: Transaction, result: CycleResult) -> CycleResult:
 # --- before it starts -----------------------------------------------------------------
 
 
-def _apply_chat_commands(tx: Transaction, request: CycleRequest, ours: bool) -> Transaction:
+def _apply_chat_commands(tx: Transaction, request: CycleRequest, locked: bool) -> Transaction:
     """Apply owners' chat commands to memory. A paused cycle reads them too; one that is not due does not ask."""
     if tx.past is None or tx.ports.inbox is None or request.staged or tx.ports.switch():
         return tx
     header = replace(tx.memory.header, paused=False)
     resumed = replace(tx, past=replace(tx.past, memory=replace(tx.memory, header=header)))
-    if _reason_to_leave(resumed, request, ours) is not None:
+    if _reason_to_leave(resumed, request, locked) is not None:
         return tx
     return replace(tx, past=inbox.apply_chat_commands(tx.ports, tx.past, tx.settings.limits, tx.secrets))
 
 
-def _reason_to_leave(tx: Transaction, request: CycleRequest, ours: bool) -> Outcome | None:
+def _reason_to_leave(tx: Transaction, request: CycleRequest, locked: bool) -> Outcome | None:
     """Why this cycle does not start, or None. A staged cycle never has to wait for another."""
-    claim = None if request.staged or not ours else transaction.find_live_claim(tx.store, tx.past)
-    if claim or not ours:
-        _refuse_if_forgotten(claim, tx.now)
+    claim = None if request.staged or not locked else transaction.find_live_claim(tx.store, tx.past)
+    if claim or not locked:
+        _refuse_stale_claim(claim, tx.now)
         return "lost"
     if tx.ports.switch() or (tx.past and tx.memory.header.paused):
         return "paused"
@@ -191,40 +191,40 @@ def _is_steering(tx: Transaction, request: CycleRequest) -> bool:
     return request.trigger == "person" and not request.force and (request.steering or not _is_due(tx))
 
 
-TENDED = 4
+MOST_FOLLOW_UPS = 4
 """Cycles that may follow one another on what people said: a review is taken up, answered, pushed."""
 
 
-def tend_pulls(opened: Open) -> Iterator[CycleResult]:
+def follow_up_pulls(opened: Open) -> Iterator[CycleResult]:
     """Cycles that act on people's words alone, as long as a review, a yes or a no to a pull request waits for one.
 
     Raises UserError as a cycle does.
     """
-    for _ in range(TENDED):
-        made = opened()
-        if execute.is_stopped(made.ports) or not _is_pull_waiting(made):
+    for _ in range(MOST_FOLLOW_UPS):
+        context = opened()
+        if execute.is_stopped(context.ports) or not _is_pull_waiting(context):
             return
-        yield run_cycle(made.ports, made.settings, CycleRequest("person", steering=True), made.secrets)
+        yield run_cycle(context.ports, context.settings, CycleRequest("person", steering=True), context.secrets)
 
 
-def _is_pull_waiting(made: TransactionContext) -> bool:
-    past = made.ports.store.recall()
+def _is_pull_waiting(context: TransactionContext) -> bool:
+    past = context.ports.store.recall()
     if past is None or not (past.state.missions or past.memory.issues):
         return False
-    situation = gather.situate(made.ports, made.settings, past, "", made.ports.clock.now())
+    situation = gather.read_situation(context.ports, context.settings, past, "", context.ports.clock.now())
     facts = facts_of_missions(situation)
     pulls = [mission for mission in situation.missions if mission.pull and mission.id in facts]
     return any(
         interpret_facts(mission, facts[mission.id], situation.now).event
-        or service.is_ready(situation, mission)
+        or agent_jobs.is_ready(situation, mission)
         or (mission.status is Status.FIXING and mission.pending and not mission.review.offered_until)  # cut off
         for mission in pulls
     )
 
 
-def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:
+def _refuse_stale_claim(claim: Claim | None, now: datetime) -> None:
     """Raise UserError for a claim older than any cycle takes. Age alone proves nothing, so a person has to look."""
-    if claim and now - claim.at >= FORGOTTEN:
+    if claim and now - claim.at >= STALE_CLAIM:
         what = (
             f"{claim.holder} holds the cycle since {claim.at:%Y-%m-%d %H:%M} UTC and it is unknown whether it is alive"
         )

@@ -59,17 +59,17 @@ def still_to_handle(findings: Iterable[Finding], situation: Situation) -> tuple[
     records = situation.records
     begun = (records.get(member) for mission in situation.missions for member in mission.members)
     working = {key for record in begun if isinstance(record, FindingRecord) for key in record.parts}
-    left = (
+    remaining = (
         identity.without_parts(finding, lambda key: key in working or identity.is_refused(key, records))
         for finding in identity.not_yet_handled(findings, records)
     )
-    return identity.not_yet_handled(filter(None, left), records)
+    return identity.not_yet_handled(filter(None, remaining), records)
 
 
 def silenced_kinds(situation: Situation) -> frozenset[str]:
     """Kinds that people do not want to see listed: boxes of the dashboard say so."""
     world = situation.world
-    return frozenset({*situation.state.silenced, *world.ordered("unlist")} - {*world.ordered("list")})
+    return frozenset({*situation.state.silenced, *world.requested("unlist")} - {*world.requested("list")})
 
 
 def drafts(situation: Situation) -> tuple[Proposal, ...]:
@@ -113,7 +113,7 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
     steps = tuple(_steps(situation))
     moved = () if situation.steering else close_lists(situation.world.issues, situation.world.bot)
     proposals = [*(step.proposal for step in steps if step.proposal), *moved, *drafts(situation)]
-    paused = paused or bool(situation.world.ordered("pause"))
+    paused = paused or bool(situation.world.requested("pause"))
     decisions = judge_all(proposals, policy_context(situation, secrets, paused))
     return CycleDecisions(steps, decisions)
 
@@ -121,7 +121,7 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
 def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     """The step of each mission. After a mere word of a person, missions that wait do not count as waiting longer."""
     facts = facts_of_missions(situation)
-    around = StepContext(
+    context = StepContext(
         situation.cycle,
         situation.now,
         situation.settings.owners,
@@ -130,13 +130,13 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
         situation.world.default,
         situation.settings.limits,
         recent_lines(situation),
-        {made.mission: made for made in situation.made},
+        {result.mission: result for result in situation.made},
     )
     found: list[MissionStep] = []
     for mission in situation.missions:
         if mission.thread and mission.id in facts:
             reading = interpret_facts(mission, facts[mission.id], situation.now)
-            steps = next_step(mission, facts[mission.id], reading, around)
+            steps = next_step(mission, facts[mission.id], reading, context)
             found += [_without_wait(step, mission) for step in steps] if situation.steering else steps
     return tuple(found)
 
@@ -156,7 +156,7 @@ def _is_solved(mission: Mission, situation: Situation) -> bool:
     """Whether every one of its findings is gone; what an agent has just made a change for is under way."""
     if mission.action is Action.PUBLISH or not mission.members or not situation.world.default.sha:
         return False
-    if any(made.mission == mission.id for made in situation.made):
+    if any(result.mission == mission.id for result in situation.made):
         return False
     if mission.pull and (mission.kind == BUMPS or mission.base_sha == situation.world.default.sha):
         return False  # nobody can have put it right, or it is not looked for while our own pull covers it

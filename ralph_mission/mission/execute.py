@@ -80,9 +80,9 @@ ApprovalCheck = Callable[[Mission], MissionFacts]
 
 
 def execute_decisions(
-    ports: CyclePorts, decisions: Sequence[Decision], records: Mapping[str, Record], look: ApprovalCheck
+    ports: CyclePorts, decisions: Sequence[Decision], records: Mapping[str, Record], recheck: ApprovalCheck
 ) -> tuple[ExecutedDecision, ...]:
-    """Carry out allowed decisions in order; a stop ends all that follow. `look` checks approvals again."""
+    """Carry out allowed decisions in order; a stop ends all that follow. `recheck` reads approvals again."""
     known = dict(records)
     acts: list[ExecutedDecision] = []
     for decision in decisions:
@@ -90,7 +90,7 @@ def execute_decisions(
             acts.append(ExecutedDecision(decision, (), cut=True))
             continue
         ports.progress.note(f"{decision.proposal.action}: {decision.proposal.title}")
-        acts.append(_carry_out(ports, decision, known, look))
+        acts.append(_carry_out(ports, decision, known, recheck))
     return tuple(acts)
 
 
@@ -117,14 +117,14 @@ def not_attempted(acts: Iterable[ExecutedDecision]) -> tuple[Receipt, ...]:
 
 
 def _carry_out(
-    ports: CyclePorts, decision: Decision, known: dict[str, Record], look: ApprovalCheck
+    ports: CyclePorts, decision: Decision, known: dict[str, Record], recheck: ApprovalCheck
 ) -> ExecutedDecision:
     applied: list[AppliedEffect] = []
     for effect in decision.proposal.effects:
         if is_stopped(ports):
             return ExecutedDecision(decision, tuple(applied), cut=True)
         stopped_by = next((item for item in applied if item.stops), None)
-        if why := _changed_since(ports, look, decision.proposal, effect, known.get(effect.key)):
+        if why := _changed_since(ports, recheck, decision.proposal, effect, known.get(effect.key)):
             receipt = skip_effect(effect.key, why)
         else:
             receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
@@ -133,7 +133,7 @@ def _carry_out(
 
 
 def _changed_since(
-    ports: CyclePorts, look: ApprovalCheck, proposal: Proposal, effect: Effect, record: Record | None
+    ports: CyclePorts, recheck: ApprovalCheck, proposal: Proposal, effect: Effect, record: Record | None
 ) -> str:
     """Why an approved effect must not be sent after all, or "".
 
@@ -145,7 +145,7 @@ def _changed_since(
         return ""
     try:
         ports.forge.forget_lists()
-        facts = look(mission)
+        facts = recheck(mission)
     except UserError as problem:
         return f"its issue cannot be read: {problem.what}"
     if facts.issue is None or facts.issue.state != "open" or not approval.stands(facts.issue, mission):
@@ -179,10 +179,10 @@ def perform_effect(ports: CyclePorts, effect: Effect) -> Receipt:
     try:
         return _say(ports, effect) if isinstance(effect, Publish) else ports.forge.perform(effect)
     except Exception as error:  # whatever it is, the cycle must still record what it knows
-        said = error.what if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        problem = error.what if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         status: Fate = "unknown" if at_most_once(effect) else "failed"
         at = ports.clock.now() if isinstance(effect, Publish) else None
-        return Receipt(effect.key, status, detail=truncate(said, 300), at=at)
+        return Receipt(effect.key, status, detail=truncate(problem, 300), at=at)
 
 
 def _say(ports: CyclePorts, effect: Publish) -> Receipt:
@@ -253,8 +253,8 @@ def _taken_over(ports: CyclePorts, record: EffectRecord, known: dict[str, Record
     if receipt is None:
         return None
     known[record.key] = _with(record, receipt)
-    said = "not done, so decided again" if receipt.not_attempted else receipt.status
-    ports.progress.note(f"{kind_of(effect)} of an earlier run: {said}")
+    outcome = "not done, so decided again" if receipt.not_attempted else receipt.status
+    ports.progress.note(f"{kind_of(effect)} of an earlier run: {outcome}")
     return AppliedEffect(effect, receipt)
 
 

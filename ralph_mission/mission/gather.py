@@ -80,7 +80,7 @@ def anchor_of(past: MemorySnapshot) -> Anchor:
     return Anchor(past.memory.header.lineage, past.memory.header.serial, past.oid)
 
 
-def slots(past: MemorySnapshot | None, settings: CycleSettings) -> str:
+def describe_slots(past: MemorySnapshot | None, settings: CycleSettings) -> str:
     """ "2 of 3 mission slots used": a mission that waits for an answer before its work begins takes none."""
     taken = sum(mission.status.begun for mission in past.state.missions) if past else 0
     return f"{taken} of {settings.limits.active_missions} mission slots used"
@@ -102,18 +102,18 @@ def read_effects(ports: CyclePorts, decided: CycleDecisions, past: MemorySnapsho
     return dict(ports.store.records(keys, past))
 
 
-def situate(
+def read_situation(
     ports: CyclePorts, settings: CycleSettings, past: MemorySnapshot | None, cycle_id: str, now: datetime
 ) -> Situation:
     """What memory holds and what the forge says of every mission."""
     memory, state = (past.memory, past.state) if past else (first_memory(ports, now), OpenState())
     cycle = memory.header.cycle + 1
     cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
-    world = _look(ports, settings, memory, state, cycle, now)
+    world = _read_forge(ports, settings, memory, state, cycle, now)
     situation = Situation(cycle, cycle_id, now, settings, memory, state, world)
     remarks = [ownership.of_remark(mission.key) for mission in state.missions]
-    told = ownership.read_successors(remarks, lambda keys: ports.store.records(keys, past))
-    situation = with_findings(replace(situation, state=_believable(state, world, told), records=told))
+    successors = ownership.read_successors(remarks, lambda keys: ports.store.records(keys, past))
+    situation = with_findings(replace(situation, state=_believable(state, world, successors), records=successors))
     return replace(situation, records=read_records(ports, situation, keys_to_read(situation), past))
 
 
@@ -145,7 +145,7 @@ def _as_it_stands(mission: Mission, facts: MissionFacts | None, records: Mapping
     return update_mission(mission, comment=remark, checks=describe_checks(pull))
 
 
-def _look(
+def _read_forge(
     ports: CyclePorts, settings: CycleSettings, memory: Memory, state: OpenState, cycle: int, now: datetime
 ) -> ForgeSnapshot:
     forge = ports.forge
@@ -184,7 +184,7 @@ def read_ticks(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> 
     return {"orders": tuple(ordered), "ignored": tuple(ignored)}
 
 
-def read_drafted(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None) -> Situation:
+def read_fix_records(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None) -> Situation:
     """The situation with the records of fixes that may be proposed, as one may have failed before."""
     fixes = (draft for draft in drafts(situation) if draft.action is Action.OPEN_FIX)
     keys = {effect.key for draft in fixes for effect in draft.effects}

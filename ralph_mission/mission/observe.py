@@ -18,10 +18,10 @@ SHARE = 0.5
 """Share of a cycle's budget that an observer may spend on a model; the rest is for the thinker and for missions."""
 
 
-Looks = tuple[tuple[Observer, ObservationContext], ...]
+PlannedObservations = tuple[tuple[Observer, ObservationContext], ...]
 
 
-def plan_looks(ports: CyclePorts, situation: Situation, scratch: str) -> Looks:
+def plan_observations(ports: CyclePorts, situation: Situation, scratch: str) -> PlannedObservations:
     """Pair every observer with its context. Only observers that would call a model now get money."""
     return tuple((one, _with_money(one, _observation_context(one.name, situation, scratch))) for one in ports.observers)
 
@@ -35,11 +35,15 @@ def _with_money(observer: Observer, context: ObservationContext) -> ObservationC
 
 
 def observe(
-    ports: CyclePorts, situation: Situation, asked: Looks, past: MemorySnapshot | None, secrets: tuple[str, ...]
+    ports: CyclePorts,
+    situation: Situation,
+    planned: PlannedObservations,
+    past: MemorySnapshot | None,
+    secrets: tuple[str, ...],
 ) -> Situation:
     """Run every observer. One that fails is reported as unavailable and does not stop the others."""
     ports.progress.phase("observe")
-    observations = tuple(redact_observation(ports, observation, secrets) for observation in ports.lookups(asked))
+    observations = tuple(redact_observation(ports, observation, secrets) for observation in ports.lookups(planned))
     situation = with_findings(replace(situation, observations=observations))
     asked_for = set(situation.records)
     while missing := keys_to_read(situation) - asked_for:  # what is left of a fix is a finding of its own
@@ -51,10 +55,10 @@ def observe(
 
 def _observation_context(name: str, situation: Situation, scratch: str) -> ObservationContext:
     header, limits = situation.memory.header, situation.settings.limits
-    left = min(limits.usd_per_cycle, limits.usd_per_day - spent_today(header, situation.now)) * SHARE
+    usd = min(limits.usd_per_cycle, limits.usd_per_day - spent_today(header, situation.now)) * SHARE
     return ObservationContext(
         situation.world.default, situation.now, header.last_cycle_at, dict(header.cursors).get(name, ""), scratch,
-        left if enough(left, limits.usd_per_cycle) else 0.0,
+        usd if enough(usd, limits.usd_per_cycle) else 0.0,
     )  # fmt: skip  # one value
 
 

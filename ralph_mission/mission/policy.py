@@ -90,8 +90,8 @@ def _dispatch_day(proposal: Proposal, context: PolicyContext) -> bool:
 
 
 def _posts_day(proposal: Proposal, context: PolicyContext) -> bool:
-    said = context.spent.posts_day
-    return any(said.get(network, 0) >= context.limits.posts_per_day for network in proposal.networks)
+    posts = context.spent.posts_day
+    return any(posts.get(network, 0) >= context.limits.posts_per_day for network in proposal.networks)
 
 
 def _posts_pause(proposal: Proposal, context: PolicyContext) -> bool:
@@ -143,8 +143,8 @@ def _inspect_kept(proposal: Proposal, context: PolicyContext) -> tuple[objection
     found = (sketch(effect.files, effect.base_sha) for effect in _branches(proposal))
     most, known = context.limits.auto_pr_lines, context.secrets
     bumps = proposal.kind == BUMPS and not proposal.objections  # our issue announced exactly this change
-    told = (objections.inspect(one, max_lines=most, secrets=known, bumps=bumps, announced=True) for one in found)
-    return tuple(objection for patch in told for objection in patch)
+    by_patch = (objections.inspect(one, max_lines=most, secrets=known, bumps=bumps, announced=True) for one in found)
+    return tuple(objection for patch in by_patch for objection in patch)
 
 
 def _kind_tier(proposal: Proposal, context: PolicyContext) -> bool:
@@ -197,17 +197,17 @@ def _human_duplicate(proposal: Proposal, context: PolicyContext) -> bool:
         return False
     about = {member.signal.reference for member in proposal.members} - {0}
     covered = any(touches(pull, member) for pull in pulls for member in proposal.members)
-    made = any(same_change(pull, proposal.patch) or about & closed_issues(pull) for pull in pulls)
+    has_pull = any(same_change(pull, proposal.patch) or about & closed_issues(pull) for pull in pulls)
     issues = [i for i in context.issues if i.author.id != context.bot and i.state == "open"]
-    return covered or made or any(_tells_of(issue, proposal) for issue in issues)
+    return covered or has_pull or any(_tells_of(issue, proposal) for issue in issues)
 
 
 def _tells_of(issue: Issue, proposal: Proposal) -> bool:
-    said = f"{issue.title}\n{issue.body}".casefold()
+    content = f"{issue.title}\n{issue.body}".casefold()
     same_title = issue.title.strip().casefold() == proposal.title.strip().casefold()
     places = {member.signal.path.casefold() for member in proposal.members if member.signal.path}
     words = lookup(proposal.kind).words
-    named = bool(places and words) and all(p in said for p in places) and any(word in said for word in words)
+    named = bool(places and words) and all(p in content for p in places) and any(word in content for word in words)
     return same_title or named
 
 
@@ -236,8 +236,8 @@ def _texts(effects: Iterable[Effect]) -> Iterator[_Text]:
 def _said_in_public(effect: Effect) -> Iterator[_Text]:
     if isinstance(effect, Publish):
         chart = effect.post.chart
-        for said in (*effect.post.parts, *((chart.title, chart.unit, chart.alt) if chart else ())):
-            yield _Text(said, markdown=False)
+        for part in (*effect.post.parts, *((chart.title, chart.unit, chart.alt) if chart else ())):
+            yield _Text(part, markdown=False)
 
 
 def _closing_keyword(proposal: Proposal, context: PolicyContext) -> bool:
@@ -255,8 +255,8 @@ def _workflow_command(proposal: Proposal, context: PolicyContext) -> bool:
 
 
 def _secret(proposal: Proposal, context: PolicyContext) -> bool:
-    said = any(secrets.find_secrets(t.content, context.secrets) for t in _texts(proposal.effects))
-    return said or _patch("secret")(proposal, context)
+    in_texts = any(secrets.find_secrets(t.content, context.secrets) for t in _texts(proposal.effects))
+    return in_texts or _patch("secret")(proposal, context)
 
 
 def ill_worded(effect: Effect, known: tuple[str, ...]) -> bool:
@@ -341,8 +341,8 @@ def judge_all(
 
 def judge(proposal: Proposal, context: PolicyContext, rules: Sequence[Rule] = RULES) -> Decision:
     """Judge one proposal by every rule: denied if any denies, held if any holds, else allowed."""
-    said = {rule.id: _ask(rule, proposal, context) for rule in rules}
-    against = {rule: verdict for rule, verdict in said.items() if verdict is not Verdict.ALLOW}
+    by_rule = {rule.id: _ask(rule, proposal, context) for rule in rules}
+    against = {rule: verdict for rule, verdict in by_rule.items() if verdict is not Verdict.ALLOW}
     verdicts = against.values()
     verdict = next((v for v in (Verdict.DENY, Verdict.HOLD) if v in verdicts), Verdict.ALLOW)
     return Decision(proposal, verdict, tuple(against))

@@ -328,18 +328,18 @@ Lookups = Callable[[Iterable[tuple[Observer, ObservationContext]]], Iterable[Obs
 """Runs observers, each with its context: one observation for each, in the same order."""
 
 
-def in_turn(asked: Iterable[tuple[Observer, ObservationContext]]) -> Iterator[Observation]:
+def in_turn(lookups: Iterable[tuple[Observer, ObservationContext]]) -> Iterator[Observation]:
     """Run observers one after another; one that fails is reported as unavailable."""
-    return (_look(observer, context) for observer, context in asked)
+    return (_run_observer(observer, context) for observer, context in lookups)
 
 
-def _look(observer: Observer, context: ObservationContext) -> Observation:
+def _run_observer(observer: Observer, context: ObservationContext) -> Observation:
     try:
         return observer.observe(context)
     except Exception as error:  # a dead observer is a line in the report, never the end of the cycle
         # A foreign error's text may hold a connection string or a token, so only its type is reported.
-        said = error.what if isinstance(error, UserError) else f"failed unexpectedly ({type(error).__name__})"
-        return Observation(observer.name, "unavailable", detail=truncate(said, 200), cursor=context.cursor)
+        problem = error.what if isinstance(error, UserError) else f"failed unexpectedly ({type(error).__name__})"
+        return Observation(observer.name, "unavailable", detail=truncate(problem, 200), cursor=context.cursor)
 
 
 class Thinker(Protocol):

@@ -69,13 +69,13 @@ def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) 
     return replace(plan, ranked_findings=tuple(ranked_findings), remark=remark, cursor=cursor)
 
 
-def word_posts(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None = None) -> Situation:
+def write_wordings(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None = None) -> Situation:
     """Word the plan's findings for the public, before anything is judged."""
     ranked = {member for ranked in situation.plan.ranked_findings for member in ranked.members}
     news = {finding.fingerprint for finding in identity.finished_findings(situation.state.finished)}
     about = [finding for finding in situation.fresh if finding.fingerprint in ranked | news]
-    wanted = sorted(about, key=lambda finding: finding.fingerprint not in news)[:WORDED]
-    worded = [(finding, wording) for finding in wanted if (wording := ports.publisher.word(finding))]
+    findings = sorted(about, key=lambda finding: finding.fingerprint not in news)[:WORDED]
+    worded = [(finding, wording) for finding in findings if (wording := ports.publisher.word(finding))]
     for problem in dict.fromkeys(wording.problem for _, wording in worded if wording.problem):
         ports.progress.note(problem)
     keys = {effect.key for pair in worded for effect in posting.effects_of(*pair)}

@@ -71,8 +71,8 @@ def remarks(effect: Publish, receipt: Receipt, situation: Situation) -> Iterable
 
 def _missing(effect: Publish, receipt: Receipt) -> str:
     """What a network said about the unsent parts of a thread; "" if all were sent."""
-    told = " ".join(word for word in receipt.detail.split() if not word.startswith("id="))
-    return told if len(effect.post.parts) > 1 else ""
+    words = " ".join(word for word in receipt.detail.split() if not word.startswith("id="))
+    return words if len(effect.post.parts) > 1 else ""
 
 
 LATE = 15 * 60  # seconds of drift worth reporting
@@ -149,12 +149,14 @@ def report_cycle(
 
 def report_wake(account: tuple[CycleReport, CycleSummary], receipt: Receipt) -> tuple[CycleReport, CycleSummary]:
     """Add the wake that was requested at the cycle's end."""
-    report, told = account
+    report, summary = account
     line = EffectLine(receipt.key, "wake", "dispatch", receipt.status, receipt.url)
     report = replace(report, effects=(*report.effects, line))
     if receipt.status == "done":
-        return report, told
-    return report, replace(told, remarks=(*told.remarks, f"the next cycle could not be asked for: {receipt.detail}"))
+        return report, summary
+    return report, replace(
+        summary, remarks=(*summary.remarks, f"the next cycle could not be asked for: {receipt.detail}")
+    )
 
 
 def _observers(observations: Iterable[Observation]) -> tuple[ObserverLine, ...]:
@@ -239,8 +241,8 @@ def refusal(acts: Sequence[ExecutedDecision]) -> str:
 
     A branch without a pull request does not count.
     """
-    told = (item for act in acts for item in act.applied if act.complete or not isinstance(item.effect, PushBranch))
-    receipts = [item.receipt for item in told if not item.receipt.not_attempted]
+    tried = (item for act in acts for item in act.applied if act.complete or not isinstance(item.effect, PushBranch))
+    receipts = [item.receipt for item in tried if not item.receipt.not_attempted]
     refused = [r.detail for r in receipts if r.status == "failed" and r.reason is FailureReason.NEEDS_PERSON]
     return refused[0] if refused and len(refused) == len(receipts) else ""
 
@@ -299,11 +301,11 @@ def _held_line(decision: Decision) -> str:
 def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion) -> Iterable[str]:
     if conclusion.header.drift_seconds >= LATE:
         yield f"this cycle started {conclusion.header.drift_seconds // 60} minutes after it was due"
-    for made in situation.made:
-        cost = f", ${made.usage.cost_usd:.2f}" if made.usage.cost_usd else ""
-        why = f": {made.reason}" if made.reason else ""
-        sessions = count_noun(made.sessions, "session")
-        yield f"an agent worked on mission {made.mission}, {sessions}{cost}: {made.outcome}{why}"
+    for result in situation.made:
+        cost = f", ${result.usage.cost_usd:.2f}" if result.usage.cost_usd else ""
+        why = f": {result.reason}" if result.reason else ""
+        sessions = count_noun(result.sessions, "session")
+        yield f"an agent worked on mission {result.mission}, {sessions}{cost}: {result.outcome}{why}"
     for refused in situation.refused:
         yield f"not proposed, as the repository's own checks did not pass or could not be run: {refused}"
     for kind in decide.silent_kinds(situation):

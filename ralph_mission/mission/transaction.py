@@ -170,7 +170,7 @@ def settle_leftovers(tx: Transaction) -> tuple[Transaction, tuple[AppliedEffect,
     return tx.commit(commit.settle_open(tx.past, applied, records)), applied
 
 
-def intend(
+def commit_intents(
     tx: Transaction, batch: MemoryBatch | None, known: Mapping[str, Record]
 ) -> tuple[Transaction, Mapping[str, Record]]:
     """Commit claim and intents, durably, before anything happens; returns all records as of then."""
@@ -181,8 +181,8 @@ def intend(
 
 def act(tx: Transaction, decisions: Sequence[Decision], known: Mapping[str, Record]) -> tuple[ExecutedDecision, ...]:
     """Carry out the effects of allowed decisions."""
-    look = partial(facts_about, tx.ports, tx.settings, state=tx.state)
-    return execute.execute_decisions(tx.ports, decisions, known, look)
+    recheck = partial(facts_about, tx.ports, tx.settings, state=tx.state)
+    return execute.execute_decisions(tx.ports, decisions, known, recheck)
 
 
 def run_transaction(opened: Open, sleep: Sleep, do: Callable[[Transaction], T], patience: float) -> T:
@@ -195,11 +195,11 @@ def run_transaction(opened: Open, sleep: Sleep, do: Callable[[Transaction], T], 
     while True:
         try:
             context = opened()
-            with context.ports.store.exclusive() as ours:
-                past = context.ports.store.recall() if ours else None
+            with context.ports.store.exclusive() as locked:
+                past = context.ports.store.recall() if locked else None
                 claim = find_live_claim(context.ports.store, past)
                 by = claim.holder if claim else ""
-                if ours and not claim:
+                if locked and not claim:
                     tx = Transaction(context, past, context.ports.clock.now())
                     check_position(tx)
                     tx, _ = settle_leftovers(tx)
@@ -258,11 +258,11 @@ class ExecutionResult:
 def execute_plan(tx: Transaction, request: ExecutionRequest, plan: Proposal) -> ExecutionResult:
     """Carry out a plan, except for what was done before. Raises UserError, or Lost before anything was done."""
     known = tx.records([*(effect.key for effect in plan.effects), *request.also])
-    left = ledger.remaining(plan.effects, known)
-    decision = policy.judge(replace(plan, effects=left), _policy_context(tx, left), request.rules)
+    remaining = ledger.remaining(plan.effects, known)
+    decision = policy.judge(replace(plan, effects=remaining), _policy_context(tx, remaining), request.rules)
     if decision.verdict is not Verdict.ALLOW:
         return ExecutionResult(decision, {})
-    tx, intended = intend(tx, _plan_intents(tx, request, decision), known)
+    tx, intended = commit_intents(tx, _plan_intents(tx, request, decision), known)
     (done,) = act(tx, [decision], intended)
     before = {one.key: one.receipt for one in known.values() if isinstance(one, EffectRecord) and one.receipt}
     receipts = before | {receipt.key: receipt for receipt in commit.receipts_of([done])}
@@ -304,11 +304,11 @@ def _policy_context(tx: Transaction, effects: Sequence[Effect]) -> PolicyContext
 def _plan_intents(tx: Transaction, request: ExecutionRequest, decision: Decision) -> MemoryBatch:
     plan, cycle = decision.proposal, tx.memory.header.cycle
     mission = plan.before.id if plan.before else 0
-    made = ledger.intend(plan.effects, plan.key, plan.action, plan.kind, mission, cycle, tx.now)
-    claim = Claim(tx.store.holder(), cycle, request.name, tx.now) if made else None
-    state = replace(tx.state, claim=claim, effects=(*tx.state.effects, *(one.key for one in made)))
-    subject = f"ralph: {request.subject}: intends {len(made)} effects"
-    return request.keep(MemoryBatch(_book_cost(tx, request.booked), state, made, subject), None)
+    intents = ledger.build_intents(plan.effects, plan.key, plan.action, plan.kind, mission, cycle, tx.now)
+    claim = Claim(tx.store.holder(), cycle, request.name, tx.now) if intents else None
+    state = replace(tx.state, claim=claim, effects=(*tx.state.effects, *(one.key for one in intents)))
+    subject = f"ralph: {request.subject}: intends {len(intents)} effects"
+    return request.keep(MemoryBatch(_book_cost(tx, request.booked), state, intents, subject), None)
 
 
 def _plan_settled(
@@ -332,10 +332,10 @@ def _journal(tx: Transaction, request: ExecutionRequest, done: ExecutedDecision)
         for item in done.applied
     )
     judged = DecisionLine(plan.key, plan.action, plan.kind, plan.tier, decision.verdict, decision.rules)
-    told = CycleReport(
+    cycle_report = CycleReport(
         REPORT_SCHEMA, header.cycle, name, "paused" if done.cut else "done", "cli", False, tx.now,
         tx.ports.clock.now(), (), (), (), (judged,), lines, header.urgency, header.next_due_at,
         Usage(cost_usd=request.usd),
     )  # fmt: skip  # one report
     applied = tuple((plan.key, item.receipt) for item in done.applied)
-    return name, commit.Journal(told, CycleSummary(posts=tuple(report.lines((done,)))), (), (), applied)
+    return name, commit.Journal(cycle_report, CycleSummary(posts=tuple(report.lines((done,)))), (), (), applied)

@@ -27,9 +27,9 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
         if outcome.ok:
             break
         tried += 1
-        said = f"{candidate.title}: {redact(outcome.detail, secrets)}"
-        ports.progress.note(f"not proposed: {said}")
-        situation = replace(with_unverified(situation, candidate.key), refused=(*situation.refused, said))
+        failure = f"{candidate.title}: {redact(outcome.detail, secrets)}"
+        ports.progress.note(f"not proposed: {failure}")
+        situation = replace(with_unverified(situation, candidate.key), refused=(*situation.refused, failure))
     return situation
 
 

@@ -213,13 +213,13 @@ def _are_pinned(spans: Iterable[tuple[list[str], list[str]]], pins: list[Raised]
     """Whether `pins` are patches and the only difference: lines are equal except for those versions."""
     if not pins or not all(is_patch(*pin) for pin in pins):
         return False
-    told: list[Raised] = []
+    raised: list[Raised] = []
     for old, new in spans:
         if [_bare(line, VERSIONS) for line in old] != [_bare(line, VERSIONS) for line in new]:
             return False
-        said = zip(*([v for line in lines for v in _spellings(line)] for lines in (old, new)), strict=True)
-        told += [(before, after) for before, after in said if before != after]
-    return sorted(told) == sorted(pins)
+        versions = zip(*([v for line in lines for v in _spellings(line)] for lines in (old, new)), strict=True)
+        raised += [(before, after) for before, after in versions if before != after]
+    return sorted(raised) == sorted(pins)
 
 
 def _are_derived(spans: Iterable[tuple[list[str], list[str]]], old: list[str], new: list[str]) -> bool:
@@ -298,12 +298,12 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 def _versions(line: str) -> list[Numbers]:
     """The versions in a line, comparable."""
-    return [numbers(said) for said in _spellings(line)]
+    return [numbers(version) for version in _spellings(line)]
 
 
 def _spellings(line: str) -> list[str]:
     found = (m[0] for m in _PARTS.finditer(line) if m.lastgroup in ("version", "wheel"))
-    return [said.removeprefix("v").partition("-")[0] for said in found]
+    return [spelling.removeprefix("v").partition("-")[0] for spelling in found]
 
 
 _OWN = compile_regex(r"""^\s*"?version"?\s*[:=]?\s*"?v?\d.*""")

@@ -244,8 +244,8 @@ def without(text: str, known: Sequence[str]) -> str:
 def _without_spans(text: str, look: Callable[[str], tuple[Span, ...]]) -> str:
     text = _cut_out(text, look(text))
     bare = _as_sanitised(text)
-    left = look(bare) if bare != text else ()
-    return _cut_out(bare, left) if left else text
+    remaining = look(bare) if bare != text else ()
+    return _cut_out(bare, remaining) if remaining else text
 
 
 def without_terminal_codes(text: str) -> str:

@@ -102,10 +102,10 @@ def _without_markup(text: str, everywhere: bool) -> str:
 def _disguise(text: str) -> Iterator[int]:
     """The places of mark-up within a live word; all other mark-up is harmless."""
     marks = {at for match in detect.MARKUP.finditer(text) for at in range(*match.span())}
-    left = [at for at in range(len(text)) if at not in marks]
-    bare = "".join(text[at] for at in left)
+    places = [at for at in range(len(text)) if at not in marks]
+    bare = "".join(text[at] for at in places)
     for match in (*detect.CLOSING.finditer(bare), *detect.NAMED.finditer(bare)):
-        yield from marks.intersection(range(left[match.start()], left[match.end() - 1]))
+        yield from marks.intersection(range(places[match.start()], places[match.end() - 1]))
 
 
 def truncate(text: str, limit: int) -> str:

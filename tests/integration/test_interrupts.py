@@ -24,7 +24,7 @@ from ralph_mission.adapters.storage.memory.branch import BranchStore
 
 phase, arguments = sys.argv[1], sys.argv[2:]
 places = {
-    "check": (gather, "situate"),
+    "check": (gather, "read_situation"),
     "observe": (observe, "redact_observation"),
     "think": (rank, "rank_findings"),
     "act": (LocalForge, "perform"),

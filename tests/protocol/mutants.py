@@ -78,7 +78,7 @@ def forced(self: History, head: str, batch, after):
     return _advance(self, after.oid if after else "", batch, after)
 
 
-_intend = ledger.intend
+_intend = ledger.build_intents
 
 
 def as_done(*arguments: Any, **options: Any) -> tuple[EffectRecord, ...]:
@@ -152,7 +152,7 @@ MUTANTS = (
     ),
     Mutant("a lost race is not noticed", TWO, "no claim", ((History, "_absorbed", on_top_of_anything),)),
     Mutant("memory is force-pushed", TWO, "another commit", ((History, "advance", forced),)),
-    Mutant("a receipt comes before its effect", CALM, "without an intent", ((commit, "intend_effects", as_done),)),
+    Mutant("a receipt comes before its effect", CALM, "without an intent", ((commit, "build_intents", as_done),)),
     Mutant("not listed is believed though lists are late", LATE, "times", ((execute, "may_redo", always),)),
     Mutant("what is in doubt is sent again", DOUBT, "times", ((execute, "send", sent_twice),)),
     Mutant("the claim of a live runner is taken over", TWO, "nothing went wrong", ((Memories, "proven_dead", always),)),

@@ -20,4 +20,4 @@ class RulesThinker:
 
     def think(self, brief: Brief) -> Plan:
         """A ranking of the brief's findings, best first."""
-        return Plan(ranking.rank(brief.findings, brief.acceptance, self.weights, brief.resonance))
+        return Plan(ranking.rank(brief.findings, brief.acceptance, self.weights, brief.engagement))

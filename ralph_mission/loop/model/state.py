@@ -160,8 +160,8 @@ class Prd:
     def ready(self) -> tuple[UserStory, ...]:
         """Those of `todo` that wait for none of it; all of it where they only wait for each other."""
         todo = self.todo
-        left = {story.id for story in todo}
-        return tuple(story for story in todo if left.isdisjoint({*story.needs} - {story.id})) or todo
+        open_ids = {story.id for story in todo}
+        return tuple(story for story in todo if open_ids.isdisjoint({*story.needs} - {story.id})) or todo
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,8 +120,8 @@ def _take_fitting(listing: Listing[Any], room: int) -> list[str]:
         if room < 0:
             break
         shown.append(row)
-    left = len(listing.things) - len(shown)
-    return [*shown, f"- … {left} more{listing.where}"] if left else shown
+    hidden = len(listing.things) - len(shown)
+    return [*shown, f"- … {hidden} more{listing.where}"] if hidden else shown
 
 
 def _strip_markup(text: str) -> str:

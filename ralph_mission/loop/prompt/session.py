@@ -73,14 +73,14 @@ def render_hat(hat: Hat) -> str:
 
 def _may_write(hat: Hat) -> str:
     allowed = hat.write_allowed
-    told = "You may write no file: read and judge." if allowed == () else ""
+    sentence = "You may write no file: read and judge." if allowed == () else ""
     if allowed:
-        told = f"You may write only {_join_names(allowed)}."
+        sentence = f"You may write only {_join_names(allowed)}."
     if hat.write_denied:
-        told = f"{told} You may not write {_join_names(hat.write_denied)}.".strip()
+        sentence = f"{sentence} You may not write {_join_names(hat.write_denied)}.".strip()
     if hat.no_agent_settings:
-        told = f"{told} You may not write what configures agents (.claude/, .mcp.json and the like).".strip()
-    return f"{told} What you change elsewhere, committed or not, is undone." if told else ""
+        sentence = f"{sentence} You may not write what configures agents (.claude/, .mcp.json and the like).".strip()
+    return f"{sentence} What you change elsewhere, committed or not, is undone." if sentence else ""
 
 
 def callable_hats(spec: RunSpec) -> str:
@@ -112,10 +112,10 @@ def ending(spec: RunSpec, hat: Hat | None) -> str:
     topics = tuple(topic for topic in topics if topic)
     if not topics:
         return section("HOW TO END", "Say in a few lines what you did and what is left, then stop.")
-    asked = "End with exactly one event" if hat else "Call someone with one event when that helps"
+    request = "End with exactly one event" if hat else "Call someone with one event when that helps"
     return section(
         "HOW TO END",
-        f"{asked}, whose topic is one of: {_join_names(topics)}. Then stop: it decides who is next.",
+        f"{request}, whose topic is one of: {_join_names(topics)}. Then stop: it decides who is next.",
         "In your last message it is an element whose end is `</event>`, whose start is "
         f'`<event topic="{line(topics[0], 100)}">` and whose text says what the next one must know. '
         "Or use `ralph agent emit TOPIC PAYLOAD` or the MCP server instead; say it in one way and once.",
@@ -238,8 +238,8 @@ class Left:
 
 def handoff_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> Document:
     """The present handoff, always at most `LIMIT` bytes. Long texts end with an ellipsis."""
-    made = (_build_document(spec, state, snapshot, scale) for scale in SCALES)
-    return next(one for one in made if len(json.dumps(one, indent=2)) <= LIMIT)
+    documents = (_build_document(spec, state, snapshot, scale) for scale in SCALES)
+    return next(one for one in documents if len(json.dumps(one, indent=2)) <= LIMIT)
 
 
 def marker(state: RunState, active: bool) -> Document:
@@ -252,18 +252,18 @@ def read_handoff(document: object) -> Left:
 
     Raises UserError if it does not name its task.
     """
-    said = document if isinstance(document, Mapping) else {}
-    objective = _string(said, "original_prompt")
+    fields = document if isinstance(document, Mapping) else {}
+    objective = _string(fields, "original_prompt")
     if not objective:
         raise UserError("the handoff names no task (original_prompt)", "start with a task: ralph run TASK")
-    prd, stuck, error = (_part(said, key) for key in ("prd", "stuckDetection", "lastError"))
+    prd, stuck, error = (_part(fields, key) for key in ("prd", "stuckDetection", "lastError"))
     return Left(
         objective,
-        _number(said, "iteration"),
-        _number(said, "max_iterations"),
-        _string(said, "completion_promise"),
-        said.get("completed") is True,
-        _parse_moment(_string(said, "created_at")),
+        _number(fields, "iteration"),
+        _number(fields, "max_iterations"),
+        _string(fields, "completion_promise"),
+        fields.get("completed") is True,
+        _parse_moment(_string(fields, "created_at")),
         _string(prd, "nextStoryId"),
         _number(stuck, "iterationsOnSameStory"),
         _string(error, "message"),
@@ -280,7 +280,7 @@ def _build_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot, scale
     def several(texts: Iterable[str], room: int) -> list[str]:
         return [cut(text, room) for text in texts]
 
-    left = _open_stories(state, snapshot)
+    open_stories = _open_stories(state, snapshot)
     return {
         "version": "1.0",
         "created_at": _format_moment(state.started_at),
@@ -306,7 +306,7 @@ def _build_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot, scale
             "hasUncommittedChanges": snapshot.tree.dirty,
         },
         "stuckDetection": {
-            "lastPrdStatus": _list_some(left, int(200 * scale)),
+            "lastPrdStatus": _list_some(open_stories, int(200 * scale)),
             "iterationsOnSameStory": state.stale,
             **({"lastActionAttempted": cut(_describe_action(state.last), 240)} if state.last else {}),
         },
@@ -323,16 +323,16 @@ def _completion_part(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> D
 
 def _prd_part(state: RunState, snapshot: RunSnapshot, scale: float) -> Document:
     assert snapshot.prd is not None
-    left = _open_stories(state, snapshot)
+    open_stories = _open_stories(state, snapshot)
     ahead = [story.id for story in snapshot.prd.ready if story.id not in state.skipped]
     return {
         "project": _truncate(snapshot.prd.project, int(160 * scale)),
         "branchName": _truncate(snapshot.prd.branch, int(200 * scale)),
         "description": _truncate(snapshot.prd.description, int(400 * scale)),
         "storiesTotal": len(snapshot.prd.stories),
-        "storiesCompleted": len(snapshot.prd.stories) - len(left),
+        "storiesCompleted": len(snapshot.prd.stories) - len(open_stories),
         "nextStoryId": _truncate(ahead[0], int(160 * scale)) if ahead else None,
-        "incompleteIds": _list_some(left, int(600 * scale)),
+        "incompleteIds": _list_some(open_stories, int(600 * scale)),
     }
 
 
@@ -389,18 +389,18 @@ def _format_moment(at: datetime) -> str:
 # --- reading ------------------------------------------------------------------------
 
 
-def _part(said: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = said.get(key)
+def _part(fields: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = fields.get(key)
     return value if isinstance(value, Mapping) else {}
 
 
-def _string(said: Mapping[str, Any], key: str) -> str:
-    value = said.get(key)
+def _string(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
-def _number(said: Mapping[str, Any], key: str) -> int:
-    value = said.get(key)
+def _number(fields: Mapping[str, Any], key: str) -> int:
+    value = fields.get(key)
     return value if type(value) is int and value >= 0 else 0
 
 

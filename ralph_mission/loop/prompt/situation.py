@@ -129,18 +129,18 @@ def standing(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
 
 
 def _format_counts(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
-    told = []
+    lines = []
     if spec.preset.stories and snapshot.prd:
         passed = len(snapshot.prd.stories) - len(snapshot.prd.todo)
-        told.append(f"Stories: {passed} of {len(snapshot.prd.stories)} pass.")
+        lines.append(f"Stories: {passed} of {len(snapshot.prd.stories)} pass.")
     if state.skipped:
-        told.append(f"Skipped after too many attempts: {list_names(sorted(state.skipped), 5, 30)}.")
+        lines.append(f"Skipped after too many attempts: {list_names(sorted(state.skipped), 5, 30)}.")
     if snapshot.tasks:
         ready, opened = sum(task.status == "ready" for task in snapshot.tasks), len(snapshot.open_tasks)
-        told.append(f"Tasks: {ready} ready, {opened} open, {len(snapshot.tasks) - opened} closed.")
+        lines.append(f"Tasks: {ready} ready, {opened} open, {len(snapshot.tasks) - opened} closed.")
     if snapshot.tree.dirty:
-        told.append("Some changes are not committed.")
-    return "\n".join(told)
+        lines.append("Some changes are not committed.")
+    return "\n".join(lines)
 
 
 def _format_commit(commit: SessionCommit) -> str:
@@ -167,14 +167,14 @@ def _by_readiness(snapshot: RunSnapshot) -> list[LoopTask]:
 
 
 def _ahead(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> list[UserStory]:
-    left = snapshot.prd.todo if spec.preset.stories and snapshot.prd else ()
-    return [story for story in left if story.id != state.item and story.id not in state.skipped]
+    stories = snapshot.prd.todo if spec.preset.stories and snapshot.prd else ()
+    return [story for story in stories if story.id != state.item and story.id not in state.skipped]
 
 
 def memories_section(spec: RunSpec, snapshot: RunSnapshot, home: str) -> str:
     """Memories of earlier runs, within the budget of the run."""
-    kept, left = within(snapshot.memories, spec.memory_budget)
-    more = f"{left} more are in {home}/agent/memories.md." if left else ""
+    kept, hidden = within(snapshot.memories, spec.memory_budget)
+    more = f"{hidden} more are in {home}/agent/memories.md." if hidden else ""
     text = quote_text(TAGS.sub("", kept), spec.memory_budget)
     return section("MEMORIES", "Remembered from earlier runs.", more, text) if text else ""
 
@@ -199,7 +199,7 @@ def event(pending: LoopEvent) -> str:
     """The event that called this session, with its reasons: issue, place and kind."""
     if pending.topic == START and not pending.payload:
         return ""
-    said = (
+    details = (
         f"Emitted by {line(pending.hat, 40)} in session {pending.iteration}."
         if pending.hat
         else "Emitted by the engine."
@@ -208,7 +208,7 @@ def event(pending: LoopEvent) -> str:
     more = f"- … {len(pending.issues) - 20} more" if len(pending.issues) > 20 else ""
     payload = quote_text(pending.payload, 4_000)
     found = "Issues in it:" if issues else ""
-    return section(f"EVENT: {line(pending.topic, 100)}", said, payload, found, *issues, more)
+    return section(f"EVENT: {line(pending.topic, 100)}", details, payload, found, *issues, more)
 
 
 def _format_issue(issue: ReviewIssue) -> str:
@@ -228,28 +228,28 @@ def guidance(snapshot: RunSnapshot, home: str) -> str:
     if not given:
         return ""
     room = max(200, 8_000 // len(given))
-    said = [f"{line(word.id, 40)}:\n{quote_text(word.text, room)}" for word in given]
-    left = len(snapshot.guidance) - len(given)
-    more = f"{left} more will be shown to the next session." if left else ""
+    messages = [f"{line(word.id, 40)}:\n{quote_text(word.text, room)}" for word in given]
+    waiting = len(snapshot.guidance) - len(given)
+    more = f"{waiting} more will be shown to the next session." if waiting else ""
     return section(
         "GUIDANCE",
         "A person says this to you now, once, and it goes before your own plans. Acknowledge each by its id "
         f"in your last message and say what you did about it. In full in {home}/loop/guidance.jsonl.",
-        *said,
+        *messages,
         more,
     )
 
 
 def stuck_advice(spec: RunSpec, state: RunState) -> str:
     """What to do about an item that takes too long."""
-    told = {
+    sentences = {
         "": "",
         "warn": "Before anything else find out why it is not done, and try another way than the last sessions did.",
         "replan": "The plan is disposable: throw it away. Write a new one with smaller steps into the scratchpad, and "
         "work by that one.",
     }
     advice_kind = completion.advise_stuck(spec, state)
-    advice = told["replan" if advice_kind == "skip" else advice_kind]
+    advice = sentences["replan" if advice_kind == "skip" else advice_kind]
     return section("STUCK", _vain(spec, state), advice) if advice else ""
 
 

@@ -88,11 +88,11 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
     if _is_empty_claim(spec, state) and state.claims >= CLAIMS:
         what = f"it was declared done {state.claims} times, and no file is other than it was{_describe_undone(state)}"
         return RunEnding("idle", what, IDLE_ADVICE)
-    left = _stories_left(snapshot) if spec.preset.stories else _tasks_left(spec, snapshot)
-    skipped = [row for name, row in left.items() if name in state.skipped]
-    if not skipped or len(skipped) < len(left):
+    open_items = _stories_left(snapshot) if spec.preset.stories else _tasks_left(spec, snapshot)
+    skipped = [row for name, row in open_items.items() if name in state.skipped]
+    if not skipped or len(skipped) < len(open_items):
         return None
-    waiting = len(snapshot.prd.todo) - len(left) if spec.preset.stories and snapshot.prd else 0
+    waiting = len(snapshot.prd.todo) - len(open_items) if spec.preset.stories and snapshot.prd else 0
     what = f"skipped after many attempts: {', '.join(skipped)}" + (f"; {waiting} wait for them" if waiting else "")
     return RunEnding("stuck", what, "split them or say how with ralph agent guidance")
 
@@ -117,10 +117,10 @@ def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
 
 def resume_event(snapshot: RunSnapshot) -> LoopEvent:
     """The event of a persistent loop instead of ending, with what the last piece of work left open."""
-    left = ", ".join(f"{task.id} {task.title}" for task in snapshot.open_tasks[:5])
-    handed = f" These tasks were left open, take them up or close them: {left}." if left else ""
-    said = f"The last piece of work is complete.{handed} Look for the next, or wait for guidance."
-    return LoopEvent(RESUME, said)
+    unfinished = ", ".join(f"{task.id} {task.title}" for task in snapshot.open_tasks[:5])
+    handed = f" These tasks were left open, take them up or close them: {unfinished}." if unfinished else ""
+    payload = f"The last piece of work is complete.{handed} Look for the next, or wait for guidance."
+    return LoopEvent(RESUME, payload)
 
 
 def is_out_of_work(spec: RunSpec, state: RunState) -> bool:
@@ -285,12 +285,12 @@ def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: fl
     return _add_usage(settled, state.item, output)
 
 
-def state_after_red_checks(spec: RunSpec, state: RunState, said: str) -> RunState:
+def state_after_red_checks(spec: RunSpec, state: RunState, failure: str) -> RunState:
     """The work looked done but checks fail: the builder is told."""
-    event = LoopEvent(VERIFICATION_FAILED, said)
+    event = LoopEvent(VERIFICATION_FAILED, failure)
     if find_hat(spec.hats, event) is None and builder(spec.hats):
-        event = LoopEvent(PLANNED, said)
-    return replace(state, pending=event if spec.hats else state.pending, feedback=f"The checks are red:\n{said}",
+        event = LoopEvent(PLANNED, failure)
+    return replace(state, pending=event if spec.hats else state.pending, feedback=f"The checks are red:\n{failure}",
                    stale=_add_stuck(spec, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
@@ -365,8 +365,8 @@ def _is_same(before: LoopEvent, after: LoopEvent) -> bool:
 def _collect_feedback(output: HatOutput) -> str:
     undone = [f"- {change.path}: {change.how}; undone, because {change.reverted}" for change in output.reverted]
     refused = [f"- {why}" for why in output.refused[:REFUSALS]]
-    told = ([output.reason] if output.reason else []) + (["What was undone:", *undone] if undone else [])
-    return "\n".join((*told, *(["Commands that were refused:", *refused] if refused else [])))
+    reasons = ([output.reason] if output.reason else []) + (["What was undone:", *undone] if undone else [])
+    return "\n".join((*reasons, *(["Commands that were refused:", *refused] if refused else [])))
 
 
 def _add_usage(state: RunState, item: str, output: HatOutput) -> RunState:

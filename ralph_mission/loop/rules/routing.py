@@ -46,13 +46,13 @@ def find_hat(hats: Sequence[Hat], event: LoopEvent) -> Hat | None:
     return next(iter(exact), None) or next((hat for hat in hats if _matches(hat, topics)), None)
 
 
-def single_event(hat: Hat | None, said: Sequence[LoopEvent], promise: str) -> tuple[LoopEvent | None, str]:
+def single_event(hat: Hat | None, emitted: Sequence[LoopEvent], promise: str) -> tuple[LoopEvent | None, str]:
     """The event of a session, and what is wrong with what it emitted, or "".
 
     Without a hat an event is optional. Emitting the same topic and payload in two ways (`ralph agent emit` and the last
     message) counts as one event.
     """
-    events = tuple({(event.topic, event.payload.strip()): event for event in reversed(said)}.values())[::-1]
+    events = tuple({(event.topic, event.payload.strip()): event for event in reversed(emitted)}.values())[::-1]
     if len(events) > 1:
         names = ", ".join(event.topic for event in events)
         return None, f"one event ends a session, and {len(events)} were emitted ({names})"
@@ -175,8 +175,8 @@ def claim(tasks: Sequence[LoopTask], id: str, owner: str, dead: Callable[[str], 
     `dead`. Raises UserError if there is none, and for one that waits, is done, or has another owner."""
     if id:
         return _give_task(tasks, _is_free(tasks, find(tasks, id), dead), owner)
-    left = (task for task in tasks if task.status == "active" and dead(task.owner))
-    first = next(iter(ready(tasks)), None) or next(left, None)
+    abandoned = (task for task in tasks if task.status == "active" and dead(task.owner))
+    first = next(iter(ready(tasks)), None) or next(abandoned, None)
     if first is None:
         raise UserError("no task is ready", LIST)
     return _give_task(tasks, first, owner)
@@ -220,9 +220,9 @@ def find_blocked(tasks: Sequence[LoopTask]) -> tuple[str, ...]:
     known = {task.id: task.status for task in tasks}
     pending = [task for task in tasks if task.status == "pending"]
     hopeless = [task for task in pending if any(known.get(need) in ("failed", None) for need in task.needs)]
-    told = [f"task {task.id} {waits(tasks, task)}" for task in hopeless]
+    sentences = [f"task {task.id} {waits(tasks, task)}" for task in hopeless]
     circles = {tuple(sorted(set(circle))): circle for task in pending if (circle := _find_circle(tasks, task.id))}
-    return (*told, *(f"tasks wait for each other: {' → '.join(circle)}" for circle in circles.values()))
+    return (*sentences, *(f"tasks wait for each other: {' → '.join(circle)}" for circle in circles.values()))
 
 
 def _update_readiness(task: LoopTask, done: set[str]) -> LoopTask:
@@ -278,22 +278,22 @@ def _replace_task(tasks: Sequence[LoopTask], changed: LoopTask) -> tuple[Tasks, 
 def _find_circle(tasks: Sequence[LoopTask], start: str) -> tuple[str, ...]:
     """The cycle of needs through `start`, or ()."""
     needs = {task.id: task.needs for task in tasks}
-    came: dict[str, str] = {}
+    previous: dict[str, str] = {}
     todo = [start]
     while todo:
         here = todo.pop()
         for need in needs.get(here, ()):
             if need == start:
-                return _trace_way(came, start, here)
-            if need not in came:
-                came[need] = here
+                return _trace_way(previous, start, here)
+            if need not in previous:
+                previous[need] = here
                 todo.append(need)
     return ()
 
 
-def _trace_way(came: dict[str, str], start: str, last: str) -> tuple[str, ...]:
+def _trace_way(previous: dict[str, str], start: str, last: str) -> tuple[str, ...]:
     way, here = [start], last
     while here != start:
         way.append(here)
-        here = came[here]
+        here = previous[here]
     return (start, *reversed(way))

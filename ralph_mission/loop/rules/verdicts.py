@@ -54,17 +54,17 @@ def threshold(kind: str, settings: Mapping[str, object] | str, verdicts: Iterabl
         return fixed
     seen = [verdict for verdict in verdicts if verdict.kind == kind]
     default = DEFAULTS.get(kind, 0)
-    fine = [left for left in {verdict.left for verdict in seen} if _is_acceptable(seen, left) is True]
+    fine = [count for count in {verdict.left for verdict in seen} if _is_acceptable(seen, count) is True]
     return max([*fine, 0 if _is_acceptable(seen, default) is False else default])
 
 
-def _is_acceptable(seen: list[AcceptanceVerdict], left: int) -> bool | None:
+def _is_acceptable(seen: list[AcceptanceVerdict], count: int) -> bool | None:
     """Whether people take work with so many left; None while too few have said.
 
     Who takes more takes so many too, and who refuses fewer refuses so many too.
     """
-    yes = sum(verdict.accepted and verdict.left >= left for verdict in seen)
-    no = sum(not verdict.accepted and verdict.left <= left for verdict in seen)
+    yes = sum(verdict.accepted and verdict.left >= count for verdict in seen)
+    no = sum(not verdict.accepted and verdict.left <= count for verdict in seen)
     return (1 + yes) / (2 + yes + no) >= MEAN if yes + no >= ENOUGH else None
 
 
@@ -149,11 +149,11 @@ def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _parse_document(value: Any) -> tuple[ReviewIssue, ...]:
     if isinstance(value, list):
         return tuple(_parse_item(item) for item in value[:MOST])
-    said = [value[key] for key in LISTS if key in value]
-    if not said:
+    lists = [value[key] for key in LISTS if key in value]
+    if not lists:
         raise UnclearVerdict(f"none of {', '.join(LISTS)} is in it")
-    found = tuple(_parse_item(item) for part in said if isinstance(part, list) for item in part[:MOST])
-    counted = max((_parse_count(part) for part in said if not isinstance(part, list)), default=0)
+    found = tuple(_parse_item(item) for part in lists if isinstance(part, list) for item in part[:MOST])
+    counted = max((_parse_count(part) for part in lists if not isinstance(part, list)), default=0)
     found = (*found, *_unnamed_issues(counted - len(found)))
     if not found and any(REFUSALS.search(str(value.get(key, ""))) for key in ("verdict", "status", "decision")):
         raise UnclearVerdict("it refuses and names nothing")

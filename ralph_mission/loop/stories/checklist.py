@@ -68,9 +68,9 @@ def _story(item: _Item, place: int) -> UserStory:
     short = slug if len(slug) <= NAME else slug[:NAME].rpartition("-")[0] or slug[:NAME]
     words = words[found.end() :].lstrip(" :.)-–—") or words if found else words  # noqa: RUF001  # people write all dashes
     title = words if len(words) <= TITLE else f"{words[: TITLE - 1].rstrip()}…"
-    told = (words if title != words else "", *item.more, f"Listed under: {item.section}" if item.section else "")
+    paragraphs = (words if title != words else "", *item.more, f"Listed under: {item.section}" if item.section else "")
     name = found["id"] if found else short or f"item-{place}"
-    return UserStory(name, title, "\n".join(filter(None, told)), tuple(item.criteria), place, item.done)
+    return UserStory(name, title, "\n".join(filter(None, paragraphs)), tuple(item.criteria), place, item.done)
 
 
 def _items(text: str) -> Iterator[_Item]:
@@ -93,7 +93,7 @@ def _items(text: str) -> Iterator[_Item]:
             current = None
         if heading := _HEADING.match(line):
             level = len(heading["marks"])
-            headings = {**{above: told for above, told in headings.items() if above < level}, level: heading["title"]}
+            headings = {**{above: title for above, title in headings.items() if above < level}, level: heading["title"]}
     if current:
         yield current
 

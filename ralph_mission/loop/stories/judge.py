@@ -196,8 +196,8 @@ def _log_lines(output: HatOutput) -> list[str]:
 def _outcome_lines(output: HatOutput) -> list[str]:
     who = f"session {output.iteration} ({output.hat})"
     if output.passed:
-        told = [f"- Passed in {who}"]
-        return [*told, *[f"- Besides: {one_line(line)}" for line in output.reason.splitlines()[:5] if line.strip()]]
+        lines = [f"- Passed in {who}"]
+        return [*lines, *[f"- Besides: {one_line(line)}" for line in output.reason.splitlines()[:5] if line.strip()]]
     why = one_line(output.reason) or ("it ended without the story passing" if output.progressed else "nothing changed")
     return [f"- Attempted in {who}", f"- Failed because {why}"]
 

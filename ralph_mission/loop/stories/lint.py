@@ -177,8 +177,8 @@ class PrdFinding:
 
 def lint_prd(prd: Prd) -> tuple[PrdFinding, ...]:
     """The certain problems of stories that do not pass yet, starting with the list as a whole."""
-    left = {story.id for story in prd.todo}
-    return tuple(_find_faults(prd, left))
+    open_ids = {story.id for story in prd.todo}
+    return tuple(_find_faults(prd, open_ids))
 
 
 def review_prd(prd: Prd) -> tuple[PrdFinding, ...]:
@@ -198,11 +198,11 @@ def vague(criterion: str) -> str:
     return found[0].strip() if found else ""
 
 
-def _find_faults(prd: Prd, left: Collection[str]) -> Iterator[PrdFinding]:
+def _find_faults(prd: Prd, open_ids: Collection[str]) -> Iterator[PrdFinding]:
     if not prd.stories:
         yield PrdFinding("stories-missing", "", "no stories")
     for name, count in Counter(story.id for story in prd.stories).items():
-        if count > 1 and name in left:
+        if count > 1 and name in open_ids:
             yield PrdFinding("id-duplicate", name, f"{count} stories have this id")
     if bare := [story.id for story in prd.todo if not story.criteria]:
         more = f" and {len(bare) - 5} more" if len(bare) > 5 else ""
@@ -211,7 +211,7 @@ def _find_faults(prd: Prd, left: Collection[str]) -> Iterator[PrdFinding]:
     ordered = sorted(prd.stories, key=lambda story: story.priority)
     places = {story.id: place for place, story in enumerate(ordered)}
     for place, story in enumerate(ordered):
-        later = [name for name in needs(story, places) if places[name] > place and name in left]
+        later = [name for name in needs(story, places) if places[name] > place and name in open_ids]
         if later and not story.passes:
             yield PrdFinding("order-needs", story.id, f"needs {', '.join(later)}, which comes later")
     yield from (PrdFinding(rule, story.id, what) for story in prd.todo for rule, what in _check_words(story))
@@ -264,8 +264,8 @@ def _check_words(story: UserStory) -> Iterator[tuple[str, str]]:
     if found := _CONTROL.findall(f"{story.id}{story.title}"):
         named = ", ".join(dict.fromkeys(f"U+{ord(one):04X}" for one in found))
         yield "control-character", f"its id or title holds {named}: leave that out"
-    open_ends = [left[0] for text in (story.title, story.description, *story.criteria)
-                 if (left := _PLACEHOLDER.search(text))]  # fmt: skip  # one list
+    open_ends = [match[0] for text in (story.title, story.description, *story.criteria)
+                 if (match := _PLACEHOLDER.search(text))]  # fmt: skip  # one list
     if open_ends:
         yield "placeholder", f"still to be filled in: {', '.join(open_ends[:3])}"
 

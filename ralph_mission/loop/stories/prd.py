@@ -155,13 +155,13 @@ def _parse_lines(text: str) -> list[Any]:
 
 def _dump_lines(text: str, root: Sequence[Any]) -> str:
     """`text` with the lines of changed objects rewritten."""
-    left = iter(root)
+    values = iter(root)
     rows = text.splitlines(keepends=True)
-    made = [(row, next(left)) if row.strip() else (row, None) for row in rows]
+    lines = [(row, next(values)) if row.strip() else (row, None) for row in rows]
     return "".join(
         row if one is None or json.loads(row) == one
         else json.dumps(one, ensure_ascii="\\u" in row) + row[len(row.rstrip("\r\n")) :]
-        for row, one in made
+        for row, one in lines
     )  # fmt: skip  # one text
 
 
@@ -247,9 +247,11 @@ def _dump_like(text: str, root: Any) -> str:
     start = text.index(body)
     found = re.search(r"\n([ \t]*)\S", body)
     comma, colon = (", " if found is None and '", "' in body else ","), (": " if '": ' in body else ":")
-    made = json.dumps(root, indent=found[1] if found else None, separators=(comma, colon), ensure_ascii="\\u" in body)
-    made = made.replace("\n", "\r\n") if "\r\n" in body else made
-    return text[:start] + made + text[start + len(body) :]
+    document = json.dumps(
+        root, indent=found[1] if found else None, separators=(comma, colon), ensure_ascii="\\u" in body
+    )
+    document = document.replace("\n", "\r\n") if "\r\n" in body else document
+    return text[:start] + document + text[start + len(body) :]
 
 
 TYPECHECK_PASSES = "Typecheck passes"
@@ -369,9 +371,11 @@ def _bullet_story(place: int, text: str) -> UserStory:
 
 def _find_description(part: _Part) -> str:
     labels = [found for one in part.paragraphs if (found := _LABEL.match(one))]
-    said = [found["rest"] for found in labels if found["name"].lower() in ("description", "user story", "story")]
+    descriptions = [
+        found["rest"] for found in labels if found["name"].lower() in ("description", "user story", "story")
+    ]
     plain = [one for one in part.paragraphs if not _LABEL.match(one)]
-    return " ".join(" ".join(said or plain).split())
+    return " ".join(" ".join(descriptions or plain).split())
 
 
 def _find_title(parts: Sequence[_Part]) -> str:

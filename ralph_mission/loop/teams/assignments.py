@@ -114,11 +114,11 @@ def _parse_pieces(value: Mapping[str, Any]) -> tuple[AssignedTask, ...]:
 
 def _find_circle(pieces: Sequence[AssignedTask]) -> tuple[str, ...]:
     """The tasks in cycles: what is left after repeatedly removing tasks without open needs."""
-    left = {piece.id: piece.needs for piece in pieces}
-    while free := [name for name, needs in left.items() if not left.keys() & set(needs)]:
+    waiting = {piece.id: piece.needs for piece in pieces}
+    while free := [name for name, needs in waiting.items() if not waiting.keys() & set(needs)]:
         for name in free:
-            del left[name]
-    return tuple(left)
+            del waiting[name]
+    return tuple(waiting)
 
 
 def _read_rows(value: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:

@@ -61,12 +61,12 @@ def _parse_critique(value: Mapping[str, Any], names: Sequence[str]) -> Critique:
     approved, objections = set[str](), [PlanObjection("", text) for text in _read_texts(value)]
     for row in _read_rows(value):
         name = str(row.get("section") or row.get("name") or "").strip().removeprefix("##").strip()
-        section, said = known.get(name.casefold(), ""), _read_texts(row)
-        if _approves(row) and not said:
+        section, texts = known.get(name.casefold(), ""), _read_texts(row)
+        if _approves(row) and not texts:
             approved.add(section)
         else:
-            told = f"{name}: " if not section and name else ""
-            objections += [PlanObjection(section, told + text) for text in said or (NONE_GIVEN,)]
+            prefix = f"{name}: " if not section and name else ""
+            objections += [PlanObjection(section, prefix + text) for text in texts or (NONE_GIVEN,)]
     approved -= {objection.section for objection in objections} | {""}
     if "verdict" in value and _approves(value) and not objections:
         approved = set(names)
@@ -223,12 +223,12 @@ def _draft(stage: Orchestration, table: ConsensusState, build: bool) -> Consensu
 
 
 def _planner_part(table: ConsensusState, plan: str) -> SessionPart:
-    told = _objection_text(table) if table.objections else ""
+    objections = _objection_text(table) if table.objections else ""
     return SessionPart(
         "planner",
         PLANNER,
-        LoopEvent(REJECTED, told) if told else LoopEvent(START),
-        artifacts={PLAN: plan, OBJECTIONS: told},
+        LoopEvent(REJECTED, objections) if objections else LoopEvent(START),
+        artifacts={PLAN: plan, OBJECTIONS: objections},
     )
 
 
@@ -249,9 +249,9 @@ def _judge(stage: Orchestration, table: ConsensusState, plan: str) -> ConsensusS
         SessionPart("critic", CRITIC, event, artifacts={PLAN: plan}),
         SessionPart("architect", ARCHITECT, event, artifacts={PLAN: plan}),
     ]
-    said = {name: _event_payload(done) for name, done in stage.insist(parts).items()}
-    verdict = parse_critique(said["critic"], sections.section_names(plan))
-    return replace(_weigh_verdict(table, verdict, plan), advice=said["architect"])
+    payloads = {name: _event_payload(done) for name, done in stage.insist(parts).items()}
+    verdict = parse_critique(payloads["critic"], sections.section_names(plan))
+    return replace(_weigh_verdict(table, verdict, plan), advice=payloads["architect"])
 
 
 def _weigh_verdict(table: ConsensusState, verdict: Critique, plan: str) -> ConsensusState:

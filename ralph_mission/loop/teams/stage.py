@@ -105,8 +105,8 @@ class Orchestration:
         """
         found: dict[str, ParallelResult] = {}
         last = self.this.state.last
-        while left := [part for part in parts if part.name not in found]:
-            dones = self.together(left, last)
+        while missing := [part for part in parts if part.name not in found]:
+            dones = self.together(missing, last)
             found |= {done.name: done for done in dones if done.output and not done.output.failure}
         return found
 
@@ -183,13 +183,13 @@ def run_orchestration(
 ) -> RunResult:
     """Run `spec` as `story` directs. Raises UserError as `run` does."""
 
-    def told(this: LoopRun) -> RunEnding:
+    def orchestrate(this: LoopRun) -> RunEnding:
         try:
             return story(Orchestration(this, pool, artifacts))
         except RunOver as over:
             return over.ending
 
-    return run_loop(replace(spec, preset=replace(spec.preset, stories=False)), ports, told)
+    return run_loop(replace(spec, preset=replace(spec.preset, stories=False)), ports, orchestrate)
 
 
 def with_own_settings(spec: RunSpec, hat: Hat) -> Hat:

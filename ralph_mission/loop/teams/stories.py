@@ -33,7 +33,7 @@ def run_stories(spec: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: Ar
         raise UserError(what, "leave --parallel out, or the others", usage=True)
     tried: set[str] = set()
 
-    def told(this: LoopRun) -> RunEnding:
+    def orchestrate(this: LoopRun) -> RunEnding:
         apart = replace(spec, objective=f"Build one story of this: {spec.objective}", kind=SIDE_BY_SIDE)
         stage = Orchestration(this, pool, artifacts, replace(apart, preset=replace(spec.preset, stories=False)))
 
@@ -49,7 +49,7 @@ def run_stories(spec: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: Ar
         except RunOver as over:
             return over.ending
 
-    return run_loop(spec, ports, told)
+    return run_loop(spec, ports, orchestrate)
 
 
 def _find_batch(this: LoopRun, snapshot: RunSnapshot, tried: set[str]) -> list[UserStory]:
@@ -71,8 +71,8 @@ def _build_together(stage: Orchestration, batch: Sequence[UserStory]) -> None:
     stage.ports.workplace.begin_session()
     checks = stage.verify()
     if not checks.green:
-        told = f"Stories were built side by side and merged, and the checks are red on the whole:\n{checks.said}"
-        this.state = replace(this.state, feedback=told)
+        feedback = f"Stories were built side by side and merged, and the checks are red on the whole:\n{checks.said}"
+        this.state = replace(this.state, feedback=feedback)
         stage.ports.store.keep(this.state, None)
         return
     _let_pass(stage, merged, checks)
@@ -85,8 +85,8 @@ def _build_together(stage: Orchestration, batch: Sequence[UserStory]) -> None:
 
 
 def _session_part(number: int, story: UserStory) -> SessionPart:
-    told = (f"{story.id}: {story.title}", story.description, *(f"- {one}" for one in story.criteria), story.notes)
-    event = LoopEvent(PLANNED, "\n".join(filter(None, told)))
+    lines = (f"{story.id}: {story.title}", story.description, *(f"- {one}" for one in story.criteria), story.notes)
+    event = LoopEvent(PLANNED, "\n".join(filter(None, lines)))
     return SessionPart(f"story-{number}", BUILDER, event, story.id)
 
 

@@ -119,9 +119,9 @@ def _delegate(stage: Orchestration) -> TeamState:
     raise RunOver(RunEnding("stuck", f"the lead made no plan: {wrong}", "write one yourself, or run it without a team"))
 
 
-def _ask_lead(stage: Orchestration, company: TeamState, told: Sequence[str]) -> TeamState:
+def _ask_lead(stage: Orchestration, company: TeamState, problems: Sequence[str]) -> TeamState:
     """The Lead's reaction: advice for all, and more tasks if valid."""
-    output = stage.play(SessionPart("decide", JUDGE, LoopEvent(TROUBLE, "\n".join(told))))
+    output = stage.play(SessionPart("decide", JUDGE, LoopEvent(TROUBLE, "\n".join(problems))))
     payload = output.event.payload if output.event else ""
     try:
         value = assignments.parse_document(payload)
@@ -146,10 +146,10 @@ def _run_waves(stage: Orchestration, company: TeamState) -> TeamState:
         dones = {done.name: done for done in stage.together([_session_part(company, work) for work in wave])}
         works = tuple(_settle_task(work, dones[work.piece.id]) if work in wave else work for work in company.works)
         company = _save(stage, replace(company, works=works, advice=""))
-        if told := [
+        if problems := [
             f"{work.piece.owner}, {name}: {why}" for work in wave for name, why in _session_trouble(work, dones)
         ]:
-            company = _ask_lead(stage, company, told)
+            company = _ask_lead(stage, company, problems)
     return _save(stage, replace(company, works=tuple(_give_up(work) for work in company.works)))
 
 

@@ -177,9 +177,9 @@ def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> 
 
 
 def _fix_event(stage: Orchestration, output: HatOutput, checks: CheckResult) -> LoopEvent:
-    said = output.event
-    if said and not routing.is_converged(said, stage.spec.threshold):
-        return said
+    event = output.event
+    if event and not routing.is_converged(event, stage.spec.threshold):
+        return event
     return LoopEvent(VERIFICATION_FAILED, checks.said)
 
 

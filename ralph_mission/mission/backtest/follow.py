@@ -173,8 +173,8 @@ def follow(tracked: Sequence[TrackedItem], observation: Observation, look: Histo
     same, new = _match(items, alive, reported)
     for place, (signal, item) in same.items():
         items[place] = replace(items[place], signal=signal, item=item)
-    left = [place for place in alive if place not in same]
-    lost = left if observation.complete else _named_gone(items, left, observation.gone, look)
+    missing = [place for place in alive if place not in same]
+    lost = missing if observation.complete else _named_gone(items, missing, observation.gone, look)
     for place in lost:
         heir = _heir(items[place], new, look.files)
         if heir:
@@ -212,20 +212,20 @@ def _match(
 
 
 def _named_gone(
-    items: Sequence[TrackedItem], left: Sequence[int], gone: Iterable[tuple[str, ...]], look: HistoryLook
+    items: Sequence[TrackedItem], missing: Sequence[int], gone: Iterable[tuple[str, ...]], look: HistoryLook
 ) -> list[int]:
     """Those that an observer names as gone: by the essence in which they were reported, else by one with other
     neighbours, which change without a word; then the line must be gone from the item's own file."""
     waiting = list(gone)
     lost = []
-    for place in left:
+    for place in missing:
         if items[place].signal.essence in waiting:
             waiting.remove(items[place].signal.essence)
             lost.append(place)
     for essence in waiting:
         alike = [
             (_likeness_of(" ".join(items[place].signal.essence), " ".join(essence)), place)
-            for place in left
+            for place in missing
             if place not in lost
             and items[place].signal.essence[:2] == essence[:2]
             and not look.stands(items[place].item.path, " ".join(essence[1:2]))
@@ -286,9 +286,9 @@ def stands_in(content: str, text: str, before: str = "") -> bool:
 
 def opened(tracked: Sequence[TrackedItem], signals: Iterable[Signal], at: datetime) -> tuple[TrackedItem, ...]:
     """The items after their signals were shown to people at `at`."""
-    told = {(signal.kind, item.path, item.identity) for signal in signals for item in items_of(signal)}
+    shown = {(signal.kind, item.path, item.identity) for signal in signals for item in items_of(signal)}
 
     def is_told(one: TrackedItem) -> bool:
-        return not one.ending and not one.opened_at and (one.kind, one.item.path, one.item.identity) in told
+        return not one.ending and not one.opened_at and (one.kind, one.item.path, one.item.identity) in shown
 
     return tuple(replace(one, opened_at=at) if is_told(one) else one for one in tracked)

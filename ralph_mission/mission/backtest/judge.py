@@ -149,9 +149,9 @@ class ThreadRecord:
 def judge_thread(thread: OpenedThread, tracked: Sequence[TrackedItem], until: datetime) -> ThreadRecord:
     """The results of its items, since it was opened."""
     fates = Counter(fate(tracked[place], thread.at, until) for place in thread.items)
-    told = {str(what): fates[what] for what in ItemFate if fates[what]}
+    counts = {str(what): fates[what] for what in ItemFate if fates[what]}
     head = (thread.at, thread.commit, thread.action, thread.kind, thread.title, thread.why)
-    return ThreadRecord(*head, _verdict(fates), told, thread.counted)
+    return ThreadRecord(*head, _verdict(fates), counts, thread.counted)
 
 
 def _verdict(fates: Counter[ItemFate]) -> str:

@@ -76,7 +76,7 @@ def thread_at(one: Thread, begin: datetime, at: datetime) -> Thread | None:
     """An issue or pull request as it was; None before it was opened. Assignees and texts are today's."""
     if one.created_at > at:
         return None
-    said = tuple(remark for remark in one.remarks if remark.created_at <= at)
+    remarks = tuple(remark for remark in one.remarks if remark.created_at <= at)
     is_open = one.closed_at is None or one.closed_at > at
     return replace(
         one,
@@ -85,15 +85,15 @@ def thread_at(one: Thread, begin: datetime, at: datetime) -> Thread | None:
         closed_by=None if is_open else one.closed_by,
         labels=frozenset(),
         events=(),
-        remarks=said,
-        updated_at=_last_activity(one, said, begin, at),
+        remarks=remarks,
+        updated_at=_last_activity(one, remarks, begin, at),
     )
 
 
-def _last_activity(one: Issue | Pull, said: Sequence[ThreadComment], begin: datetime, at: datetime) -> datetime:
+def _last_activity(one: Issue | Pull, remarks: Sequence[ThreadComment], begin: datetime, at: datetime) -> datetime:
     if one.updated_at <= at:
         return one.updated_at
-    known = max([one.created_at, *(remark.created_at for remark in said)])
+    known = max([one.created_at, *(remark.created_at for remark in remarks)])
     return max(known, min(begin, at))
 
 
@@ -162,16 +162,20 @@ class PastForge:
         if reviews is None or events is None:
             raise _unknown(number)
         then = [one for one in reviews if one.at <= at]
-        told = tuple(replace(one, state="commented") if one.state == "dismissed" else one for one in then)
+        visible = tuple(replace(one, state="commented") if one.state == "dismissed" else one for one in then)
         return replace(
-            seen, reviews=told, head_sha=told[-1].sha if told else "", draft=was_draft(events, seen.draft, at)
+            seen, reviews=visible, head_sha=visible[-1].sha if visible else "", draft=was_draft(events, seen.draft, at)
         )
 
     def _in_full(self, every: Mapping[int, Thread], number: int) -> Thread:
         one = every.get(number)
-        said = one.remarks if one and number in self.history.whole else self.details.comments(number) if one else None
+        remarks = (
+            one.remarks if one and number in self.history.whole else self.details.comments(number) if one else None
+        )
         seen = (
-            thread_at(replace(one, remarks=said), self.history.begin, self.now()) if one and said is not None else None
+            thread_at(replace(one, remarks=remarks), self.history.begin, self.now())
+            if one and remarks is not None
+            else None
         )
         if seen is None:
             raise _unknown(number)
@@ -261,9 +265,9 @@ def _done_at(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -
         return None
     done = [at for at in (_closed_at(thread, details),) if at]
     if one.kind != "triage":
-        said: list[ThreadComment | Review] = list(thread.remarks)
-        said += (details.reviews(number) or ()) if number in history.pulls else ()
-        answers = (word for word in said if not word.author.is_bot)
+        remarks: list[ThreadComment | Review] = list(thread.remarks)
+        remarks += (details.reviews(number) or ()) if number in history.pulls else ()
+        answers = (word for word in remarks if not word.author.is_bot)
         done += (
             word.at if isinstance(word, Review) else word.created_at
             for word in answers

@@ -77,11 +77,11 @@ def _aside(
 ) -> tuple[tuple[ChatReply, ...], tuple[ChatCommand, ...]]:
     now, answers, rest = ports.clock.now(), list[ChatReply](), list[ChatCommand]()
     for order in waiting:
-        said = None if orders.too_old(order, now) else aside(order)
-        if said is None:
+        reply = None if orders.too_old(order, now) else aside(order)
+        if reply is None:
             rest.append(order)
         else:
-            answers.append(ChatReply(order.chat, said))
+            answers.append(ChatReply(order.chat, reply))
     return tuple(answers), tuple(rest)
 
 
@@ -115,9 +115,9 @@ def _redact_commands(waiting: Iterable[ChatCommand], secrets: Sequence[str]) -> 
 
 def _store(ports: CyclePorts, past: MemorySnapshot, limits: Limits, waiting: Sequence[ChatCommand]) -> CommandContext:
     now = ports.clock.now()
-    asked = {number: _read_proposal(ports, past, number) for number in orders.list_named_proposals(waiting, now)}
+    proposals = {number: _read_proposal(ports, past, number) for number in orders.list_named_proposals(waiting, now)}
     stands = orders.status(past.memory, past.state, limits.active_missions)
-    return CommandContext(now, stands, asked, ports.seal or orders.no_seal)
+    return CommandContext(now, stands, proposals, ports.seal or orders.no_seal)
 
 
 def _read_proposal(ports: CyclePorts, past: MemorySnapshot, number: int) -> ChatProposal:

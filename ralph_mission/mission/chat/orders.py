@@ -108,7 +108,7 @@ class CommandContext:
 
     now: datetime
     status: str
-    asked: Mapping[int, ChatProposal]
+    proposals: Mapping[int, ChatProposal]
     seal: Seal = no_seal
 
 
@@ -165,23 +165,23 @@ def _guidance(order: ChatCommand, done: CommandResults, store: CommandContext) -
 
 
 def _approve(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
-    asked = store.asked.get(order.number, ChatProposal(why="there is no such number"))
-    if asked.why:
-        return _add_reply(done, order, f"Not approved: #{order.number}: {asked.why}.")
-    if order.words != asked.hash:
-        return _add_reply(done, order, _question(order, asked))
-    yes = ChatYes(order.number, asked.hash, order.chat, order.at)
+    proposal = store.proposals.get(order.number, ChatProposal(why="there is no such number"))
+    if proposal.why:
+        return _add_reply(done, order, f"Not approved: #{order.number}: {proposal.why}.")
+    if order.words != proposal.hash:
+        return _add_reply(done, order, _question(order, proposal))
+    yes = ChatYes(order.number, proposal.hash, order.chat, order.at)
     yes = replace(yes, seal=_seal_of(yes, store.seal))
     state = replace(done.state, yes=(*done.state.yes, yes)[-KEPT:])
-    said = f"Approved: #{order.number} {asked.title}, at the text {asked.hash}. An edit makes it void."
-    return _add_reply(replace(done, state=state), order, said)
+    text = f"Approved: #{order.number} {proposal.title}, at the text {proposal.hash}. An edit makes it void."
+    return _add_reply(replace(done, state=state), order, text)
 
 
-def _question(order: ChatCommand, asked: ChatProposal) -> str:
+def _question(order: ChatCommand, proposal: ChatProposal) -> str:
     """A number alone approves nothing: it does not show that this text was read."""
     changed = "That is not the text that stands there now. " if HASH.fullmatch(order.words) else ""
-    how = f"To approve that text: /approve {order.number} {asked.hash}"
-    return f"{changed}#{order.number} {asked.title}\n{asked.url}\n{how}".replace("\n\n", "\n")
+    how = f"To approve that text: /approve {order.number} {proposal.hash}"
+    return f"{changed}#{order.number} {proposal.title}\n{proposal.url}\n{how}".replace("\n\n", "\n")
 
 
 def _restart(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
@@ -207,8 +207,8 @@ def _add_reply(done: CommandResults, order: ChatCommand, text: str) -> CommandRe
 
 def list_named_proposals(orders: Iterable[ChatCommand], now: datetime) -> tuple[int, ...]:
     """The numbers of proposals somebody wants to approve."""
-    wanted = (order.number for order in orders if order.verb == "approve" and not too_old(order, now))
-    return tuple(dict.fromkeys(wanted))
+    numbers = (order.number for order in orders if order.verb == "approve" and not too_old(order, now))
+    return tuple(dict.fromkeys(numbers))
 
 
 def describe_proposal(issue: Issue | None, missions: Iterable[Mission], us: int) -> ChatProposal:
@@ -271,8 +271,8 @@ def keep_proven(state: OpenState, seal: Seal | None) -> OpenState:
 
 
 def _seal_of(one: ChatYes | ChatGuidance, seal: Seal) -> str:
-    told = asdict(replace(one, seal="", at=one.at.astimezone(UTC).replace(microsecond=0)))
-    return seal(json.dumps([type(one).__name__, told], default=datetime.isoformat, sort_keys=True))
+    fields = asdict(replace(one, seal="", at=one.at.astimezone(UTC).replace(microsecond=0)))
+    return seal(json.dumps([type(one).__name__, fields], default=datetime.isoformat, sort_keys=True))
 
 
 def _without_old(state: OpenState, now: datetime) -> OpenState:

@@ -57,25 +57,25 @@ def calls_it_a_bug(label: str) -> bool:
     return bool(words & BUG) and not words & NO_BUG
 
 
-def settle(made: AgentResult, claim: CodeClaim | None, judged: ProofVerdict | str) -> AgentResult:
+def settle(result: AgentResult, claim: CodeClaim | None, judged: ProofVerdict | str) -> AgentResult:
     """An agent's result for a bug after judging; if `judged` is a text, it says why that was impossible."""
     from ralph_mission.mission.proof.claim import is_code  # an idle cycle judges nothing
     from ralph_mission.mission.proof.exploring import describe_proof
 
-    if claim is None and made.patch and any(map(is_code, made.patch.paths)):
-        return replace(made, outcome="failed", reason="it changes no code but that of tests")
+    if claim is None and result.patch and any(map(is_code, result.patch.paths)):
+        return replace(result, outcome="failed", reason="it changes no code but that of tests")
     if claim is None or isinstance(judged, str):
-        return _unchecked(made, "it changes no code of a known language" if claim is None else str(judged))
+        return _unchecked(result, "it changes no code of a known language" if claim is None else str(judged))
     if (refusal := judged.refusal) is None:
-        return replace(made, proof=describe_proof(claim, judged))
+        return replace(result, proof=describe_proof(claim, judged))
     if refusal.rule in NOT_HERE:
-        return _unchecked(made, refusal.why)
+        return _unchecked(result, refusal.why)
     why = f"its test does not prove the bug: {refusal.why}"
-    return replace(made, outcome="failed", reason=why, unseen=refusal.rule in NOT_SEEN)
+    return replace(result, outcome="failed", reason=why, unseen=refusal.rule in NOT_SEEN)
 
 
-def _unchecked(made: AgentResult, why: str) -> AgentResult:
-    return replace(made, proof=f"Nobody could check here whether its test shows the bug: {why}.")
+def _unchecked(result: AgentResult, why: str) -> AgentResult:
+    return replace(result, proof=f"Nobody could check here whether its test shows the bug: {why}.")
 
 
 # --- the question ---------------------------------------------------------------------
@@ -93,22 +93,24 @@ def was_asked(mission: Mission, facts: MissionFacts) -> bool:
 
 def waits_for_answer(mission: Mission, facts: MissionFacts) -> bool:
     """Whether there is a question that no authorised person has answered."""
-    asked = _asked_at(mission, facts) if is_bug(mission, facts.issue) and mission.status is not Status.FIXING else None
-    if asked is None or facts.issue is None:
+    asked_at = (
+        _asked_at(mission, facts) if is_bug(mission, facts.issue) and mission.status is not Status.FIXING else None
+    )
+    if asked_at is None or facts.issue is None:
         return False
     people = (r for r in facts.issue.remarks if r.author.id in facts.authorised and not r.author.is_bot)
-    said = [remark.created_at for remark in people if not _is_command(remark.body)]
-    return max((*said, *(one.at for one in facts.guidance)), default=asked) <= asked
+    answers = [remark.created_at for remark in people if not _is_command(remark.body)]
+    return max((*answers, *(one.at for one in facts.guidance)), default=asked_at) <= asked_at
 
 
-def question(mission: Mission, issue: Issue, made: AgentResult) -> Comment:
+def question(mission: Mission, issue: Issue, result: AgentResult) -> Comment:
     """The question, with the agent's words quoted."""
     key = question_key(mission)
-    said = quote(redact(made.words), WORDS) if made.words.strip() else ""
+    words = quote(redact(result.words), WORDS) if result.words.strip() else ""
     parts = (
         f"**{person_name(issue.author)}, how can this be reproduced?** No test could be written that shows it "
-        f"({inline_words(redact(made.reason), 200)}), and a guess is not sent.",
-        f"What the agent says, not an instruction:\n\n{said}" if said else "",
+        f"({inline_words(redact(result.reason), 200)}), and a guess is not sent.",
+        f"What the agent says, not an instruction:\n\n{words}" if words else "",
         "**What helps:** the shortest code or steps that show it, what you expected, what came instead (the whole "
         "error), and the version or commit.",
         "The agent goes on when somebody who may decide here answers in a comment, or confirms an answer in one. To "
@@ -125,5 +127,5 @@ def _asked_at(mission: Mission, facts: MissionFacts) -> datetime | None:
 
 
 def _is_command(body: str) -> bool:
-    said = body.lstrip().lower()
-    return said.startswith("/ralph") and not said.startswith("/ralph guidance")
+    text = body.lstrip().lower()
+    return text.startswith("/ralph") and not text.startswith("/ralph guidance")

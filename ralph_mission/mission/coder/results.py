@@ -52,58 +52,65 @@ def offer_effects(
     assert facts.issue is not None
     key, named = (
         change_remark(mission, map(ownership.change_digest, planned)),
-        ownership.announcement_line(planned, asked=True),
+        ownership.announcement_line(planned, needs_approval=True),
     )
     answers = 0 if digest else mission.pull
-    said = Comment(key, mission.thread, tasks.offer_text(patch, rules, named, digest, key, answers, proof))
+    comment = Comment(key, mission.thread, tasks.offer_text(patch, rules, named, digest, key, answers, proof))
     if APPROVED not in facts.issue.labels:
-        return (said,)
-    return Label(key_of(mission.key, "label", f"offered {key}"), mission.thread, remove=(APPROVED,)), said
+        return (comment,)
+    return Label(key_of(mission.key, "label", f"offered {key}"), mission.thread, remove=(APPROVED,)), comment
 
 
 def offer_answer(
-    begun: Mission, facts: MissionFacts, made: AgentResult, push: PushBranch, rules: Sequence[str], around: StepContext
+    begun: Mission,
+    facts: MissionFacts,
+    result: AgentResult,
+    push: PushBranch,
+    rules: Sequence[str],
+    context: StepContext,
 ) -> MissionStep:
     """Show the answer to a review and ask for approval. It counts as a round, or there would be no end of them."""
-    assert made.patch is not None
-    until = made.answered_at or tasks.answered_until(facts)
-    step = build_step(begun, around).advance(MissionEvent.OFFERED).clear_failures()
+    assert result.patch is not None
+    until = result.answered_at or tasks.answered_until(facts)
+    step = build_step(begun, context).advance(MissionEvent.OFFERED).clear_failures()
     step = step.change(
-        pending=(push.key,), rounds=begun.review.rounds + 1, offered_until=until, waiting_since=around.now, turns=0
+        pending=(push.key,), rounds=begun.review.rounds + 1, offered_until=until, waiting_since=context.now, turns=0
     )
     line = f"an agent answered the review with a change that needs approval ({', '.join(rules)})"
     step = step.tell(line, "Approve or reject the change that the issue shows.")
-    step = step.send(*offer_effects(begun, facts, made.patch, (push,), rules, proof=made.proof)).send_story()
+    step = step.send(*offer_effects(begun, facts, result.patch, (push,), rules, proof=result.proof)).send_story()
     return step.propose(Action.ANSWER, planned=(push,))
 
 
-def push_offer(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
+def push_offer(mission: Mission, facts: MissionFacts, context: StepContext, who: str) -> MissionStep:
     """Push an answer that `who` approved: exactly what was shown, on top of what was reviewed."""
-    strange = not _matches_offer(mission, facts, around)
+    strange = not _matches_offer(mission, facts, context)
     interim = update_mission(
         mission, answered_at=mission.review.offered_until or mission.review.answered_at, offered_until=None
     )
-    interim = advance(interim, MissionEvent.APPROVED, around.now) if interim.status is not Status.FIXING else interim
-    step = replace(build_step(mission, around), after=interim)
+    interim = advance(interim, MissionEvent.APPROVED, context.now) if interim.status is not Status.FIXING else interim
+    step = replace(build_step(mission, context), after=interim)
     step = mark_revised(step, f"approved by {who}; the answer to the review is pushed")
-    step = step.send(*_kept_pushes(mission, around)).send_story()
+    step = step.send(*_kept_pushes(mission, context)).send_story()
     objections = ("approval-content",) if strange else ()
     approver = "" if strange else who
     return step.propose(Action.REVISE, approver, interim=interim, approved=not strange, objections=objections)
 
 
-def resume_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep | None:
+def resume_offer(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep | None:
     """Retry the push if it failed and the approval still stands; else None."""
     issue, pull = facts.issue, facts.pull
     if issue is None or pull is None or pull.head_sha != mission.head_sha:
         return None
     if (
-        not _matches_offer(mission, facts, around)
+        not _matches_offer(mission, facts, context)
         or approval.on_pull(pull, mission, facts.authorised).state == "changes"
     ):
         return None
-    said = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
-    return push_offer(mission, facts, around, wording.person_name(said.actor)) if said.state == "approved" else None
+    answer = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
+    return (
+        push_offer(mission, facts, context, wording.person_name(answer.actor)) if answer.state == "approved" else None
+    )
 
 
 def void_offer(mission: Mission) -> Mission:
@@ -118,42 +125,42 @@ def mark_revised(step: StepBuilder, line: str) -> StepBuilder:
     return step.tell(f"{line} (round {step.after.review.rounds} of {tasks.ROUNDS})", "Review the pull request again.")
 
 
-def _matches_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
+def _matches_offer(mission: Mission, facts: MissionFacts, context: StepContext) -> bool:
     """Whether what is stored is what was shown, on top of the current head."""
-    pushes = _kept_pushes(mission, around)
+    pushes = _kept_pushes(mission, context)
     return bool(pushes) and all(
         ownership.change_digest(p) in facts.offered and p.onto == mission.head_sha for p in pushes
     )
 
 
-def _kept_pushes(mission: Mission, around: StepContext) -> tuple[PushBranch, ...]:
+def _kept_pushes(mission: Mission, context: StepContext) -> tuple[PushBranch, ...]:
     """The stored pushes to the mission's own branch, ignoring anything else in memory."""
-    records = [around.records.get(key) for key in mission.pending]
+    records = [context.records.get(key) for key in mission.pending]
     own = [record for record in records if isinstance(record, EffectRecord) and record.mission == mission.id]
     effects = [record.effect for record in own]
     return tuple(e for e in effects if isinstance(e, PushBranch) and e.branch == mission.branch)
 
 
-def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, around: StepContext) -> MissionStep:
+def step_from_result(mission: Mission, facts: MissionFacts, result: AgentResult, context: StepContext) -> MissionStep:
     """The step that follows from the agent's work in this cycle."""
-    if made.blocked:
-        return tell_once(mission, around, baseline.held_line(made.reason), baseline.NEXT)
-    if made.outcome == "held":
-        return MissionStep(replace(mission, next_step=f"An agent continues it when it is allowed to: {made.reason}."))
-    begun = advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
-    begun = update_mission(begun, guided_at=made.guided_at or begun.review.guided_at)
-    if made.outcome == "goes on":
-        return _goes_on(begun, made, around)
-    if made.unseen and facts.issue and not reproduction.was_asked(mission, facts):
-        return _ask_author(begun, facts.issue, made, around)
-    if made.outcome == "failed" or made.patch is None or not made.patch.changes:
-        return _record_failure(mission, begun, made, around)
-    return _send_change(mission, begun, facts, made, made.patch, around)
+    if result.blocked:
+        return tell_once(mission, context, baseline.held_line(result.reason), baseline.NEXT)
+    if result.outcome == "held":
+        return MissionStep(replace(mission, next_step=f"An agent continues it when it is allowed to: {result.reason}."))
+    begun = advance(mission, MissionEvent.STARTED, context.now) if mission.status is Status.PLANNED else mission
+    begun = update_mission(begun, guided_at=result.guided_at or begun.review.guided_at)
+    if result.outcome == "goes on":
+        return _goes_on(begun, result, context)
+    if result.unseen and facts.issue and not reproduction.was_asked(mission, facts):
+        return _ask_author(begun, facts.issue, result, context)
+    if result.outcome == "failed" or result.patch is None or not result.patch.changes:
+        return _record_failure(mission, begun, result, context)
+    return _send_change(mission, begun, facts, result, result.patch, context)
 
 
-def _goes_on(begun: Mission, made: AgentResult, around: StepContext) -> MissionStep:
-    stalled = 0 if made.progressed else begun.progress.stalled_cycles + 1
-    step = build_step(begun, around).tell(f"{_effort(made)}, not finished ({made.reason})", WAITS_FOR_AGENT)
+def _goes_on(begun: Mission, result: AgentResult, context: StepContext) -> MissionStep:
+    stalled = 0 if result.progressed else begun.progress.stalled_cycles + 1
+    step = build_step(begun, context).tell(f"{_effort(result)}, not finished ({result.reason})", WAITS_FOR_AGENT)
     return _tell_effort(step.change(stalled_cycles=stalled, turns=begun.progress.turns + 1))
 
 
@@ -162,51 +169,53 @@ def _tell_effort(step: StepBuilder) -> MissionStep:
     return replace(step, before=step.after).send_story().propose(Action.ANSWER)
 
 
-def _record_failure(mission: Mission, begun: Mission, made: AgentResult, around: StepContext) -> MissionStep:
+def _record_failure(mission: Mission, begun: Mission, result: AgentResult, context: StepContext) -> MissionStep:
     """The third failed attempt escalates, whatever the reasons."""
-    reason = made.reason if made.outcome == "failed" else "it was declared done, and no file was changed"
-    step = build_step(begun, around).tell(f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
+    reason = result.reason if result.outcome == "failed" else "it was declared done, and no file was changed"
+    step = build_step(begun, context).tell(f"{_effort(result)}, came to nothing: {reason}", WAITS_FOR_AGENT)
     return _tell_effort(step.change(failure=reason, failure_reason=None, failures=begun.progress.failures + 1))
 
 
-def _ask_author(begun: Mission, issue: Issue, made: AgentResult, around: StepContext) -> MissionStep:
+def _ask_author(begun: Mission, issue: Issue, result: AgentResult, context: StepContext) -> MissionStep:
     """No test showed the bug: ask one question, and wait."""
-    step = build_step(begun, around).clear_failures().change(stalled_cycles=0, turns=0)
-    step = step.tell(f"{_effort(made)}; {reproduction.ASKED}", reproduction.NEXT)
-    return step.send(reproduction.question(begun, issue, made)).send_story().propose(Action.ANSWER)
+    step = build_step(begun, context).clear_failures().change(stalled_cycles=0, turns=0)
+    step = step.tell(f"{_effort(result)}; {reproduction.ASKED}", reproduction.NEXT)
+    return step.send(reproduction.question(begun, issue, result)).send_story().propose(Action.ANSWER)
 
 
-def _effort(made: AgentResult) -> str:
-    spent = f", ${made.usage.cost_usd:.2f}" if made.usage.cost_usd else ""
-    return f"an agent worked on it ({made.sessions} session{'s' * (made.sessions != 1)}{spent})"
+def _effort(result: AgentResult) -> str:
+    spent = f", ${result.usage.cost_usd:.2f}" if result.usage.cost_usd else ""
+    return f"an agent worked on it ({result.sessions} session{'s' * (result.sessions != 1)}{spent})"
 
 
 def _send_change(
-    mission: Mission, begun: Mission, facts: MissionFacts, made: AgentResult, patch: Patch, around: StepContext
+    mission: Mission, begun: Mission, facts: MissionFacts, result: AgentResult, patch: Patch, context: StepContext
 ) -> MissionStep:
-    why = inspect(patch, max_lines=around.limits.auto_pr_lines, recent=around.recent)
+    why = inspect(patch, max_lines=context.limits.auto_pr_lines, recent=context.recent)
     rules = tuple(dict.fromkeys(objection.rule for objection in why))
     if reason := explain_refusal(patch, why):
-        return _record_failure(mission, begun, replace(made, outcome="failed", reason=reason), around)
+        return _record_failure(mission, begun, replace(result, outcome="failed", reason=reason), context)
     if begun.status is Status.FIXING:
-        return _answer(begun, facts, made, patch, rules, around)
-    push, pull = change_effects(begun, made, patch, around)
+        return _answer(begun, facts, result, patch, rules, context)
+    push, pull = change_effects(begun, result, patch, context)
     if rules:
-        return _offer_change(begun, facts, made, patch, (push, pull), rules, around)
-    named = ownership.announcement_line((push, pull), asked=False)
+        return _offer_change(begun, facts, result, patch, (push, pull), rules, context)
+    named = ownership.announcement_line((push, pull), needs_approval=False)
     remark = _remark(mission, (push, pull))
-    said = Comment(remark, mission.issue, tasks.announcement_text(patch, named, remark))
-    step = replace(build_step(mission, around), after=begun).clear_failures()
+    comment = Comment(remark, mission.issue, tasks.announcement_text(patch, named, remark))
+    step = replace(build_step(mission, context), after=begun).clear_failures()
     step = step.change(pending=(push.key, pull.key), stalled_cycles=0, turns=0)
-    step = step.tell(f"{_effort(made)}; its change is in a pull request", "Review it.")
+    step = step.tell(f"{_effort(result)}; its change is in a pull request", "Review it.")
     interim = step.after
-    step = step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=around.now).send(said, push, pull)
+    step = (
+        step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=context.now).send(comment, push, pull)
+    )
     key = key_of(mission.key, "carry-out", *(effect.key for effect in step.effects))
     return step.propose(Action.OPEN_FIX, key=key, patch=patch, interim=interim, requested=not facts.unasked)
 
 
 def change_effects(
-    mission: Mission, made: AgentResult, patch: Patch, around: StepContext
+    mission: Mission, result: AgentResult, patch: Patch, context: StepContext
 ) -> tuple[PushBranch, OpenPull]:
     """The branch and pull request of a change. Their keys are derived from the change."""
     same = tuple(sorted(patch_ids(patch)))
@@ -214,13 +223,15 @@ def change_effects(
     why = reason(mission.kind)
     push = PushBranch(
         key_of(mission.key, "push_branch", patch.base, *same), branch, patch.base,
-        tasks.change_commit(mission.title, mission.issue, why), around.now, deltas(patch), issue=mission.issue,
+        tasks.change_commit(mission.title, mission.issue, why), context.now, deltas(patch), issue=mission.issue,
     )  # fmt: skip  # one effect
     key = key_of(mission.key, "open_pull")
     facts = facts_of(mission) | {"issue": str(mission.issue)}
-    body = tasks.pull_text(mission.issue, why, patch, made.words, made.learned, key, facts, made.standing, made.proof)
+    body = tasks.pull_text(
+        mission.issue, why, patch, result.words, result.learned, key, facts, result.standing, result.proof
+    )
     return push, OpenPull(
-        key, mission.title, body, branch, around.default.name, mission.issue, ("ralph:mission",), same,
+        key, mission.title, body, branch, context.default.name, mission.issue, ("ralph:mission",), same,
         touched_by(patch),
     )  # fmt: skip  # one effect
 
@@ -232,46 +243,46 @@ def _remark(mission: Mission, effects: Sequence[PushBranch | OpenPull]) -> str:
 def _offer_change(
     begun: Mission,
     facts: MissionFacts,
-    made: AgentResult,
+    result: AgentResult,
     patch: Patch,
     planned: tuple[PushBranch, OpenPull],
     rules: tuple[str, ...],
-    around: StepContext,
+    context: StepContext,
 ) -> MissionStep:
     """Show the change and ask for approval; an earlier one was for the request, not for this."""
     issue = facts.issue
     assert issue is not None
     bound = about(begun, issue.title, issue.body)
-    step = replace(build_step(begun, around), after=bound).advance(MissionEvent.OFFERED).clear_failures()
-    step = step.change(pending=tuple(effect.key for effect in planned), waiting_since=around.now, turns=0)
+    step = replace(build_step(begun, context), after=bound).advance(MissionEvent.OFFERED).clear_failures()
+    step = step.change(pending=tuple(effect.key for effect in planned), waiting_since=context.now, turns=0)
     step = step.tell(f"an agent made a change that needs approval ({', '.join(rules)})", "Approve or reject it.")
     digest = bound.question.proposal_hash
-    step = step.send(*offer_effects(begun, facts, patch, planned, rules, digest, made.proof)).send_story()
+    step = step.send(*offer_effects(begun, facts, patch, planned, rules, digest, result.proof)).send_story()
     return step.propose(Action.ANSWER, planned=planned)
 
 
 def _answer(
-    begun: Mission, facts: MissionFacts, made: AgentResult, patch: Patch, rules: tuple[str, ...], around: StepContext
+    begun: Mission, facts: MissionFacts, result: AgentResult, patch: Patch, rules: tuple[str, ...], context: StepContext
 ) -> MissionStep:
     """Push on top of what was reviewed, or ask first if a rule objects."""
     same = sorted(patch_ids(patch))
     push = PushBranch(
         key_of(begun.key, "push_branch", begun.head_sha, *same), begun.branch, begun.base_sha,
-        tasks.answer_commit(begun, patch), around.now, deltas(patch), onto=begun.head_sha,
+        tasks.answer_commit(begun, patch), context.now, deltas(patch), onto=begun.head_sha,
         issue=begun.thread,
     )  # fmt: skip  # one effect
     if rules:
-        return offer_answer(begun, facts, made, push, rules, around)
-    step = build_step(begun, around)
-    step = step.change(rounds=begun.review.rounds + 1, answered_at=made.answered_at, pending=(push.key,))
+        return offer_answer(begun, facts, result, push, rules, context)
+    step = build_step(begun, context)
+    step = step.change(rounds=begun.review.rounds + 1, answered_at=result.answered_at, pending=(push.key,))
     interim = step.after
-    step = mark_revised(step, f"{_effort(made)} and answered the review").send(push).send_story()
+    step = mark_revised(step, f"{_effort(result)} and answered the review").send(push).send_story()
     return step.propose(Action.REVISE, patch=patch, interim=interim)
 
 
-def close_answered_review(mission: Mission, around: StepContext) -> MissionStep:
+def close_answered_review(mission: Mission, context: StepContext) -> MissionStep:
     """The step if the push of an answer was found after a crash, or the review was withdrawn."""
-    step = mark_revised(build_step(mission, around), "nothing is left of the review to answer")
+    step = mark_revised(build_step(mission, context), "nothing is left of the review to answer")
     return step.send_story().propose(Action.ANSWER)
 
 
@@ -302,22 +313,22 @@ class RedactingCoder:
         self.coder.tidy(missions)
 
 
-def redact_result(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
+def redact_result(result: AgentResult, secrets: Sequence[str]) -> AgentResult:
     """An agent's result with its words redacted; a change that contains a secret is a failed attempt."""
-    made = redact_words(made, secrets)
-    found = inspect(made.patch, secrets=secrets) if made.patch else ()
-    if made.patch is None or "secret" not in _rules(found):
-        return made
-    if made.outcome == "made":
-        made = replace(made, outcome="failed", reason=explain_refusal(made.patch, found))
-    return replace(made, patch=None)
+    result = redact_words(result, secrets)
+    found = inspect(result.patch, secrets=secrets) if result.patch else ()
+    if result.patch is None or "secret" not in _rules(found):
+        return result
+    if result.outcome == "made":
+        result = replace(result, outcome="failed", reason=explain_refusal(result.patch, found))
+    return replace(result, patch=None)
 
 
-def redact_words(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
+def redact_words(result: AgentResult, secrets: Sequence[str]) -> AgentResult:
     """An agent's result with secrets in its words redacted; its change is judged when it is sent."""
-    learned = tuple(redact(line, secrets) for line in made.learned)
-    reason, words, proof = (redact(text, secrets) for text in (made.reason, made.words, made.proof))
-    return replace(made, reason=reason, words=words, learned=learned, proof=proof)
+    learned = tuple(redact(line, secrets) for line in result.learned)
+    reason, words, proof = (redact(text, secrets) for text in (result.reason, result.words, result.proof))
+    return replace(result, reason=reason, words=words, learned=learned, proof=proof)
 
 
 def explain_refusal(patch: Patch, found: Sequence[Objection]) -> str:

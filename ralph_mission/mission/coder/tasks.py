@@ -54,13 +54,15 @@ DONE = (
 # --- for the agent --------------------------------------------------------------------
 
 
-def task_prompt(head: str, told: Iterable[str], remarks: Sequence[ThreadComment], learnings: str, failure: str) -> str:
-    """The objective of the loop. `told` and `remarks`: what authorised people (or we) wrote."""
+def task_prompt(
+    head: str, sections: Iterable[str], remarks: Sequence[ThreadComment], learnings: str, failure: str
+) -> str:
+    """The objective of the loop. `sections` and `remarks`: what authorised people (or we) wrote."""
     failed = plain(failure, 300)
     parts = [
         f"# {head}",
         DATA,
-        *told,
+        *sections,
         *(f"**A comment by {person_name(r.author)}:**\n\n{quote(redact(r.body), REMARK)}" for r in remarks[-REMARKS:]),
         quote_learnings(learnings),
         f"**An earlier try ended:** {failed}" if failed else "",
@@ -164,11 +166,11 @@ def offer_text(
     `proof`: the result of its test of a bug.
     """
     rules = ", ".join(f"`{rule}`" for rule in why)
-    made, where = ("made this change", "to a branch for review")
+    did, where = ("made this change", "to a branch for review")
     if answers:
-        made, where = f"answered the review of #{answers} with this change", "on top of what was reviewed"
+        did, where = f"answered the review of #{answers} with this change", "on top of what was reviewed"
     parts = [
-        f"**An agent {made}.** A yes pushes it {where}; it needs one by {rules}.",
+        f"**An agent {did}.** A yes pushes it {where}; it needs one by {rules}.",
         named,
         reproduced(proof),
         f"<details><summary>The change</summary>\n\n{fence(redact(diff(patch)), DIFF, 'diff')}\n\n</details>",
@@ -225,9 +227,9 @@ def is_review_answered(mission: Mission, facts: MissionFacts) -> bool:
 
 def why_not(mission: Mission, facts: MissionFacts) -> str:
     """Why an agent cannot be given the task, or ""."""
-    asked = _requested_reviews(mission, facts) if mission.status is Status.FIXING else []
-    if asked and not review_of(mission, facts):
-        return REWORDED.format(person_name(asked[-1].author))
+    reviews = _requested_reviews(mission, facts) if mission.status is Status.FIXING else []
+    if reviews and not review_of(mission, facts):
+        return REWORDED.format(person_name(reviews[-1].author))
     if facts.issue and (_is_trusted_text(facts.issue, facts) or find_guidance(facts)):
         return ""
     return ALTERED.format(person_name(facts.altered)) if facts.altered else NO_ORDER
@@ -245,7 +247,7 @@ def compute_budget(limits: Limits, spent_cycle: float, spent_day: float, seconds
     return AgentBudget(max(0.0, min(limits.usd_per_cycle - spent_cycle, limits.usd_per_day - spent_day)), seconds)
 
 
-def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: str, left: AgentBudget) -> AgentJob:
+def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: str, budget: AgentBudget) -> AgentJob:
     """The next job of a waiting mission. `base_sha`: the head of the default branch."""
     issue = facts.issue
     assert issue is not None
@@ -258,9 +260,9 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
         branch=mission.branch or mission_branch(mission),
         base_sha=mission.head_sha if mission.status is Status.FIXING else base_sha,
         task=task_for(mission, facts, learnings) + (f"\n{reproduction.TASK}\n" if bug else ""),
-        usd=left.usd,
-        seconds=left.seconds,
-        guidance=tuple(said for _, said in new_guidance(mission, facts)),
+        usd=budget.usd,
+        seconds=budget.seconds,
+        guidance=tuple(text for _, text in new_guidance(mission, facts)),
         attempt=mission.progress.failures,
         default_sha=base_sha,
         answers=answered_until(facts) if mission.status is Status.FIXING else None,
@@ -280,17 +282,17 @@ def task_for(mission: Mission, facts: MissionFacts, learnings: str) -> str:
     trusted = _is_trusted_text(facts.issue, facts)  # else the title is not included either
     review = review_of(mission, facts) if mission.status is Status.FIXING else ()
     named = f"{mission.title} (#{mission.thread})" if trusted else f"#{mission.thread}"
-    asked = [
+    requests = [
         f"**Asked for by {person_name(who)} in the review of the change that stands in this checkout:**\n\n"
         f"{quote(redact(words or '(no words)'), REVIEW)}"
         for who, words in review
     ]
     if failed := _failed(mission, facts):
-        asked.append(f"**The checks of the change in this checkout failed.** {PRINTED}\n\n{list_failed(failed)}")
-    told = [*asked, quote_issue(facts.issue)] if trusted else asked
+        requests.append(f"**The checks of the change in this checkout failed.** {PRINTED}\n\n{list_failed(failed)}")
+    sections = [*requests, quote_issue(facts.issue)] if trusted else requests
     verb = "Answer the review of" if review else "Make the checks pass of" if failed else "Implement"
     head = f"{verb}: {named}"
-    return task_prompt(head, told, find_guidance(facts), learnings, mission.progress.failure)
+    return task_prompt(head, sections, find_guidance(facts), learnings, mission.progress.failure)
 
 
 def review_of(mission: Mission, facts: MissionFacts) -> tuple[tuple[Actor, str], ...]:
@@ -306,8 +308,8 @@ def _failed(mission: Mission, facts: MissionFacts) -> tuple[FailedJob, ...]:
 
 def _requested_reviews(mission: Mission, facts: MissionFacts) -> list[Review]:
     reviews = facts.pull.reviews if facts.pull else ()
-    asked = [r for r in reviews if r.state in ("changes_requested", "commented") and r.author.id in facts.authorised]
-    fresh = [r for r in asked if mission.review.answered_at is None or r.at > mission.review.answered_at]
+    requests = [r for r in reviews if r.state in ("changes_requested", "commented") and r.author.id in facts.authorised]
+    fresh = [r for r in requests if mission.review.answered_at is None or r.at > mission.review.answered_at]
     return sorted(fresh, key=lambda r: r.at)
 
 
@@ -320,9 +322,11 @@ def answered_until(facts: MissionFacts) -> datetime | None:
 def new_guidance(mission: Mission, facts: MissionFacts) -> tuple[tuple[datetime, str], ...]:
     """New guidance for the next session from authorised people, by `/ralph guidance` or in a chat."""
     remarks = [remark for thing in (facts.issue, facts.pull) if thing for remark in thing.remarks]
-    said = [(r.created_at, GUIDANCE.sub("", r.body).strip()) for r in _of_people(remarks, facts) if _guides(r)]
-    said += [(one.at, one.words) for one in facts.guidance]
-    fresh = (one for one in said if one[1] and (mission.review.guided_at is None or one[0] > mission.review.guided_at))
+    guidance = [(r.created_at, GUIDANCE.sub("", r.body).strip()) for r in _of_people(remarks, facts) if _guides(r)]
+    guidance += [(one.at, one.words) for one in facts.guidance]
+    fresh = (
+        one for one in guidance if one[1] and (mission.review.guided_at is None or one[0] > mission.review.guided_at)
+    )
     return tuple(sorted(fresh))
 
 
@@ -341,8 +345,8 @@ def find_guidance(facts: MissionFacts) -> tuple[ThreadComment, ...]:
     if facts.issue is None or _is_trusted_text(facts.issue, facts):
         return tuple(words)
     orders = (replace(one, body=GUIDANCE.sub("", one.body)) for one in remarks if _guides(one))
-    said = (*words, *(order for order in orders if order.body.strip()))
-    return tuple(sorted(said, key=lambda remark: remark.created_at))
+    comments = (*words, *(order for order in orders if order.body.strip()))
+    return tuple(sorted(comments, key=lambda remark: remark.created_at))
 
 
 def _of_people(remarks: Iterable[ThreadComment], facts: MissionFacts) -> list[ThreadComment]:

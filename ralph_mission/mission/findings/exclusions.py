@@ -123,8 +123,8 @@ def recent_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
 
 def closed_issues(pull: Pull) -> frozenset[int]:
     """The issues that merging this pull request closes, by its title and text."""
-    said = closing_keywords(f"{pull.title}\n\n{pull.body}")
-    return frozenset(int(number) for words in said for number in _ISSUE_NUMBER.findall(words))
+    clauses = closing_keywords(f"{pull.title}\n\n{pull.body}")
+    return frozenset(int(number) for words in clauses for number in _ISSUE_NUMBER.findall(words))
 
 
 def same_change(pull: Pull, patch: Patch | None) -> bool:

@@ -98,8 +98,8 @@ def without_parts(finding: Finding, settled: Callable[[str], bool]) -> Finding |
         return None
     old, new = change.old.splitlines(keepends=True), change.new.splitlines(keepends=True)
     hunks = line_hunks(old, new)
-    left = [hunk for hunk in hunks if over.isdisjoint(_lines_of(hunk))]
-    lines = {line for hunk in left for line in _lines_of(hunk)}
+    remaining = [hunk for hunk in hunks if over.isdisjoint(_lines_of(hunk))]
+    lines = {line for hunk in remaining for line in _lines_of(hunk)}
     parts = tuple(part for part in signal.parts if part.line in lines)
     out = {line for hunk in hunks for line in _lines_of(hunk)} - lines
     if not parts or not over <= out:
@@ -113,7 +113,7 @@ def without_parts(finding: Finding, settled: Callable[[str], bool]) -> Finding |
         line=parts[0].line,
         facts=(("count", count), *(fact for fact in signal.facts if fact[0] != "count")),
         quotes=tuple(one for one in signal.quotes if one.line not in out),
-        patch=replace(signal.patch, changes=(replace(change, new=_with_hunks(old, new, left)),)),
+        patch=replace(signal.patch, changes=(replace(change, new=_with_hunks(old, new, remaining)),)),
         parts=parts,
     )
     return replace(identify((kept,))[0], seen_at=finding.seen_at)
@@ -144,13 +144,13 @@ def merge_findings(observations: Iterable[Observation], backlog: Iterable[Findin
     """
     observations = tuple(observations)
     answered = {observation.name for observation in observations if observation.status == "ok" and observation.complete}
-    asked = {observation.name for observation in observations} - answered
+    unanswered = {observation.name for observation in observations} - answered
     backlog = tuple(backlog)
     first = {(one.fingerprint, one.signal.occurrence): one.seen_at for one in backlog}
     seen = identify(signal for observation in observations for signal in observation.signals)
     fresh = (replace(one, seen_at=first.get((one.fingerprint, one.signal.occurrence))) for one in seen)
     gone = Counter((observation.name, essence) for observation in observations for essence in observation.gone)
-    waiting = (finding for finding in backlog if finding.signal.observer in asked)
+    waiting = (finding for finding in backlog if finding.signal.observer in unanswered)
     return drop_duplicates((*fresh, *_without(waiting, gone)))
 
 
@@ -178,8 +178,8 @@ def is_gone(record: FindingRecord, observations: Iterable[Observation]) -> bool:
         return False
     if record.key in {finding.fingerprint for finding in identify(look.signals)}:
         return False
-    told = {key_of("finding", record.kind, *essence, "0") for essence in look.gone}
-    return look.complete or record.key in told
+    gone = {key_of("finding", record.kind, *essence, "0") for essence in look.gone}
+    return look.complete or record.key in gone
 
 
 def drop_duplicates(findings: Iterable[Finding]) -> tuple[Finding, ...]:

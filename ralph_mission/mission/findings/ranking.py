@@ -58,18 +58,18 @@ def apply_model_rankings(
     given = {opinion.fingerprint: opinion for opinion in reversed(tuple(opinions))}
     order = {fingerprint: place for place, fingerprint in enumerate(reversed(given))}
     parts = [part for ranked in ranked_findings for part in _split_group(ranked, given)]
-    told = [_explain_ranking(part, given, order) for part in parts]
+    explained = [_explain_ranking(part, given, order) for part in parts]
     last = len(order)
-    return tuple(sorted(told, key=lambda ranked: min(order.get(member, last) for member in ranked.members)))
+    return tuple(sorted(explained, key=lambda ranked: min(order.get(member, last) for member in ranked.members)))
 
 
 def _split_group(ranked: RankedFinding, given: Mapping[str, ModelRanking]) -> Iterable[RankedFinding]:
     """A group without the members to ask a person about, and those one by one."""
-    asked = [member for member in ranked.members if member in given and given[member].ask]
-    rest = tuple(member for member in ranked.members if member not in asked)
+    questions = [member for member in ranked.members if member in given and given[member].ask]
+    rest = tuple(member for member in ranked.members if member not in questions)
     if rest:
         yield replace(ranked, members=rest)
-    for member in asked:
+    for member in questions:
         yield replace(ranked, members=(member,), ask=True)
 
 
@@ -101,23 +101,23 @@ def score(
     finding: Finding,
     acceptance: Mapping[str, Acceptance],
     weights: Mapping[str, float],
-    resonance: Mapping[str, float] = {},
+    engagement: Mapping[str, float] = {},
 ) -> float:
     """How much a finding matters, from 0. Doubling a weight or the acceptance doubles the score."""
     signal = finding.signal
     impact = lookup(signal.kind).impact * SEVERITY[signal.severity] * weights.get(signal.kind, 1.0)
     liked = acceptance.get(signal.kind, Acceptance()).mean
-    return round(impact * signal.confidence * liked * resonance.get(signal.kind, 1.0), 4)
+    return round(impact * signal.confidence * liked * engagement.get(signal.kind, 1.0), 4)
 
 
 def rank(
     findings: Sequence[Finding],
     acceptance: Mapping[str, Acceptance],
     weights: Mapping[str, float],
-    resonance: Mapping[str, float] = {},
+    engagement: Mapping[str, float] = {},
 ) -> tuple[RankedFinding, ...]:
     """Rank findings, best first: fixes and listed kinds in one group each, everything else alone."""
-    scored = {f: score(f, acceptance, weights, resonance) for f in findings}
+    scored = {f: score(f, acceptance, weights, engagement) for f in findings}
     groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
     best = [tuple(sorted(group, key=lambda f: (-scored[f], _readiness(f), f.fingerprint))) for group in groups]
     best.sort(key=lambda g: (-scored[g[0]], _readiness(g[0]), -len(g), g[0].kind, g[0].fingerprint))
@@ -126,7 +126,7 @@ def rank(
             tuple(finding.fingerprint for finding in group),
             group[0].kind,
             scored[group[0]],
-            f"{explain(group, acceptance, resonance)}; number {place} of {len(best)}",
+            f"{explain(group, acceptance, engagement)}; number {place} of {len(best)}",
         )
         for place, group in enumerate(best, 1)
     )
@@ -142,21 +142,23 @@ def _group(finding: Finding) -> tuple[str, ...]:
     return (finding.kind, finding.fingerprint if alone else "")
 
 
-def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], resonance: Mapping[str, float] = {}) -> str:
+def explain(
+    group: Sequence[Finding], acceptance: Mapping[str, Acceptance], engagement: Mapping[str, float] = {}
+) -> str:
     """Why this one, and why now, for a person."""
     signal, kind = group[0].signal, group[0].kind
-    said = acceptance.get(kind, Acceptance())
-    verdicts = said.accepted + said.rejected
-    history = f", people accepted {said.accepted} of {verdicts} like it" if verdicts else ""
-    if isinstance(said, PriorAcceptance):
-        known = said.elsewhere.accepted + said.elsewhere.rejected
-        elsewhere = f"in other repositories {said.elsewhere.accepted} of {known}; {said.mean:.0%} expected"
-        history += f" ({elsewhere})" if verdicts else f", {elsewhere}"
+    past = acceptance.get(kind, Acceptance())
+    total = past.accepted + past.rejected
+    history = f", people accepted {past.accepted} of {total} like it" if total else ""
+    if isinstance(past, PriorAcceptance):
+        known = past.elsewhere.accepted + past.elsewhere.rejected
+        elsewhere = f"in other repositories {past.elsewhere.accepted} of {known}; {past.mean:.0%} expected"
+        history += f" ({elsewhere})" if total else f", {elsewhere}"
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
     ready = "a fix is ready" if signal.patch else effort(signal.effort)
     return (
         f"impact {lookup(kind).impact:g} of 10, severity {signal.severity}{age}, "
-        f"{signal.confidence:.0%} sure, {ready}{history}{_engagement_words(resonance.get(kind, 1.0))}"
+        f"{signal.confidence:.0%} sure, {ready}{history}{_engagement_words(engagement.get(kind, 1.0))}"
     )
 
 

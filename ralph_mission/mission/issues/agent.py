@@ -142,25 +142,25 @@ def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkRe
 
     Raises UserError for wrong usage or settings, which waiting cannot fix.
     """
-    told: set[tuple[int, str]] = set()
+    reported: set[tuple[int, str]] = set()
     began, sessions, usd = worker.now(), 0, 0.0
     while True:
         took = (worker.now() - began).total_seconds()
         if limits and (over := _over(limits, worker.usd_per_issue, sessions, usd, took)):
             return WorkReport("held", 2, reason=over)
-        left = limits.usd - usd if limits and limits.usd is not None else worker.usd_per_issue
+        budget = limits.usd - usd if limits and limits.usd is not None else worker.usd_per_issue
         seconds = limits.runtime - took if limits else inf
         try:
-            report = work_once(replace(worker, usd_per_issue=min(worker.usd_per_issue, left), seconds=seconds))
+            report = work_once(replace(worker, usd_per_issue=min(worker.usd_per_issue, budget), seconds=seconds))
         except UserError as problem:
             if problem.exit_code in USAGE:
                 raise
             worker.say(f"{problem.what}; {problem.next_step}; trying again in {ERROR_PAUSE:.0f} s")
             worker.sleep(ERROR_PAUSE)
             continue
-        for line in work_lines(replace(report, skipped=tuple(one for one in report.skipped if one not in told))):
+        for line in work_lines(replace(report, skipped=tuple(one for one in report.skipped if one not in reported))):
             worker.say(line)
-        told |= set(report.skipped)
+        reported |= set(report.skipped)
         if report.played:
             sessions, usd = sessions + report.played.sessions, usd + report.played.usd
         if report.code == 130:
@@ -343,11 +343,11 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
     if done.paused:
         return TakenIssue("paused")
     if done.carried.cut:
-        said = any(not receipt.not_attempted for receipt in done.carried.receipts.values())
-        return TakenIssue("paused", work.cancel_try(record, before, said))
+        announced = any(not receipt.not_attempted for receipt in done.carried.receipts.values())
+        return TakenIssue("paused", work.cancel_try(record, before, announced))
     red = baseline.tolerated(worker.base[1], _task_text(worker, tx, task, record.reason))
-    told = (_task_text(worker, tx, task, record.reason), baseline.warn_of_red(red), guides)
-    prompt = without("\n".join(filter(None, told)), tx.secrets)
+    sections = (_task_text(worker, tx, task, record.reason), baseline.warn_of_red(red), guides)
+    prompt = without("\n".join(filter(None, sections)), tx.secrets)
     title = tasks.issue_title(issue)
     return TakenIssue(
         "taken",
@@ -369,11 +369,11 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
     )
 
 
-def _cancel_try(left: WorkRecord, tx: Transaction) -> None:
+def _cancel_try(record: WorkRecord, tx: Transaction) -> None:
     """Record that a claimed attempt never began, and release its reserved money."""
-    found = tx.work_record(left.issue)
-    if found and (found.state, found.tries) == ("working", left.tries):
-        note_record(tx, left, schedule.settle_reserve(found.reserved, found.at, 0.0, tx.now))
+    found = tx.work_record(record.issue)
+    if found and (found.state, found.tries) == ("working", record.tries):
+        note_record(tx, record, schedule.settle_reserve(found.reserved, found.at, 0.0, tx.now))
 
 
 def _stands(tx: Transaction, branch: str) -> bool:
@@ -391,15 +391,15 @@ def _task_text(worker: IssueWorker, tx: Transaction, task: WorkTask, failed: str
 def _tell_red(tx: Transaction, issue: Issue, why: str) -> str:
     """Say on an issue why no agent starts, in one comment that is edited if the reason changes; returns it."""
     key = key_of("work", str(issue.number), "red base")
-    said = baseline.held_comment(why, key)
+    text = baseline.held_comment(why, key)
     us, whole = tx.ports.forge.identity().id, tx.ports.forge.issue(issue.number)
     ours = [r for r in whole.remarks if r.author.id == us and MARKER.findall(r.body)[-1:] == [key]]
-    effect: Comment | EditComment = Comment(key, issue.number, said)
+    effect: Comment | EditComment = Comment(key, issue.number, text)
     if ours:
-        effect = EditComment(key_of(key, said), issue.number, ours[-1].id, said)
-    if not ours or ours[-1].body.strip() != said.strip():
+        effect = EditComment(key_of(key, text), issue.number, ours[-1].id, text)
+    if not ours or ours[-1].body.strip() != text.strip():
         title = f"#{issue.number} {tasks.issue_title(issue)}, held by its checks"
-        plan = Proposal(key_of(key, said), Action.WORK, work.KIND, title, (effect,))
+        plan = Proposal(key_of(key, text), Action.WORK, work.KIND, title, (effect,))
         execute_plan(
             tx, ExecutionRequest(f"work-{issue.number}", f"issue {issue.number}: held", rules=WORK_RULES), plan
         )

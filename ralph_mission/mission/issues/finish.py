@@ -86,8 +86,8 @@ def _errand(record: WorkRecord, usd: float, also: tuple[str, ...]) -> ExecutionR
     def keep(batch: MemoryBatch, receipts: Receipts | None) -> MemoryBatch:
         return _with(batch, _move_record(record, receipts))
 
-    name, told = f"work-{record.issue}", f"issue {record.issue}: {record.state}"
-    return ExecutionRequest(name, told, record.usd, usd, work.WORK_RULES, also, keep)
+    name, subject = f"work-{record.issue}", f"issue {record.issue}: {record.state}"
+    return ExecutionRequest(name, subject, record.usd, usd, work.WORK_RULES, also, keep)
 
 
 def _move_record(record: WorkRecord, receipts: Receipts | None) -> WorkRecord:
@@ -158,11 +158,11 @@ def _announce_change(
     """The result of sending the change; if it may not be sent, the record of a failed attempt."""
     forge = tx.ports.forge
     try:
-        made = work.work_effects(record, issue, played, forge.default_branch().name, tx.now)
+        changes = work.work_effects(record, issue, played, forge.default_branch().name, tx.now)
     except UnicodeDecodeError:
         return work.release_issue(record, "the change holds a file that is not text", 1)
     remark, _ = work.find_own_comment(record, issue, forge.identity().id)
-    effects: tuple[Effect, ...] = (*work.announce_effects(record, remark, made), *made)
+    effects: tuple[Effect, ...] = (*work.announce_effects(record, remark, changes), *changes)
     done = carry_out_plan(tx, record, work.work_proposal(record, issue, effects, played.patch), usd)
     if not done.refused and not (done.paused and last):
         return done
@@ -220,11 +220,11 @@ def _plan(tx: Transaction, record: WorkRecord, issue: Issue | None) -> tuple[Eff
 def _sent_on(tx: Transaction, record: WorkRecord, issue: Issue) -> WorkRecord:
     """The rest of an announced change, unchanged."""
     known = tx.records(work.change_keys(record))
-    left = work.find_unsent_change(record, known, issue, tx.ports.forge.identity().id)
-    if left is None:
+    unsent = work.find_unsent_change(record, known, issue, tx.ports.forge.identity().id)
+    if unsent is None:
         record = work.release_issue(record, "its runner ended before the change was announced", 1)
         return _carry_out(tx, record, issue, work.release_effects(record))
-    return _carry_out(tx, record, issue, left[0], left)
+    return _carry_out(tx, record, issue, unsent[0], unsent)
 
 
 def _carry_out(

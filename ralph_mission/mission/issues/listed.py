@@ -53,30 +53,30 @@ def answer_issue(story: UserStory, branch: str, tx: Transaction) -> None:
     issue = tx.ports.forge.issue(int(story.id.removeprefix("#")))
     label = _label(issue, remove=(WORKING, READY) if story.passes else (WORKING,))
     key = key_of(label.key, "done")
-    said = f"**Done** by `ralph run` on the branch {inline(branch)}. Close this issue once the change is merged."
-    comment = Comment(key, issue.number, f"{said}\n\n{marker(key)}")
+    sentence = f"**Done** by `ralph run` on the branch {inline(branch)}. Close this issue once the change is merged."
+    comment = Comment(key, issue.number, f"{sentence}\n\n{marker(key)}")
     _carry_out(tx, *(("done", [label, comment]) if story.passes else ("given back", [label])))
 
 
 def _sort_by_needs(issues: Sequence[Issue]) -> list[Issue]:
     """The same, each after those of them that it needs; a circle as it comes."""
-    left, ordered = list(issues), list[Issue]()
-    while left:
-        numbers = {issue.number for issue in left}
-        free = next((one for one in left if numbers.isdisjoint(tasks.find_needs(one))), left[0])
-        left.remove(free)
+    unsorted, ordered = list(issues), list[Issue]()
+    while unsorted:
+        numbers = {issue.number for issue in unsorted}
+        free = next((one for one in unsorted if numbers.isdisjoint(tasks.find_needs(one))), unsorted[0])
+        unsorted.remove(free)
         ordered.append(free)
     return ordered
 
 
 def _story(task: WorkTask, place: int) -> UserStory:
     issue = task.issue
-    said = (f"{person_name(remark.author)}: {remark.body}" for remark in task.remarks)
-    told = (issue.body, *(f"{word.who}: {word.text}" for word in task.words), *said)
+    comments = (f"{person_name(remark.author)}: {remark.body}" for remark in task.remarks)
+    texts = (issue.body, *(f"{word.who}: {word.text}" for word in task.words), *comments)
     return UserStory(
         f"#{issue.number}",
         tasks.issue_title(issue),
-        redact("\n\n".join(text.strip() for text in told if text.strip())),
+        redact("\n\n".join(text.strip() for text in texts if text.strip())),
         tuple(redact(story.title) for story in parse_checklist(issue.body).stories),
         place,
         needs=tuple(f"#{number}" for number in tasks.find_needs(issue)),

@@ -124,21 +124,21 @@ def abandon_try(record: WorkRecord, usd: float) -> WorkRecord:
     After `SPARED` of these it does: something in it ends every runner.
     """
     spared = record.spared < SPARED
-    left = replace(record, usd=round(record.usd + usd, 6), spared=record.spared + spared, away=spared)
-    return replace(release_issue(left, DIED, 1), reserved=max(0.0, record.reserved - usd))
+    abandoned = replace(record, usd=round(record.usd + usd, 6), spared=record.spared + spared, away=spared)
+    return replace(release_issue(abandoned, DIED, 1), reserved=max(0.0, record.reserved - usd))
 
 
-def cancel_try(record: WorkRecord, before: WorkRecord | None, said: bool) -> WorkRecord:
+def cancel_try(record: WorkRecord, before: WorkRecord | None, announced: bool) -> WorkRecord:
     """The record of an attempt that a stop prevented: it does not count, and people's guidance is still undelivered.
 
     `said`: whether the issue may already show something of it, which is then corrected.
     """
     heard_until, reason = (before.guided_at, before.reason) if before else (None, "")
-    left = replace(record, spared=record.spared + 1, away=True, guided_at=heard_until, reason=reason, holder="")
+    cancelled = replace(record, spared=record.spared + 1, away=True, guided_at=heard_until, reason=reason, holder="")
     return (
-        release_issue(left, "it was paused before a session began", 1)
-        if said
-        else replace(left, state="waiting", reserved=0.0)
+        release_issue(cancelled, "it was paused before a session began", 1)
+        if announced
+        else replace(cancelled, state="waiting", reserved=0.0)
     )
 
 
@@ -228,20 +228,22 @@ def work_effects(
     )
 
 
-def announce_effects(record: WorkRecord, remark: int, made: Sequence[PushBranch | OpenPull]) -> tuple[EditComment, ...]:
+def announce_effects(
+    record: WorkRecord, remark: int, changes: Sequence[PushBranch | OpenPull]
+) -> tuple[EditComment, ...]:
     """The first comment, edited to name the change: a process that resumes after a crash sends exactly that."""
     if not remark:
         return ()
     comment = slot_key(record, "begin")
-    body = tasks.begin_comment(record, TRIES, comment, ownership.announcement_line(made, asked=False))
+    body = tasks.begin_comment(record, TRIES, comment, ownership.announcement_line(changes, needs_approval=False))
     return (EditComment(slot_key(record, "announce"), record.issue, remark, body),)
 
 
 def find_own_comment(record: WorkRecord, issue: Issue, us: int) -> tuple[int, str]:
     """Our first comment of this attempt, by author and marker: its number and text; 0 if there is none."""
-    wanted = slot_key(record, "begin")
+    key = slot_key(record, "begin")
     for remark in issue.remarks:
-        if remark.author.id == us and MARKER.findall(remark.body)[-1:] == [wanted]:
+        if remark.author.id == us and MARKER.findall(remark.body)[-1:] == [key]:
             return remark.id, remark.body
     return 0, ""
 
@@ -255,9 +257,9 @@ def find_unsent_change(record: WorkRecord, records: Mapping[str, Record], issue:
     found = [records.get(one) for one in change_keys(record)]
     if not all(isinstance(one, EffectRecord) for one in found):
         return None
-    left = [one.effect for one in found if isinstance(one, EffectRecord) and not is_settled(one)]
-    effects = tuple(effect for effect in left if isinstance(effect, PushBranch | OpenPull))
-    if len(effects) < len(left) or not {ownership.change_digest(effect) for effect in effects} <= named:
+    unsent = [one.effect for one in found if isinstance(one, EffectRecord) and not is_settled(one)]
+    effects = tuple(effect for effect in unsent if isinstance(effect, PushBranch | OpenPull))
+    if len(effects) < len(unsent) or not {ownership.change_digest(effect) for effect in effects} <= named:
         return None
     pushed = next((effect for effect in effects if isinstance(effect, PushBranch)), None)
     return effects, sketch(pushed.files, pushed.base_sha) if pushed else None
@@ -336,8 +338,8 @@ def _after_label(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRec
     taken = receipts.get(slot_key(record, "take"))
     if taken is None or taken.status in SETTLED:
         return record
-    left = release_issue(record, f"it could not be labelled: {_why(taken)}", 1)
-    return replace(left, reserved=record.reserved)  # no session began, so it is released
+    released = release_issue(record, f"it could not be labelled: {_why(taken)}", 1)
+    return replace(released, reserved=record.reserved)  # no session began, so it is released
 
 
 def _after_change(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:

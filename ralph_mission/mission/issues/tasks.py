@@ -90,15 +90,15 @@ def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Miss
 
 def turn_of(issue: Issue, record: WorkRecord | None) -> tuple[int, int, int]:
     """The sort key of ready issues: first attempts before second ones, then by priority, then the oldest."""
-    said = (found[1].lower() for label in issue.labels if (found := PRIORITY.fullmatch(label)))
-    levels = (LEVELS.get(level.removeprefix("p"), USUAL) for level in said)
-    return record.tries - record.spared if record else 0, min(levels, default=USUAL), issue.number
+    levels = (found[1].lower() for label in issue.labels if (found := PRIORITY.fullmatch(label)))
+    priorities = (LEVELS.get(level.removeprefix("p"), USUAL) for level in levels)
+    return record.tries - record.spared if record else 0, min(priorities, default=USUAL), issue.number
 
 
 def find_needs(issue: Issue) -> tuple[int, ...]:
     """The issues that have to be done before, by a line such as `Needs #4, #5` or `Depends on #4`."""
-    said = " ".join(found[1] for found in NEEDS.finditer(issue.body))
-    return tuple(dict.fromkeys(int(one) for one in re.findall(r"\d+", said) if int(one) != issue.number))
+    numbers = " ".join(found[1] for found in NEEDS.finditer(issue.body))
+    return tuple(dict.fromkeys(int(one) for one in re.findall(r"\d+", numbers) if int(one) != issue.number))
 
 
 def requesting_labels(issue: Issue, agents: Collection[str]) -> tuple[str, ...]:
@@ -164,12 +164,12 @@ def read_task(
     `some`: people may edit comments who are not authorised. A comment edited after the label was set is left out.
     """
     until = approval.asked_at(issue, authorised, *requesting_labels(issue, agents)) if some else None
-    told = [remark for remark in issue.remarks if remark.author.id in authorised]
-    said = [remark for remark in told if approval.is_unaltered(remark, until)]
-    altered = tuple(remark.author for remark in told if remark not in said)
-    fresh = {remark.id: word for remark in said if (word := _read_guidance(remark, before))}
+    remarks = [remark for remark in issue.remarks if remark.author.id in authorised]
+    unaltered = [remark for remark in remarks if approval.is_unaltered(remark, until)]
+    altered = tuple(remark.author for remark in remarks if remark not in unaltered)
+    fresh = {remark.id: word for remark in unaltered if (word := _read_guidance(remark, before))}
     call = valid_label(issue, us, authorised, agents)
-    quoted = tuple(r for r in said if (not _is_command(r) or GUIDANCE.match(r.body)) and r.id not in fresh)
+    quoted = tuple(r for r in unaltered if (not _is_command(r) or GUIDANCE.match(r.body)) and r.id not in fresh)
     others = tuple(label for label in requesting_labels(issue, agents) if label != call)
     return WorkTask(issue, quoted, call, others, tuple(fresh.values()), altered)
 
@@ -223,14 +223,14 @@ def issue_prompt(
     attempt.
     """
     labels = ", ".join(inline(name, 60) for name in sorted(issue.labels) if not name.startswith(OURS))
-    told = [
+    sections = [
         quote_issue(issue),
         f"**From issue labels:** {labels}" if labels else "",
         GUIDED if guidance else "",
         *(f"**{plain(who, 60)}:**\n\n{quote(redact(text), REMARK)}" for who, text in guidance[:REMARKS]),
     ]
     head = f"Implement: {issue_title(issue)} (#{issue.number})"
-    prompt = task_prompt(head, told, remarks, learnings, before)
+    prompt = task_prompt(head, sections, remarks, learnings, before)
     return f"{role.strip()}\n\n{prompt}" if role.strip() else prompt
 
 

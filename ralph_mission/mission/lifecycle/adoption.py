@@ -30,12 +30,12 @@ _NUMBER = compile_regex(r"[1-9][0-9]{0,8}")
 
 def mission_of_issue(issue: Issue, number: int, cycle: int, now: datetime, agent: bool) -> Mission:
     """A new mission for this issue; `agent`: whether an agent carries it out."""
-    made = Mission(
+    mission = Mission(
         number, _key(issue, _times(issue)), plain(issue.title), HUMAN, Action.OPEN_PROPOSAL, Tier.HIGH,
         Status.DISCOVERED, cycle, now, now, issue=issue.number, last_action="a person made it a mission",
         next_step=WAITS_FOR_AGENT if agent else NOBODY_HERE,
     )  # fmt: skip  # one value
-    return advance(made, MissionEvent.APPROVED, now)
+    return advance(mission, MissionEvent.APPROVED, now)
 
 
 def pulls_for(pulls: Iterable[Pull], us: int, handed: Collection[int] = ()) -> Mapping[int, tuple[int, Pull]]:
@@ -48,28 +48,28 @@ def pulls_for(pulls: Iterable[Pull], us: int, handed: Collection[int] = ()) -> M
         for p in pulls
         if (p.state == "open" or p.number in handed) and p.author.id == us and p.head.startswith(ownership.BRANCHES)
     )
-    said = ((_signature(pull)[1], pull) for pull in sorted(ours, key=lambda pull: pull.number))
+    signed = ((_signature(pull)[1], pull) for pull in sorted(ours, key=lambda pull: pull.number))
     return {
-        int(facts["issue"]): (int(facts.get("mission", 0)), pull) for facts, pull in said if _names_its_asker(facts)
+        int(facts["issue"]): (int(facts.get("mission", 0)), pull) for facts, pull in signed if _names_its_asker(facts)
     }
 
 
-def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised: frozenset[int]) -> Mission:
-    """Restore `made` as mission `number`, whose change is in this pull request.
+def found_again(mission: Mission, number: int, issue: Issue, pull: Pull, authorised: frozenset[int]) -> Mission:
+    """Restore `mission` under `number`, whose change is in this pull request.
 
     It gets its old key from the pull request's marker, so that nothing done for it is done again.
     """
     signed, facts = _signature(pull)
     if "mission" in facts:
         keys = (_key(issue, times) for times in range(1, _times(issue) + 1))
-        key, told = (
-            next((key for key in keys if key_of(key, "open_pull") == signed), made.key),
+        key, note = (
+            next((key for key in keys if key_of(key, "open_pull") == signed), mission.key),
             "found again by its pull request",
         )
     else:  # a finished issue that was reopened is another mission, with effects of its own
-        key, told = key_of("mission", "work", str(issue.number), str(number)), f"`ralph work` opened #{pull.number}"
+        key, note = key_of("mission", "work", str(issue.number), str(number)), f"`ralph work` opened #{pull.number}"
     status = next((status for label, status in STANDING if label in issue.labels), Status.IN_REVIEW)
-    found = replace(made, id=number, key=key, status=status, last_action=told, next_step="")
+    found = replace(mission, id=number, key=key, status=status, last_action=note, next_step="")
     return caught_up(found, pull, authorised)
 
 
@@ -79,8 +79,8 @@ def caught_up(mission: Mission, pull: Pull, authorised: frozenset[int]) -> Missi
     Somebody else's commit is never taken for ours just because memory was lost: then no head counts as ours, and the
     mission is stuck until a person has looked at it.
     """
-    asked = [r for r in pull.reviews if r.state == "changes_requested" and r.author.id in authorised]
-    earlier = [review for review in asked if review.sha != pull.head_sha]
+    requests = [r for r in pull.reviews if r.state == "changes_requested" and r.author.id in authorised]
+    earlier = [review for review in requests if review.sha != pull.head_sha]
     head = pull.head_sha if pull.commits and pull.own.issuperset(pull.commits) else ""
     return update_mission(
         mission, pull=pull.number, branch=pull.head, head_sha=head,
@@ -146,29 +146,29 @@ def adopt(
         if full is None:
             continue
         authorised = authorised_among(ports, settings, full, None)
-        made = mission_of_issue(full, number, cycle, now, ports.coder is not None)
-        if not first and not _still_wanted(full, made, authorised, by_work):
+        mission = mission_of_issue(full, number, cycle, now, ports.coder is not None)
+        if not first and not _still_wanted(full, mission, authorised, by_work):
             continue
         if pull is None or before in taken:
-            yield made
+            yield mission
             number += 1
             continue
-        found = _found_again(ports, settings, made, before or number, full, ports.forge.pull(pull.number))
+        found = _found_again(ports, settings, mission, before or number, full, ports.forge.pull(pull.number))
         yield replace(found, status=Status.IN_REVIEW) if first else found
         taken.add(before or number)
         number += by_work
 
 
 def _found_again(
-    ports: CyclePorts, settings: CycleSettings, made: Mission, number: int, issue: Issue, pull: Pull
+    ports: CyclePorts, settings: CycleSettings, mission: Mission, number: int, issue: Issue, pull: Pull
 ) -> Mission:
-    found = found_again(made, number, issue, pull, authorised_among(ports, settings, issue, pull))
+    found = found_again(mission, number, issue, pull, authorised_among(ports, settings, issue, pull))
     return replace(found, comment=ownership.own_remark(found, {}, issue, ports.forge.identity().id))
 
 
-def _still_wanted(issue: Issue, made: Mission, authorised: frozenset[int], by_work: bool) -> bool:
+def _still_wanted(issue: Issue, mission: Mission, authorised: frozenset[int], by_work: bool) -> bool:
     """Whether an authorised person set the current label, after the mission was parked and forgotten."""
-    if issue.state != "open" or approval.on_issue(issue, made, authorised).state == "rejected":  # lists may be late
+    if issue.state != "open" or approval.on_issue(issue, mission, authorised).state == "rejected":  # lists may be late
         return False
     request = approval.standing_label(issue, "ralph:mission")
     parked = approval.standing_label(issue, "ralph:parked")

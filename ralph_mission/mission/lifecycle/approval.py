@@ -225,8 +225,8 @@ def asked_at(issue: Issue, authorised: Collection[int], *labels: str) -> datetim
     A comment that was edited since does not count: anybody may have edited it.
     """
     set_ = [e.at for e in issue.events if e.added and e.label in labels and e.actor.id in authorised]
-    said = (r for r in issue.remarks if r.author.id in authorised and r.created_at == r.updated_at)
-    yes = [remark.created_at for remark in said if _command(remark) == "approve" and YES.fullmatch(remark.body)]
+    remarks = (r for r in issue.remarks if r.author.id in authorised and r.created_at == r.updated_at)
+    yes = [remark.created_at for remark in remarks if _command(remark) == "approve" and YES.fullmatch(remark.body)]
     return max([issue.created_at, *set_, *yes])
 
 
@@ -243,10 +243,10 @@ def is_unaltered(remark: ThreadComment, until: datetime | None) -> bool:
     return until is None or remark.created_at == remark.updated_at or remark.updated_at < until
 
 
-def ordered(issue: Issue, verb: str, authorised: Collection[int]) -> tuple[ThreadComment, ...]:
+def find_commands(issue: Issue, verb: str, authorised: Collection[int]) -> tuple[ThreadComment, ...]:
     """Unedited comments by which authorised people gave a command: `/ralph park`, `/ralph retry`."""
-    said = (one for one in issue.remarks if one.author.id in authorised and one.created_at == one.updated_at)
-    return tuple(one for one in said if _command(one) == verb)
+    remarks = (one for one in issue.remarks if one.author.id in authorised and one.created_at == one.updated_at)
+    return tuple(one for one in remarks if _command(one) == verb)
 
 
 def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:

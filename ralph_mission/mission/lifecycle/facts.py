@@ -74,11 +74,11 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
         issue = pull.as_issue()
     ports.progress.note(f"#{mission.thread} {mission.title}: {mission.status}")
     coder, us = ports.coder is not None, ports.forge.identity().id
-    told = coder and mission.status in tasks.WAITS
+    agent_waits = coder and mission.status in tasks.WAITS
     asks = bool(mission.question.proposal_hash) and not mission.pull
-    edits = ports.forge.edits(mission.thread) if (told or asks) and issue and settings.owners else ()
-    heard = (tasks.list_speakers(issue, pull) if told else frozenset()) | {edit.actor for edit in edits}
-    authorised = authorised_among(ports, settings, issue, pull, heard)
+    edits = ports.forge.edits(mission.thread) if (agent_waits or asks) and issue and settings.owners else ()
+    speakers = (tasks.list_speakers(issue, pull) if agent_waits else frozenset()) | {edit.actor for edit in edits}
+    authorised = authorised_among(ports, settings, issue, pull, speakers)
     if foreign := ownership.why_foreign(mission, issue, pull, us, authorised):
         ports.progress.note(f"{foreign}: nothing is written there")
         return _of_another(mission, issue, pull, us, authorised, foreign)
@@ -87,8 +87,8 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
         theirs = (edit.at for edit in edits if edit.actor.id not in {*authorised, us})
         facts = replace(facts, edited_at=max(theirs, default=None))
     if mission.action is Action.PUBLISH and issue:
-        said = content.measure_posts(ports.publisher, issue.body) if issue.author.id == us else content.FOREIGN
-        facts = replace(facts, shown=said)
+        posts = content.measure_posts(ports.publisher, issue.body) if issue.author.id == us else content.FOREIGN
+        facts = replace(facts, shown=posts)
         if request := content.find_request(mission, facts):  # an earlier approval was for the text that is to change
             edited = max(filter(None, (facts.edited_at, request.created_at)))
             facts = replace(facts, edited_at=edited)
@@ -96,8 +96,10 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
         return facts
     calls = {event.label for event in issue.events if event.label == READY or agent_of(event.label)}
     at = approval.asked_at(issue, authorised, "ralph:mission", approval.APPROVED, *calls)
-    reworded = _reworded_reviews(ports, pull) if told and pull and mission.status is Status.FIXING else frozenset()
-    altered = approval.find_altering_editor(edits, {*authorised, us}, at) if told else None
+    reworded = (
+        _reworded_reviews(ports, pull) if agent_waits and pull and mission.status is Status.FIXING else frozenset()
+    )
+    altered = approval.find_altering_editor(edits, {*authorised, us}, at) if agent_waits else None
     return replace(facts, asked_at=at, altered=altered, reworded=reworded)
 
 
@@ -106,21 +108,23 @@ def _of_another(
 ) -> MissionFacts:
     """The facts if its thread is not, or no longer, this mission's."""
     ours = not ownership.why_foreign(mission, issue, None, us, authorised)
-    left = None if ours else ownership.own_pull(mission, pull, us)
-    return MissionFacts(None, None, frozenset(), foreign, ours=ours, left=left, seen_at=_newest(issue))
+    pull_left = None if ours else ownership.own_pull(mission, pull, us)
+    return MissionFacts(None, None, frozenset(), foreign, ours=ours, left=pull_left, seen_at=_newest(issue))
 
 
 def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: frozenset[int]) -> MissionFacts:
     """The issue, and what our own text there announces to be sent, or to be sent after approval."""
     shown = ownership.own_change(mission, issue, us)
     texts = (issue.body if issue and issue.author.id == us else "", shown.body if shown else "")
-    named, asked = (
+    named, offered = (
         frozenset().union(*(ownership.announced_digests(text, yes) for text in texts)) for yes in (False, True)
     )
     offered_at = shown.created_at if shown and ownership.announced_digests(shown.body, True) else None
     requested = issue is not None and brought_back(issue, authorised, us)
     unasked, seen_at = bool(ownership.announced_digests(texts[0], False)) and not requested, _newest(issue)
-    return MissionFacts(issue, None, frozenset(), "", named, asked, offered_at, us=us, seen_at=seen_at, unasked=unasked)
+    return MissionFacts(
+        issue, None, frozenset(), "", named, offered, offered_at, us=us, seen_at=seen_at, unasked=unasked
+    )
 
 
 def _newest(issue: Issue | None) -> datetime | None:

@@ -36,20 +36,20 @@ LATER = ("issue", "patch_ids", "touches")  # fields that earlier versions did no
 
 def change_digest(effect: Change) -> str:
     """Sixteen hex digits over everything that would be sent, except the date."""
-    said = asdict(effect).items()
-    content = {name: value for name, value in said if name != "date" and (value or name not in LATER)}
+    fields = asdict(effect).items()
+    content = {name: value for name, value in fields if name != "date" and (value or name not in LATER)}
     return key_of("change", type(effect).__name__, json.dumps(content, sort_keys=True))
 
 
-def announcement_line(effects: Iterable[Change], asked: bool) -> str:
+def announcement_line(effects: Iterable[Change], needs_approval: bool) -> str:
     """The line of an issue that announces what will be sent, or sent after approval; "" for nothing."""
     digests = ", ".join(f"`{change_digest(effect)}`" for effect in effects)
-    return f"the change {'would be' if asked else 'is'} {digests}" if digests else ""
+    return f"the change {'would be' if needs_approval else 'is'} {digests}" if digests else ""
 
 
-def announced_digests(body: str, asked: bool) -> frozenset[str]:
+def announced_digests(body: str, needs_approval: bool) -> frozenset[str]:
     """The digests that a text of ours announces: for sending without, or with, approval."""
-    verb, lines = "would be" if asked else "is", list(_ANNOUNCEMENT.finditer(body))
+    verb, lines = "would be" if needs_approval else "is", list(_ANNOUNCEMENT.finditer(body))
     shown = prose(body) if lines else ""  # in our own line only the digests are code
     ours = (line for line in lines if line[1] == verb and shown.startswith("the change", line.start()))
     return frozenset(found for line in ours for found in re.findall("[0-9a-f]{16}", line[2]))
@@ -83,18 +83,18 @@ def next_key(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
 
 def last_key(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
     """The key of the last one that was created, or else of the first."""
-    *made, last = successor_keys(line, records)
-    return made[-1] if made else last
+    *earlier, last = successor_keys(line, records)
+    return earlier[-1] if earlier else last
 
 
 def read_successors(
     lines: Iterable[SuccessorKeys], get: Callable[[set[str]], Mapping[str, Record]]
 ) -> dict[str, Record]:
     """The records of these successions; `get` looks keys up."""
-    lines, asked, found = tuple(lines), set[str](), dict[str, Record]()
-    while wanted := {key for line in lines for key in successor_keys(line, found)} - asked:
-        asked |= wanted
-        found |= get(wanted)
+    lines, known, found = tuple(lines), set[str](), dict[str, Record]()
+    while missing := {key for line in lines for key in successor_keys(line, found)} - known:
+        known |= missing
+        found |= get(missing)
     return found
 
 
@@ -142,8 +142,8 @@ def own_remark(mission: Mission, records: Mapping[str, Record], issue: Issue | N
 
 def listed_kind(issue: Issue, us: int) -> str:
     """The kind that our issue lists, as earlier versions kept such issues; "" for any other issue."""
-    said = [facts_in(found[0]) for found in _markers(issue.body)][-1:] if issue.author.id == us else []
-    return said[0]["kind"] if said and {*said[0]} == {"kind"} and issue.title.startswith("Watching: ") else ""
+    markers = [facts_in(found[0]) for found in _markers(issue.body)][-1:] if issue.author.id == us else []
+    return markers[0]["kind"] if markers and {*markers[0]} == {"kind"} and issue.title.startswith("Watching: ") else ""
 
 
 def own_change(mission: Mission, issue: Issue | None, us: int) -> ThreadComment | None:
@@ -168,10 +168,10 @@ def own_pull(mission: Mission, pull: Pull | None, us: int) -> Pull | None:
 
 
 def _is_by_work(pull: Pull | None, mission: Mission, us: int) -> bool:
-    asked = work_facts(mission.issue)
-    if pull is None or facts_of(mission) != {"mission": str(mission.id), "kind": asked["kind"]}:
+    facts = work_facts(mission.issue)
+    if pull is None or facts_of(mission) != {"mission": str(mission.id), "kind": facts["kind"]}:
         return False  # memory does not decide this: such a mission is a person's request, without findings
-    return _is_from(pull, mission, us) and any(facts_in(m[0]) == asked for m in _markers(pull.body))
+    return _is_from(pull, mission, us) and any(facts_in(m[0]) == facts for m in _markers(pull.body))
 
 
 def _carries(pull: Pull, mission: Mission, us: int, named: bool) -> bool:
@@ -184,17 +184,17 @@ def _is_from(pull: Pull, mission: Mission, us: int) -> bool:
 
 def _names(body: str, mission: Mission, named: bool = False) -> bool:
     """Whether a marker names this mission: number, kind, findings; `named`: the issue too."""
-    said = facts_of(mission)
-    whole = said | {"issue": str(mission.issue)}
-    return any(facts_in(found[0]) in ((whole,) if named else (said, whole)) for found in _markers(body))
+    facts = facts_of(mission)
+    whole = facts | {"issue": str(mission.issue)}
+    return any(facts_in(found[0]) in ((whole,) if named else (facts, whole)) for found in _markers(body))
 
 
 def facts_of(mission: Mission) -> dict[str, str]:
     """The facts a marker gives about a mission, so that it is found without memory."""
     members = ",".join(mission.members)
-    said = {"mission": str(mission.id), "kind": fact(mission.kind), "finding": members}
+    facts = {"mission": str(mission.id), "kind": fact(mission.kind), "finding": members}
     return (
-        {name: value for name, value in said.items() if value}
+        {name: value for name, value in facts.items() if value}
         if mission.issue
         else facts_of_pull(mission.kind, members)
     )

@@ -153,7 +153,7 @@ def story_comment(after: Mission, context: StepContext, extra: str = "") -> Comm
 def tell_once(mission: Mission, context: StepContext, line: str, next_step: str) -> MissionStep:
     """Add a line to the story, unless it is there already; the mission keeps waiting for a person."""
     stays = replace(mission, next_step=next_step)
-    if any(said.endswith(line) for said in mission.story):
+    if any(earlier.endswith(line) for earlier in mission.story):
         return MissionStep(stays)
     step = build_step(mission, context).tell(line, next_step).send_story().propose(Action.ANSWER)
     return replace(step, mission=stays)

@@ -75,8 +75,8 @@ def next_step(
         return (*refused, results.resume_offer(mission, facts, context) or results.retry_answer(mission))
     if facts.coder and tasks.is_review_answered(mission, facts):
         return (*refused, results.close_answered_review(mission, context))
-    if made := context.made.get(mission.id):
-        return (*refused, results.step_from_result(mission, facts, made, context))
+    if result := context.results.get(mission.id):
+        return (*refused, results.step_from_result(mission, facts, result, context))
     return refused or (_wait(mission, facts, context),)
 
 
@@ -91,8 +91,8 @@ def escalate_stuck(mission: Mission, facts: MissionFacts, reading: Interpretatio
 def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, why: str) -> MissionStep:
     """Ask a person to decide, in the mission's thread: by the story comment and by labels."""
     mission, owners = step.before, step.context.owners
-    asked = reading.opinion.actor and reading.event is MissionEvent.CHANGES_REQUESTED
-    who = wording.person_name(reading.opinion.actor) if asked else ""
+    is_request = reading.opinion.actor and reading.event is MissionEvent.CHANGES_REQUESTED
+    who = wording.person_name(reading.opinion.actor) if is_request else ""
     choices = "merge or close it yourself" if facts.pull else "do it by hand, or close it"
     choices = "edit the text, or close it" if mission.action is Action.PUBLISH else choices
     step = step.advance(MissionEvent.STUCK).change(**_last_seen(mission, facts))
@@ -137,8 +137,8 @@ def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
 
 def _last_seen(mission: Mission, facts: MissionFacts) -> dict[str, datetime | None]:
     """The newest activity seen: only later activity revives it."""
-    heard = max(filter(None, (mission.question.heard_at, facts.heard_at)), default=None)
-    return {"seen_at": facts.seen_at, "heard_at": heard}
+    heard_at = max(filter(None, (mission.question.heard_at, facts.heard_at)), default=None)
+    return {"seen_at": facts.seen_at, "heard_at": heard_at}
 
 
 def _label_pull(
@@ -210,8 +210,8 @@ def _is_queued_in_vain(mission: Mission, facts: MissionFacts, reading: Interpret
     """Whether a queue may merge what nobody wants merged any more: the yes was taken back, or it was set aside."""
     if mission.progress.failure_reason is not FailureReason.QUEUED or facts.pull is None or reading.event in ENDS:
         return False
-    said = on_pull(facts.pull, mission, facts.authorised)
-    return said.state != "approved" or reading.event is MissionEvent.UNANSWERED
+    verdict = on_pull(facts.pull, mission, facts.authorised)
+    return verdict.state != "approved" or reading.event is MissionEvent.UNANSWERED
 
 
 def _leave_queue(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
@@ -338,8 +338,8 @@ def _find_approver(mission: Mission, facts: MissionFacts) -> str:
     """Whose approval of the proposal stands now, or ""."""
     if facts.issue is None or not mission.question.proposal_hash:
         return ""
-    said = on_issue(facts.issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
-    return wording.person_name(said.actor) if said.state == "approved" else ""
+    verdict = on_issue(facts.issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
+    return wording.person_name(verdict.actor) if verdict.state == "approved" else ""
 
 
 def _carry_out(step: StepBuilder, facts: MissionFacts, who: str) -> MissionStep:
@@ -402,8 +402,8 @@ def _answer_failed_checks(
         step = step.change(answered_before=mission.review.answered_at)
         return step.tell(line, WAITS_FOR_AGENT).send_story().propose(Action.ANSWER)
     key = _key_of_checks(mission, facts.pull)
-    said = Comment(key, facts.pull.number, wording.failed_checks(facts.pull.failed, key))
-    return step.tell(line, LOOK_AT_CHECKS).send(said).propose(Action.ANSWER)
+    comment = Comment(key, facts.pull.number, wording.failed_checks(facts.pull.failed, key))
+    return step.tell(line, LOOK_AT_CHECKS).send(comment).propose(Action.ANSWER)
 
 
 def _key_of_checks(mission: Mission, pull: Pull) -> str:
@@ -418,12 +418,14 @@ def _update_checks(mission: Mission, facts: MissionFacts, context: StepContext) 
     key = _key_of_checks(mission, pull)
     ours = (one for one in pull.remarks if one.author.id == facts.us and marker(key) in one.body)
     passed = wording.passed_checks(key)
-    said = next((one for one in ours if (one.body.strip() == passed) != pull.passed), None)
-    if said is None:
+    comment = next((one for one in ours if (one.body.strip() == passed) != pull.passed), None)
+    if comment is None:
         return None
     body = passed if pull.passed else wording.failed_checks(pull.failed, key)
     line = f"checks passed at `{pull.head_sha[:8]}`" if pull.passed else checks_failed(pull)
-    edit = EditComment(key_of(mission.key, "edit_comment", str(len(mission.story)), body), pull.number, said.id, body)
+    edit = EditComment(
+        key_of(mission.key, "edit_comment", str(len(mission.story)), body), pull.number, comment.id, body
+    )
     step = build_step(mission, context).tell(line, "Review the pull request." if pull.passed else LOOK_AT_CHECKS)
     return step.send(edit).propose(Action.ANSWER)
 
@@ -458,8 +460,8 @@ def _publish(mission: Mission, facts: MissionFacts, context: StepContext) -> Mis
 
 def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
     """Nothing happened. If a person needs to know something, the story says so once."""
-    if told := _update_checks(mission, facts, context):
-        return told
+    if step := _update_checks(mission, facts, context):
+        return step
     if facts.untold:
         again = (
             "Nobody can tell who ticked its box on the dashboard. Untick it and tick it again, or comment here "
@@ -477,8 +479,8 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
 
 
 def _was_edited(mission: Mission, facts: MissionFacts) -> bool:
-    asked = mission.status is Status.DISCOVERED and bool(mission.question.proposal_hash)
-    return asked and facts.issue is not None and not stands(facts.issue, mission)
+    is_question = mission.status is Status.DISCOVERED and bool(mission.question.proposal_hash)
+    return is_question and facts.issue is not None and not stands(facts.issue, mission)
 
 
 def _ask_again(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
@@ -486,9 +488,9 @@ def _ask_again(mission: Mission, facts: MissionFacts, context: StepContext) -> M
     assert facts.issue is not None
     bound = about(mission, facts.issue.title, facts.issue.body)
     key, digest = key_of(mission.key, "comment", bound.question.proposal_sha256), bound.question.proposal_hash
-    asked = (
+    asked_at = (
         facts.issue.updated_at + TICK
     )  # by the forge's clock: ours may be fast, and an earlier approval does not count
     step = replace(build_step(mission, context), after=bound)
-    step = step.change(proposal_at=asked, pending=(), waiting_since=context.now)
+    step = step.change(proposal_at=asked_at, pending=(), waiting_since=context.now)
     return step.send(Comment(key, mission.issue, wording.ask_again(digest, key))).propose(Action.ANSWER)

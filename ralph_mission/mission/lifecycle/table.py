@@ -124,9 +124,9 @@ def _read_end(mission: Mission, facts: MissionFacts, now: datetime) -> Interpret
     if issue is None:
         what = "issue" if mission.issue else "pull request"
         return Interpretation(MissionEvent.GONE, words=f"its {what} was deleted")
-    said = approval.on_issue(issue, mission, facts.authorised, facts.offered_at)
-    if said.state == "rejected":
-        return Interpretation(MissionEvent.REFUSED, said, said.words)
+    verdict = approval.on_issue(issue, mission, facts.authorised, facts.offered_at)
+    if verdict.state == "rejected":
+        return Interpretation(MissionEvent.REFUSED, verdict, verdict.words)
     closed: list[Issue | Pull] = [thing for thing in (pull, issue) if thing and thing.state == "closed"]
     # Of two, we may have closed one because of the other.
     closed.sort(key=lambda thing: thing.closed_by is None or thing.closed_by.id not in facts.authorised)
@@ -159,18 +159,18 @@ def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pul
 
 def _last_words(thing: Issue | Pull, author: int) -> str:
     """The closer's last comment: most people say why just before or after closing."""
-    said = [remark.body for remark in thing.remarks if remark.author.id == author]
-    return said[-1] if said else ""
+    remarks = [remark.body for remark in thing.remarks if remark.author.id == author]
+    return remarks[-1] if remarks else ""
 
 
 def _read_parked(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     """Whether a person parked it since it was last requested."""
-    said = approval.ordered(facts.issue, "park", facts.authorised) if facts.issue else ()
-    if not said or facts.issue is None:
+    commands = approval.find_commands(facts.issue, "park", facts.authorised) if facts.issue else ()
+    if not commands or facts.issue is None:
         return QUIET
-    last = max(said, key=lambda one: one.created_at)
-    asked = approval.asked_at(facts.issue, facts.authorised, "ralph:mission", approval.APPROVED)
-    if last.created_at < max([asked, *_calls_back(facts.issue, facts.authorised)]):
+    last = max(commands, key=lambda one: one.created_at)
+    asked_at = approval.asked_at(facts.issue, facts.authorised, "ralph:mission", approval.APPROVED)
+    if last.created_at < max([asked_at, *_calls_back(facts.issue, facts.authorised)]):
         return QUIET
     return Interpretation(MissionEvent.UNANSWERED, PersonVerdict("rejected", last.author), "a person set it aside")
 
@@ -182,11 +182,13 @@ def _read_offer(mission: Mission, facts: MissionFacts, now: datetime) -> Interpr
         return QUIET
     if pull.head_sha != mission.head_sha or approval.on_pull(pull, mission, facts.authorised).state == "changes":
         return QUIET
-    said = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
-    if said.state == "approved":
-        return Interpretation(MissionEvent.PULL_OPENED if mission.status is S.PARKED else MissionEvent.APPROVED, said)
+    verdict = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
+    if verdict.state == "approved":
+        return Interpretation(
+            MissionEvent.PULL_OPENED if mission.status is S.PARKED else MissionEvent.APPROVED, verdict
+        )
     return (
-        Interpretation(None, said) if "approval-author" in said.rules else QUIET
+        Interpretation(None, verdict) if "approval-author" in verdict.rules else QUIET
     )  # an older approval was for something else
 
 
@@ -259,13 +261,13 @@ def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
     Chat approvals are compared with those known then, as a chat has another clock than the forge. If none was known,
     any valid one is new.
     """
-    said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission, issue))
+    said_at = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission, issue))
     since = (
         mission.question.seen_at or _put_at(issue, mission) or mission.changed_at
     )  # one that came meanwhile is not lost
-    heard = mission.question.heard_at or (None if mission.question.seen_at else since)
+    heard_at = mission.question.heard_at or (None if mission.question.seen_at else since)
     chats = approval.said_in_chat(issue, mission, facts.yes, facts.offered_at, facts.edited_at)
-    return said > since or any(heard is None or one.at > heard for one in chats)
+    return said_at > since or any(heard_at is None or one.at > heard_at for one in chats)
 
 
 def _put_at(issue: Issue, mission: Mission) -> datetime | None:
@@ -296,7 +298,7 @@ def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:
 
 def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[datetime]:
     """When people revived a mission: by `ralph:mission`, by removing a label of ours, by `/ralph retry`."""
-    yield from (one.created_at for one in approval.ordered(issue, "retry", authorised))
+    yield from (one.created_at for one in approval.find_commands(issue, "retry", authorised))
     for event in issue.events:
         label = event.label == "ralph:mission" if event.added else event.label in SET_ASIDE
         if label and event.actor.id in authorised:

@@ -209,9 +209,9 @@ def posts(documents: Documents) -> tuple[Posted, ...]:
     return tuple(sorted(known.values(), key=lambda post: post.at, reverse=True))[:KEPT_POSTS]
 
 
-def _post(told: Mapping[str, Any]) -> Posted:
-    at, measured = datetime.fromisoformat(told["at"]), told["measured_at"]
-    return Posted(**{**told, "at": at, "measured_at": datetime.fromisoformat(measured) if measured else None})
+def _post(row: Mapping[str, Any]) -> Posted:
+    at, measured = datetime.fromisoformat(row["at"]), row["measured_at"]
+    return Posted(**{**row, "at": at, "measured_at": datetime.fromisoformat(measured) if measured else None})
 
 
 def recount_learnings(documents: Documents) -> tuple[str, ...]:

@@ -51,14 +51,14 @@ def people_edits(before: Memory, after: Memory) -> tuple[str, ...] | None:
     """What people changed, in words; None if something that is not theirs changed too."""
     if _machine(before) != _machine(after):
         return None
-    told = [
+    edits = [
         _difference("Learnings", before.learnings, after.learnings),
         _difference("Measured by Ralph", "\n".join(before.measured), "\n".join(after.measured)),
         _difference("Do Not Repeat", before.do_not_repeat, after.do_not_repeat),
     ]
     if before.header.paused != after.header.paused:
-        told.append("paused" if after.header.paused else "no longer paused")
-    return tuple(line for line in told if line)
+        edits.append("paused" if after.header.paused else "no longer paused")
+    return tuple(line for line in edits if line)
 
 
 def merge_edits(ours: Memory, before: Memory, theirs: Memory) -> Memory:

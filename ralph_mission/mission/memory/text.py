@@ -272,12 +272,12 @@ class _Entry:
 
 
 def _sections(machine: str, first: int) -> list[list[_Entry]]:
-    wanted = iter(REQUIRED)
+    required = iter(REQUIRED)
     groups: list[list[tuple[int, str]]] = []
     for number, raw in enumerate(machine.split("\n"), first):
         line = raw.rstrip(" \t\r")  # a field never ends in them, as they are escaped
         if line.startswith(("# ", "## ")):
-            expected = next(wanted, LEARNINGS)
+            expected = next(required, LEARNINGS)
             if line != expected and not (line == ISSUES and len(groups) == len(REQUIRED)):
                 raise memory_error(f"`{expected}` should stand here", number)
             groups.append([])
@@ -285,7 +285,7 @@ def _sections(machine: str, first: int) -> list[list[_Entry]]:
             raise memory_error(f"`{TITLE}` should stand here", number)
         elif line:
             groups[-1].append((number, line))
-    missing = next(wanted, "")
+    missing = next(required, "")
     if missing:
         raise memory_error(f"is cut short: `{missing}` is missing")
     if groups[0]:

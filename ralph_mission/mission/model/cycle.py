@@ -276,7 +276,7 @@ class StepContext:
     recent: Mapping[str, int] = field(
         default_factory=dict
     )  # lines that automatic pull requests changed lately, by path
-    made: Mapping[int, AgentResult] = field(default_factory=dict)  # by mission: an agent's result in this cycle
+    results: Mapping[int, AgentResult] = field(default_factory=dict)  # by mission: an agent's result in this cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ class ForgeSnapshot:
     adopted: tuple[Mission, ...] = ()  # missions people made by setting the label
     unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
 
-    def ordered(self, verb: str) -> tuple[str, ...]:
+    def requested(self, verb: str) -> tuple[str, ...]:
         """What people asked `verb` for, by ticked boxes."""
         return tuple(box.split(" ")[1] for box in self.orders if box.split(" ")[0] == verb)
 
@@ -351,7 +351,7 @@ class Situation:
     @property
     def usage(self) -> Usage:
         """The cost of models in this cycle: thinker, observers and agents."""
-        spent = [self.plan.usage, *(made.usage for made in self.made), *(seen.usage for seen in self.observations)]
+        spent = [self.plan.usage, *(result.usage for result in self.made), *(seen.usage for seen in self.observations)]
         return Usage(
             sum(one.model_calls for one in spent),
             sum(one.input_tokens for one in spent),

@@ -305,7 +305,7 @@ def at_most_once(effect: Effect) -> bool:
 
 def marker(key: str, **facts: str) -> str:
     """The hidden line by which we find our own work again. Facts help `memory recover`."""
-    extra = "".join(f" {name}={said}" for name, value in facts.items() if (said := fact(value)))
+    extra = "".join(f" {name}={text}" for name, value in facts.items() if (text := fact(value)))
     return f"<!-- ralph:v1 key={key}{extra} -->"
 
 

@@ -266,7 +266,7 @@ def work_key(issue: int) -> str:
     return key_of("work", str(issue))
 
 
-def intend(
+def build_intents(
     effects: Iterable[Effect],
     action_key: str,
     action: Action,

@@ -362,7 +362,7 @@ class Brief:
     limits: Limits
     memory: Memory
     now: datetime
-    resonance: Mapping[str, float] = field(default_factory=dict)  # by finding kind: how its posts do, 0.75 to 1.25
+    engagement: Mapping[str, float] = field(default_factory=dict)  # by finding kind: how its posts do, 0.75 to 1.25
 
 
 @dataclass(frozen=True, slots=True)

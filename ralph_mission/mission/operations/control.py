@@ -183,10 +183,10 @@ def watch_cycles(watcher: WatchSetup, once: bool = False) -> None:
 
     Raises UserError for wrong usage or configuration, and with `once` for any other problem too.
     """
-    failures, told = 0, LastLine()
+    failures, last_line = 0, LastLine()
     while True:
         try:
-            report, told = _turn(watcher, told)
+            report, last_line = _turn(watcher, last_line)
         except UserError as problem:
             if once or problem.exit_code == USAGE:
                 raise
@@ -198,7 +198,7 @@ def watch_cycles(watcher: WatchSetup, once: bool = False) -> None:
         failures = 0
         if once and report and report.outcome in RAN:
             return
-        watcher.sleep(LOOK if report else _until(told.next_due_at, watcher.clock.now()))
+        watcher.sleep(LOOK if report else _until(last_line.next_due_at, watcher.clock.now()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class LastLine:
     cycle: bool = False
 
 
-def _turn(watcher: WatchSetup, told: LastLine) -> tuple[CycleReport | None, LastLine]:
+def _turn(watcher: WatchSetup, last_line: LastLine) -> tuple[CycleReport | None, LastLine]:
     """Check whether a cycle is due, and run it. Raises UserError."""
     due, next_due_at, reason = watcher.gate()
     if due:
@@ -218,16 +218,16 @@ def _turn(watcher: WatchSetup, told: LastLine) -> tuple[CycleReport | None, Last
         now = LastLine(_line(report), report.next_due_at, report.outcome in RAN)
     else:
         report, now = None, LastLine(reason, next_due_at)
-    announced = told.cycle and not due and now.next_due_at == told.next_due_at
-    if now.cycle or not (announced or now.line == told.line):
+    announced = last_line.cycle and not due and now.next_due_at == last_line.next_due_at
+    if now.cycle or not (announced or now.line == last_line.line):
         watcher.say(now.line)
     return report, now
 
 
 def _until(next_due_at: datetime | None, now: datetime) -> float:
     """Seconds until the next check: until due, but at most a minute and at least a second."""
-    left = (next_due_at - now).total_seconds() if next_due_at else LOOK
-    return min(max(left, 1.0), LOOK)
+    seconds = (next_due_at - now).total_seconds() if next_due_at else LOOK
+    return min(max(seconds, 1.0), LOOK)
 
 
 def _line(report: CycleReport) -> str:

@@ -55,42 +55,44 @@ def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: b
             raise UserError("a cycle is running", "wait until it has ended")
         repaired = store.repair()
         salvaged = store.salvage()
-        told = RecoveryReport([*repaired, *salvaged.kept], list(salvaged.lost))
-        anchors = [anchor for anchor in (salvaged.anchor, _forge_anchor(forge, told)) if anchor]
+        report = RecoveryReport([*repaired, *salvaged.kept], list(salvaged.lost))
+        anchors = [anchor for anchor in (salvaged.anchor, _forge_anchor(forge, report)) if anchor]
         traces = traces_on(forge)
         if salvaged.state and is_forge_lost(forge, salvaged.state):
-            salvaged = _without_forge(salvaged, told)
-        records, open_state = rebuild_ledger(salvaged, traces, forge, told)
-        state = replace(open_state, missions=rebuild_missions(open_state, traces, forge, now, told))
-        state = _claim(state, store, take_over, told)
+            salvaged = _without_forge(salvaged, report)
+        records, open_state = rebuild_ledger(salvaged, traces, forge, report)
+        state = replace(open_state, missions=rebuild_missions(open_state, traces, forge, now, report))
+        state = _claim(state, store, take_over, report)
         found = at_work(records, state, forge, now, take_over)
         records |= {record.key: record for record in found}
         state = replace(state, working=tuple(record.issue for record in found))
         state = replace(state, next_mission=next_mission(state, traces))
         if not _whole(salvaged, anchors):
-            state = _quieten(state, now, told)
+            state = _quieten(state, now, report)
         if salvaged.state is None:
-            state = _recount(state, store, told)
+            state = _recount(state, store, report)
         memory = _memory(salvaged, state, anchors, now)
         anchor = store.restart(MemoryBatch(memory, state, tuple(records.values()), "ralph: memory recovered"), salvaged)
         forge.show_dashboard("", anchor)
-    return Recovered(anchor, tuple(told.kept), tuple(told.lost))
+    return Recovered(anchor, tuple(report.kept), tuple(report.lost))
 
 
-def _forge_anchor(forge: Forge, told: RecoveryReport) -> Anchor | None:
+def _forge_anchor(forge: Forge, report: RecoveryReport) -> Anchor | None:
     """The position recorded in the forge; an unreadable one is written again at the end."""
     try:
         return forge.anchor()
     except Damaged as damaged:
-        told.lost.append(f"how far memory had come by the forge: {damaged.what}")
+        report.lost.append(f"how far memory had come by the forge: {damaged.what}")
         return None
 
 
-def _without_forge(salvaged: Salvage, told: RecoveryReport) -> Salvage:
+def _without_forge(salvaged: Salvage, report: RecoveryReport) -> Salvage:
     """What was salvaged, without what stood on a forge that holds nothing of it any more."""
     assert salvaged.state
     gone = [mission for mission in salvaged.state.missions if mission.thread]
-    told.lost += [f"mission #{mission.id}: nothing of it is on the forge any more: {mission.title}" for mission in gone]
+    report.lost += [
+        f"mission #{mission.id}: nothing of it is on the forge any more: {mission.title}" for mission in gone
+    ]
     missions = tuple(mission for mission in salvaged.state.missions if not mission.thread)
     records = tuple(record for record in salvaged.records if not isinstance(record, MonitorRecord))
     doubtful = tuple(record for record in salvaged.doubtful if not isinstance(record, MonitorRecord))
@@ -104,9 +106,11 @@ def _whole(salvaged: Salvage, anchors: Iterable[Anchor]) -> bool:
     return salvaged.state is not None and not salvaged.broken and seen == {salvaged.head}
 
 
-def _quieten(state: OpenState, now: datetime, told: RecoveryReport) -> OpenState:
+def _quieten(state: OpenState, now: datetime, report: RecoveryReport) -> OpenState:
     """Posts leave no mark that could be found again: what is seen within a day counts as emitted."""
-    told.lost.append("what was posted: what is seen within a day from now is not posted, since it may have been before")
+    report.lost.append(
+        "what was posted: what is seen within a day from now is not posted, since it may have been before"
+    )
     missions = tuple(_silent(mission) for mission in state.missions)
     return replace(state, finished=(), missions=missions, hushed_until=now + HUSHED)
 
@@ -115,31 +119,31 @@ def _silent(mission: Mission) -> Mission:
     """The mission; of one that publishes, only the question is left: nobody knows any more which network has it."""
     if mission.action is not Action.PUBLISH:
         return mission
-    asked = Status.DISCOVERED if mission.status in (Status.PLANNED, Status.EXECUTING) else mission.status
-    return update_mission(mission, action=Action.OPEN_PROPOSAL, status=asked, proposal_hash=ASK_AGAIN, pending=())
+    status = Status.DISCOVERED if mission.status in (Status.PLANNED, Status.EXECUTING) else mission.status
+    return update_mission(mission, action=Action.OPEN_PROPOSAL, status=status, proposal_hash=ASK_AGAIN, pending=())
 
 
-def _recount(state: OpenState, store: Recoverable, told: RecoveryReport) -> OpenState:
+def _recount(state: OpenState, store: Recoverable, report: RecoveryReport) -> OpenState:
     """What people and networks said, counted again from the journal that is still there."""
     try:
         documents = tuple(store.journal())
         tallies, posts = learning.acceptance(documents), learning.posts(documents)
     except (UserError, LookupError, TypeError, ValueError, AttributeError):
-        told.lost.append("what was learned: the journal cannot be read, so its verdicts and posts are not counted")
+        report.lost.append("what was learned: the journal cannot be read, so its verdicts and posts are not counted")
         return state
     if documents:
-        told.kept.append(f"what was learned, counted again from the journals of {len(documents)} cycles")
+        report.kept.append(f"what was learned, counted again from the journals of {len(documents)} cycles")
     return replace(state, acceptance=tuple(sorted(tallies.items())), posted=posts)
 
 
-def _claim(state: OpenState, store: Store, take_over: bool, told: RecoveryReport) -> OpenState:
+def _claim(state: OpenState, store: Store, take_over: bool, report: RecoveryReport) -> OpenState:
     claim = state.claim
     if claim is None:
         return state
     if take_over or store.proven_dead(claim.holder):
-        told.kept.append(f"the claim of {claim.holder} on cycle {claim.cycle} is lifted")
+        report.kept.append(f"the claim of {claim.holder} on cycle {claim.cycle} is lifted")
         return replace(state, claim=None)
-    told.lost.append(
+    report.lost.append(
         f"nothing yet: {claim.holder} may still be in cycle {claim.cycle} and keeps its claim; "
         "once you know that it is dead, run `ralph memory recover --take-over`"
     )
@@ -167,7 +171,7 @@ def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now:
 
 
 def rebuild_missions(
-    state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: RecoveryReport
+    state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, report: RecoveryReport
 ) -> tuple[Mission, ...]:
     """Readable missions, and those that only the forge knows."""
     known = {mission.thread: mission for mission in state.missions if mission.thread and not mission.status.ended}
@@ -180,17 +184,17 @@ def rebuild_missions(
         if thing.state == "open" and "ralph:mission" in thing.labels:
             number = trace.mission or next_mission(replace(state, missions=(*known.values(),)), traces)
             known[thing.number] = _rebuild_mission(trace, number, own or pulls.get(trace.mission), forge, now)
-            told.kept.append(
+            report.kept.append(
                 f"mission #{number} from {'pull request' if own else 'issue'} #{thing.number}: {thing.title}"
             )
     for mission in _peoples_own(traces, forge, known, now):
         known[mission.issue] = mission
-        told.kept.append(f"mission #{mission.id} from pull request #{mission.pull}: {mission.title}")
-    return tuple(_one_of_each_number(known.values(), traces, told))
+        report.kept.append(f"mission #{mission.id} from pull request #{mission.pull}: {mission.title}")
+    return tuple(_one_of_each_number(known.values(), traces, report))
 
 
 def _one_of_each_number(
-    missions: Iterable[Mission], traces: tuple[Trace, ...], told: RecoveryReport
+    missions: Iterable[Mission], traces: tuple[Trace, ...], report: RecoveryReport
 ) -> Iterable[Mission]:
     """Of missions that claim one number, the one whose issue or pull request says so: a cycle refuses two."""
     issues = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
@@ -201,7 +205,7 @@ def _one_of_each_number(
     ):
         first = kept.setdefault(mission.id, mission)
         if first is not mission:
-            told.lost.append(f"mission #{mission.id} on #{mission.thread}: #{first.thread} has that number")
+            report.lost.append(f"mission #{mission.id} on #{mission.thread}: #{first.thread} has that number")
     return kept.values()
 
 
@@ -215,8 +219,8 @@ def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], 
             issue = forge.issue(number)
             authorised = frozenset(p.id for p in approval.voices(issue, pull) if forge.may_approve(p))
             if issue.state == "open" and ownership.is_requested(issue, authorised):
-                made = adoption.mission_of_issue(issue, mission, 0, now, agent=True)
-                yield adoption.found_again(made, mission, issue, pull, authorised)
+                adopted = adoption.mission_of_issue(issue, mission, 0, now, agent=True)
+                yield adoption.found_again(adopted, mission, issue, pull, authorised)
 
 
 def _rebuild_mission(trace: Trace, number: int, pull: Pull | None, forge: Forge, now: datetime) -> Mission:

@@ -177,7 +177,7 @@ def _traces_in(thing: Issue | Pull, us: Actor) -> Iterable[Trace]:
 
 
 def rebuild_ledger(
-    salvaged: Salvage, traces: Iterable[Trace], forge: Forge, told: RecoveryReport
+    salvaged: Salvage, traces: Iterable[Trace], forge: Forge, report: RecoveryReport
 ) -> tuple[dict[str, Record], OpenState]:
     """Every record by its key, and the state with nothing left open."""
     by_key = {trace.key: trace for trace in traces}
@@ -185,12 +185,12 @@ def rebuild_ledger(
     dropped = len(salvaged.doubtful) - len(records)
     records |= {record.key: record for record in salvaged.records}
     records |= {record.key: record for record in _lost_intents(salvaged.state, records)}
-    state = _settle_intents(salvaged.state or OpenState(), records, by_key, forge, told)
+    state = _settle_intents(salvaged.state or OpenState(), records, by_key, forge, report)
     for trace in by_key.values():
         _apply_trace(trace, records, forge)
-    told.kept.append(f"{len(records)} ledger records, of {len(by_key)} things on the forge that carry our marker")
+    report.kept.append(f"{len(records)} ledger records, of {len(by_key)} things on the forge that carry our marker")
     if dropped:
-        told.lost.append(f"{dropped} plans that this clone did not write: they are not carried out")
+        report.lost.append(f"{dropped} plans that this clone did not write: they are not carried out")
     return records, state
 
 
@@ -211,7 +211,7 @@ def _harmless(record: Record) -> Record | None:
 
 
 def _settle_intents(
-    state: OpenState, records: dict[str, Record], traces: Mapping[str, Trace], forge: Forge, told: RecoveryReport
+    state: OpenState, records: dict[str, Record], traces: Mapping[str, Trace], forge: Forge, report: RecoveryReport
 ) -> OpenState:
     """Settle intents by reading, never by acting."""
     unknown = []
@@ -219,7 +219,7 @@ def _settle_intents(
         if isinstance(record, EffectRecord) and record.state in ("intended", "unknown"):
             receipt = _fate(record, traces, forge)
             records[key] = settle(record, receipt)
-            told.kept.append(f"{receipt.status}: an effect of cycle {record.cycle} that was still open ({key})")
+            report.kept.append(f"{receipt.status}: an effect of cycle {record.cycle} that was still open ({key})")
             state = replace(
                 state, missions=tuple(_move_mission(mission, record, receipt) for mission in state.missions)
             )

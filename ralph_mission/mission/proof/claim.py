@@ -186,18 +186,18 @@ def read_claims(document: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(listed)
 
 
-def read_claim(said: Mapping[str, Any], read: ReadFile) -> CodeClaim:
+def read_claim(answer: Mapping[str, Any], read: ReadFile) -> CodeClaim:
     """Parse a claim and apply its edits to the files of the base commit. Raises MalformedClaim."""
-    if len(json.dumps(said)) > LONGEST:
+    if len(json.dumps(answer)) > LONGEST:
         raise MalformedClaim(f"has more than {LONGEST:,} characters")
-    quotes = tuple(CodeQuote(_text(one, "path"), _text(one, "text")) for one in _objects(said, "quotes"))
-    cases = said.get("cases", [])
+    quotes = tuple(CodeQuote(_text(one, "path"), _text(one, "text")) for one in _objects(answer, "quotes"))
+    cases = answer.get("cases", [])
     if not isinstance(cases, list) or not all(isinstance(name, str) for name in cases):
         raise MalformedClaim('"cases" is no list of names')
     return CodeClaim(
-        _text(said, "kind"), _text(said, "title"), _text(said, "path"), quotes, _text(said, "fails_with"),
-        _edited(_objects(said, "test"), read), _edited(_objects(said, "change"), read),
-        str(said.get("reason") or ""), tuple(cases),
+        _text(answer, "kind"), _text(answer, "title"), _text(answer, "path"), quotes, _text(answer, "fails_with"),
+        _edited(_objects(answer, "test"), read), _edited(_objects(answer, "change"), read),
+        str(answer.get("reason") or ""), tuple(cases),
     )  # fmt: skip  # one value
 
 
@@ -223,15 +223,15 @@ def _edited(edits: Sequence[Mapping[str, Any]], read: ReadFile) -> tuple[FileCha
     )
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    found = said.get(name)
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    found = fields.get(name)
     if not isinstance(found, str):
         raise MalformedClaim(f'"{name}" is missing or no text')
     return found
 
 
-def _objects(said: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = said.get(name)
+def _objects(fields: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = fields.get(name)
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise MalformedClaim(f'"{name}" is missing or no list of objects')
     return found
@@ -382,6 +382,6 @@ def _with_notes(path: str, content: bytes, lines: Sequence[str]) -> bytes:
     begin, end = comment_of(path) or ("", "")
     close = end.strip()
     notes = [line for text in lines for line in split_lines(text.encode("utf-8", "surrogateescape"))] or ["unchanged"]
-    told = (f"{begin}{(line.strip().replace(close, '') if close else line.strip())}{end}\n" for line in notes)
-    text = "".join(told).encode("utf-8", "surrogateescape")
+    comments = (f"{begin}{(line.strip().replace(close, '') if close else line.strip())}{end}\n" for line in notes)
+    text = "".join(comments).encode("utf-8", "surrogateescape")
     return content + (b"" if content.endswith(b"\n") or not content else b"\n") + text

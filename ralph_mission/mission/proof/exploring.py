@@ -170,13 +170,13 @@ def describe_proof(claim: CodeClaim, verdict: ProofVerdict) -> str:
 def _warning(claim: CodeClaim) -> tuple[str, ...]:
     """What a reader must look at first."""
     weaker = describe_weakening(Patch("", claim.patch_changes))
-    said = f"Look at this first: it {', '.join(weaker)}; the tests as they stood pass with the change."
-    return (said,) if weaker else ()
+    warning = f"Look at this first: it {', '.join(weaker)}; the tests as they stood pass with the change."
+    return (warning,) if weaker else ()
 
 
 def describe_look(files: int, proven: int, dropped: Sequence[str]) -> str:
     """A line for the report: how many claims were dropped, and by which rules."""
     total = proven + len(dropped)
-    said = f"{files} file{'s' * (files != 1)} read, {proven} of {total} claim{'s' * (total != 1)} proven"
+    summary = f"{files} file{'s' * (files != 1)} read, {proven} of {total} claim{'s' * (total != 1)} proven"
     counted = ", ".join(f"{number} {rule}" for rule, number in sorted(Counter(dropped).items()))
-    return f"{said} (dropped: {counted})" if dropped else said
+    return f"{summary} (dropped: {counted})" if dropped else summary

@@ -126,10 +126,10 @@ Stage = Refusal | tuple[RunRequest, ...] | None
 
 
 def _fails_on_base(claim: CodeClaim, done: Done) -> Stage:
-    wanted = _short(claim, CodeState.BASE)
-    if wanted not in done:
-        return (wanted,)
-    report = done[wanted]
+    request = _short(claim, CodeState.BASE)
+    if request not in done:
+        return (request,)
+    report = done[request]
     for case in report.cases:
         if case.phase == "load" and (case.file in claim.test_files or not case.file):
             return _not_run(case)
@@ -159,8 +159,8 @@ def _short(claim: CodeClaim, state: CodeState, attempt: int = 1) -> RunRequest:
     return RunRequest(state, claim.test_files, attempt)
 
 
-def _missing(wanted: Sequence[RunRequest], done: Collection[RunRequest]) -> tuple[RunRequest, ...]:
-    return tuple(request for request in wanted if request not in done)
+def _missing(requests: Sequence[RunRequest], done: Collection[RunRequest]) -> tuple[RunRequest, ...]:
+    return tuple(request for request in requests if request not in done)
 
 
 def _cases_of_proof(claim: CodeClaim, done: Done) -> tuple[CaseResult, ...]:
@@ -237,15 +237,15 @@ def _said(case: CaseResult) -> str:
 
 
 def _holds_in_each_run(claim: CodeClaim, done: Done) -> Stage:
-    wanted = [_short(claim, CodeState.BASE, n) for n in range(1, RUNS + 1)]
-    wanted += [_short(claim, CodeState.CHANGED, n) for n in range(1, RUNS)]
-    wanted += [_short(claim, CodeState.NOTED), _short(claim, CodeState.CHANGED_NOTED)]
+    requests = [_short(claim, CodeState.BASE, n) for n in range(1, RUNS + 1)]
+    requests += [_short(claim, CodeState.CHANGED, n) for n in range(1, RUNS)]
+    requests += [_short(claim, CodeState.NOTED), _short(claim, CodeState.CHANGED_NOTED)]
     if not claim.guessed and any(change.path != claim.path and _decides(change.path) for change in claim.change):
-        wanted.append(_short(claim, CodeState.OTHERS))
-    for request in wanted:
+        requests.append(_short(claim, CodeState.OTHERS))
+    for request in requests:
         if request in done and (refusal := _differs(claim, done, request)):
             return _failed_before(claim, done) or refusal
-    return _missing(wanted, done) or None
+    return _missing(requests, done) or None
 
 
 def _decides(path: str) -> bool:
@@ -290,8 +290,8 @@ def _not_passed(claim: CodeClaim, cases: Sequence[CaseResult], found: dict[str, 
         if after.connected:
             return Refusal("network", f"its test looks for {after.connected[0]}")
         if after.status != "passed":
-            said = _said(after) or after.status
-            return Refusal("still-fails", f"{case.id} does not pass with the change: {said}")
+            output = _said(after) or after.status
+            return Refusal("still-fails", f"{case.id} does not pass with the change: {output}")
     return None
 
 

@@ -207,7 +207,7 @@ def question(
     shown = patch if patch and showable(patch) else None
     issue = key_of(subject, "open_issue")
     planned = carrying(subject, ranked.kind, title, members, shown, context, Ref(issue), ranked.why) if shown else ()
-    named = ownership.announcement_line(planned, asked=True)
+    named = ownership.announcement_line(planned, needs_approval=True)
     if shown and members[1:]:
         body = wording.fixes_question(ranked.kind, members, ranked.why, shown, named, context.page)
     else:
@@ -215,8 +215,10 @@ def question(
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, members, context)
     if not shown and not context.agent:
         mission = replace(mission, last_action="told in an issue", next_step=CLOSES_BY_ITSELF)
-    asked = _question_proposal(ranked, members, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned)
-    return replace(asked, patch=shown)
+    proposal = _question_proposal(
+        ranked, members, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned
+    )
+    return replace(proposal, patch=shown)
 
 
 def _question_proposal(
@@ -318,9 +320,9 @@ def _largest_set(members: Sequence[Finding], context: DraftContext) -> tuple[Fin
     room = (context.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
     chosen: dict[str, Finding] = {}
     for size, member in sorted(sizes, key=lambda row: (row[0].lines, row[0].bytes, row[1].signal.path)):
-        left = (room[0] - size.lines, room[1] - size.bytes, room[2] - len(size.files))
-        if member.signal.path not in chosen and min(left) >= 0:
-            chosen[member.signal.path], room = member, left
+        remaining = (room[0] - size.lines, room[1] - size.bytes, room[2] - len(size.files))
+        if member.signal.path not in chosen and min(remaining) >= 0:
+            chosen[member.signal.path], room = member, remaining
     return tuple(chosen[path] for path in sorted(chosen))
 
 
@@ -341,7 +343,7 @@ def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContex
         issue = key_of(subject, "open_issue")
         facts = facts_of(ranked.kind, members, context.next_mission)
         branch = carrying(subject, ranked.kind, title, members, patch, context, Ref(issue), ranked.why)
-        named = ownership.announcement_line(branch, asked=False)
+        named = ownership.announcement_line(branch, needs_approval=False)
         body = wording.fix_issue(ranked.kind, members, ranked.why, patch, refused, issue, facts, named)
         opened = (OpenIssue(issue, title, body, ("ralph:mission",)),)
     mission = mission_of(subject, title, Action.OPEN_FIX, ranked.kind, members, context)
@@ -366,8 +368,8 @@ def _refusal(effects: Sequence[Effect], context: DraftContext) -> str:
     known = (context.records.get(effect.key) for effect in effects)
     failed = (one for one in known if isinstance(one, EffectRecord) and one.state == "failed" and one.receipt)
     tried = ((one.tries, one.receipt) for one in failed if one.receipt and not one.receipt.not_attempted)
-    said = (receipt for tries, receipt in tried if tries >= TRIES or receipt.reason is FailureReason.NEEDS_PERSON)
-    return next((receipt.detail or "it failed" for receipt in said), "")
+    refusals = (receipt for tries, receipt in tried if tries >= TRIES or receipt.reason is FailureReason.NEEDS_PERSON)
+    return next((receipt.detail or "it failed" for receipt in refusals), "")
 
 
 def _combine_patches(members: Sequence[Finding], base: str) -> Patch:
@@ -383,8 +385,8 @@ def lists(ranked: RankedFinding, members: Sequence[Finding], context: DraftConte
     """The list of their kind on the dashboard, with its new lines."""
     record = context.records.get(monitor_key(ranked.kind))
     before = record if isinstance(record, MonitorRecord) else None
-    said = [wording.monitor_line(member, context.page) for member in members]
-    fresh = [line for line in said if not before or line not in before.lines]
+    drafted = [wording.monitor_line(member, context.page) for member in members]
+    fresh = [line for line in drafted if not before or line not in before.lines]
     lines = (*fresh, *(before.lines if before else ()))[:KEPT_LINES]
     total = max((before.total if before else 0) + len(fresh), len(lines))
     return (
@@ -443,8 +445,8 @@ def _draft(ranked: RankedFinding, present: Mapping[str, Finding], context: Draft
     for member, words in sayable.items():
         if effects := not_posted_yet(member, words, context):
             return (posting.data_post(ranked, member, effects),)
-    left = (member for member in members if member not in sayable and member.fingerprint not in context.unworthy)
-    others = [member for member in left if not is_unsayable(member, context)]
+    unposted = (member for member in members if member not in sayable and member.fingerprint not in context.unworthy)
+    others = [member for member in unposted if not is_unsayable(member, context)]
     watch = questions if ranked.ask else lists
     say = questions if ready.keys() - sayable.keys() else _nothing
     draw = {Route.FIX: fixes, Route.MONITOR: watch, Route.PROPOSE: questions, Route.SAY: say}

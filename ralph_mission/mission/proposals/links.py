@@ -63,5 +63,5 @@ def quote_line(page: str, quote: Quote) -> str:
         place = commit_link(page, quote.commit)
     elif quote.url:
         place = f"<{quote.url}>" if PLAIN_URL.fullmatch(quote.url) else inline(quote.url, QUOTED)
-    said = inline(redact(quote.text.strip()), 2 * QUOTED if quote.url else QUOTED)
-    return f"{place}: {said}" if place else said
+    text = inline(redact(quote.text.strip()), 2 * QUOTED if quote.url else QUOTED)
+    return f"{place}: {text}" if place else text

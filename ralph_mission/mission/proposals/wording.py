@@ -85,8 +85,8 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
 
 def _are_unused(members: Sequence[Finding]) -> bool:
     """Whether all fixes are unused imports."""
-    said = [one.text for member in members for one in member.signal.quotes]
-    return bool(said) and all(one.endswith(UNUSED) for one in said)
+    texts = [one.text for member in members for one in member.signal.quotes]
+    return bool(texts) and all(one.endswith(UNUSED) for one in texts)
 
 
 def fix_issue(
@@ -185,9 +185,9 @@ def proposal_body(
     written = finding.signal.observer == BRIEFS
     parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}. {_why(finding.kind)}"]
     parts += ["\n".join(f"- {quote_line(page, one)}" for one in quotes[:SHOWN])] if quotes else []
-    said = f"{WRITTEN if written else capitalise(QUOTED)}\n\n{quote(redact(detail), BRIEF if written else DETAIL)}"
-    parts += [said] if detail and (written or not quotes) else []
-    folded = [said] if detail and quotes and not written else []
+    details = f"{WRITTEN if written else capitalise(QUOTED)}\n\n{quote(redact(detail), BRIEF if written else DETAIL)}"
+    parts += [details] if detail and (written or not quotes) else []
+    folded = [details] if detail and quotes and not written else []
     folded.append(f"Found by the {inline(finding.signal.observer, 60)} observer. {_ranking_line(why)}")
     if patch:
         parts += ["**The change:**", fence(redact(diff(patch)), DIFF, "diff")]
@@ -266,8 +266,8 @@ def monitor_line(finding: Finding, page: str = "") -> str:
     if signal.quotes and (signal.quotes[0].path, signal.quotes[0].line) == (signal.path, signal.line):
         title = title.removesuffix(f" in {signal.path}:{signal.line}")  # the quote says it
     quotes = (replace(one, reference=0) if one.reference == signal.reference else one for one in signal.quotes[:QUOTES])
-    said = "".join(f"; {quote_line(page, one)}" for one in quotes)
-    return f"- {thread}{inline(redact(title), 160)}{where}{who}{age}{said}"
+    lines = "".join(f"; {quote_line(page, one)}" for one in quotes)
+    return f"- {thread}{inline(redact(title), 160)}{where}{who}{age}{lines}"
 
 
 # --- a mission's story ----------------------------------------------------------------
@@ -290,8 +290,8 @@ STANDS = {
 def story(mission: Mission, key: str, extra: str = "") -> str:
     """The standing comment on a mission's thread, edited as the mission continues."""
     head = f"**{STANDS[mission.status]}.** {mission.next_step}".rstrip()
-    told = "\n".join(f"- {inline_words(redact(line))}" for line in mission.story[-SHOWN:])
-    return "\n\n".join([head, *([extra] if extra else []), _folded("History", told), marker(key)])
+    history = "\n".join(f"- {inline_words(redact(line))}" for line in mission.story[-SHOWN:])
+    return "\n\n".join([head, *([extra] if extra else []), _folded("History", history), marker(key)])
 
 
 def failed_checks(jobs: Sequence[FailedJob], key: str) -> str:
@@ -312,8 +312,8 @@ def list_failed(jobs: Sequence[FailedJob]) -> str:
 def _failed_job(job: FailedJob) -> str:
     place = f"step {inline(job.step, 80)} of job {inline(job.name, 80)}" if job.step else f"job {inline(job.name, 80)}"
     where = f" ([log]({job.url}))" if WEB.fullmatch(job.url) else ""
-    said = f":\n\n{fence(redact(job.log), 2_000)}" if job.log.strip() else "."
-    return f"Failed: {place}{where}{said}"
+    log = f":\n\n{fence(redact(job.log), 2_000)}" if job.log.strip() else "."
+    return f"Failed: {place}{where}{log}"
 
 
 def nobody_merges(why: str, key: str) -> str:
@@ -343,8 +343,8 @@ def _file_diff(change: FileChange) -> str:
     import difflib  # omitted if it would show no change
 
     lines = list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=2))
-    told = "" if lines and change.old_mode == change.new_mode else f"{path}: {_modes(change)}\n"
-    return told + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    head = "" if lines and change.old_mode == change.new_mode else f"{path}: {_modes(change)}\n"
+    return head + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _modes(change: FileChange) -> str:
@@ -378,8 +378,8 @@ def _places_of(member: Finding, page: str) -> list[str]:
             names.setdefault(place_link(page, one), []).append(name)
         return [f"- {place}: {', '.join(those)}" for place, those in names.items()]
     if quotes := member.signal.quotes:
-        left = _size(member) - len(quotes)
-        more = [f"- … and {left} more in {inline(redact(member.signal.path), 160)}"] if left > 0 else []
+        hidden = _size(member) - len(quotes)
+        more = [f"- … and {hidden} more in {inline(redact(member.signal.path), 160)}"] if hidden > 0 else []
         return [*(f"- {quote_line(page, one)}" for one in quotes), *more]
     return [f"- {inline(redact(member.signal.path), 160)}: {_short(member)}"]
 
@@ -394,8 +394,8 @@ def _said_besides(finding: Finding) -> str:
 
 def _folded(summary: str, *parts: str) -> str:
     """Details for the curious, folded."""
-    told = "\n\n".join(part for part in parts if part)
-    return f"<details><summary>{summary}</summary>\n\n{told}{DETAILS_END}"
+    content = "\n\n".join(part for part in parts if part)
+    return f"<details><summary>{summary}</summary>\n\n{content}{DETAILS_END}"
 
 
 def _number(issue: Number) -> str:

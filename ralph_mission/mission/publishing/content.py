@@ -244,12 +244,12 @@ def find_request(mission: Mission, facts: MissionFacts) -> ThreadComment | None:
     """The newest unanswered comment by which an authorised person asks for another draft."""
     if mission.action is not Action.PUBLISH or mission.status is not Status.DISCOVERED or facts.issue is None:
         return None
-    said = (
+    requests = (
         one
         for one in reversed(facts.issue.remarks)
         if REVISE.match(one.body) and one.author.id in facts.authorised and one.created_at == one.updated_at
     )
-    newest = next(said, None)
+    newest = next(requests, None)
     answered = mission.review.answered_at
     return newest if newest and (answered is None or newest.created_at > answered) else None
 

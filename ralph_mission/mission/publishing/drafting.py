@@ -68,8 +68,8 @@ def parse_texts(networks: Sequence[str], data: str, answer: str) -> Mapping[str,
         if not text.strip() or len(text) > LONGEST:
             raise UnclearVerdict(f"the text for {network} is empty, or longer than {LONGEST} characters")
         if strange := find_unknown(text, data):
-            said = ", ".join(f"“{one}”" for one in strange[:3])
-            raise UnclearVerdict(f"it says {said}, which stands in nothing that was given")
+            listed = ", ".join(f"“{one}”" for one in strange[:3])
+            raise UnclearVerdict(f"it says {listed}, which stands in nothing that was given")
     return found
 
 
@@ -185,17 +185,21 @@ def revise(
     parse = partial(parse_texts, networks, "\n".join((*shown.values(), words)))
     prompt = partial(writer_prompt, networks, words, given)
     found, why, usage = ask(AgentQuestion(WRITER, base, prompt, usd, SECONDS), parse)
-    made = AgentResult(mission.id, "failed", why, sessions=usage.model_calls, usage=usage)
+    result = AgentResult(mission.id, "failed", why, sessions=usage.model_calls, usage=usage)
     if found is None:
-        return made
+        return result
     try:
         posts = [publisher.measure(name, _split(name, text)) for name, text in found.items()]
     except UserError as problem:
-        return replace(made, reason=f"{problem.what}; {problem.next_step}")
+        return replace(result, reason=f"{problem.what}; {problem.next_step}")
     if traps := [f"{post.network}: {trap}" for post in posts for trap in content.find_traps(post)]:
-        return replace(made, reason="; ".join(traps))
+        return replace(result, reason="; ".join(traps))
     body = with_posts(facts.issue.title, facts.issue.body, posts)
-    return replace(made, outcome="made", reason="", words=body) if body else replace(made, reason="its text is another")
+    return (
+        replace(result, outcome="made", reason="", words=body)
+        if body
+        else replace(result, reason="its text is another")
+    )
 
 
 def _joined(post: Post) -> str:

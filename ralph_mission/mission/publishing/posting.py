@@ -100,8 +100,8 @@ def after(
     known = {effect.key: record for effect in effects if (record := records.get(effect.key))}
     for effect in effects:
         if receipt := receipts.get(effect.key):
-            made = EffectRecord(effect.key, "", Action.PUBLISH, "", "intended", effect, 0, now)
-            known[effect.key] = settle(tried_again(made, records.get(effect.key)), receipt)
+            intended = EffectRecord(effect.key, "", Action.PUBLISH, "", "intended", effect, 0, now)
+            known[effect.key] = settle(tried_again(intended, records.get(effect.key)), receipt)
     return known
 
 
@@ -165,9 +165,9 @@ def remember_posts(
 ) -> tuple[Posted, ...]:
     """All posts, newest first, updated with the latest metrics; each once."""
     posts = {post.key: post for post in sorted((*before, *new), key=lambda post: post.at, reverse=True)}
-    for told in measured:
-        if post := posts.get(told.key):
-            posts[told.key] = replace(post, reactions=told.reactions, views=told.views, measured_at=now)
+    for metrics in measured:
+        if post := posts.get(metrics.key):
+            posts[metrics.key] = replace(post, reactions=metrics.reactions, views=metrics.views, measured_at=now)
     return tuple(posts.values())[:KEPT_POSTS]
 
 

@@ -100,8 +100,8 @@ def publish_lines(report: PublishReport) -> Iterator[str]:
     """The report for people."""
     yield f"#{report.issue}: {report.outcome}" + (f": {report.reason}" if report.reason else "")
     for network, receipt in report.receipts:
-        said = receipt.url if receipt.status in SETTLED else receipt.explanation
-        yield f"{network}: {receipt.status}{f', {said}' if said else ''}"
+        detail = receipt.url if receipt.status in SETTLED else receipt.explanation
+        yield f"{network}: {receipt.status}{f', {detail}' if detail else ''}"
 
 
 # --- the steps ------------------------------------------------------------------------
@@ -135,9 +135,9 @@ def _next(tx: Transaction, course: _Course) -> _Course | None:
     """Take one step; None if nothing is left to do now."""
     if is_stopped(tx.ports):
         return replace(course, stopped="paused", reason=GO_ON)
-    mission, facts, records = _look(tx, course.mission)
+    mission, facts, records = _reread(tx, course.mission)
     reading = interpret_facts(mission, facts, tx.now)
-    steps = next_step(mission, facts, reading, _around(tx, records))
+    steps = next_step(mission, facts, reading, _step_context(tx, records))
     planned = [one for one in steps if one.proposal]
     if not planned:
         return None if not steps else _waits(course, steps[-1])
@@ -148,7 +148,7 @@ def _waits(course: _Course, last: MissionStep) -> _Course:
     return replace(course, mission=last.mission, stopped="nothing", reason=last.mission.next_step)
 
 
-def _look(tx: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dict[str, Record]]:
+def _reread(tx: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dict[str, Record]]:
     """Read the mission, the forge's facts about it, and its records."""
     forge = tx.ports.forge
     forge.forget_lists()
@@ -159,7 +159,7 @@ def _look(tx: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dic
     return replace(mission, comment=remark), facts, {**known, **tx.records(keys)}
 
 
-def _around(tx: Transaction, records: Mapping[str, Record]) -> StepContext:
+def _step_context(tx: Transaction, records: Mapping[str, Record]) -> StepContext:
     settings = tx.settings
     default, cycle = tx.ports.forge.default_branch(), tx.memory.header.cycle
     return StepContext(
@@ -177,8 +177,8 @@ def _carry(tx: Transaction, course: _Course, step_: MissionStep, records: Mappin
     answers = {effect.key: effect.network for effect in plan.effects if isinstance(effect, Publish)}
     new = tuple((answers[key], receipt) for key, receipt in carried.receipts.items() if key in answers)
     moved = _move_mission(step_, carried.receipts, carried.cut)
-    told = replace(course, mission=moved, receipts=(*course.receipts, *new))
-    return replace(told, stopped="paused", reason=GO_ON) if carried.cut else told
+    moved_on = replace(course, mission=moved, receipts=(*course.receipts, *new))
+    return replace(moved_on, stopped="paused", reason=GO_ON) if carried.cut else moved_on
 
 
 def _held_back(course: _Course, carried: ExecutionResult) -> _Course:

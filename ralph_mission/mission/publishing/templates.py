@@ -44,8 +44,8 @@ class _Sandbox(SandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         """A fact by its name; of Python's attributes only those of `loop`."""
         if isinstance(obj, LoopContext):
-            told = super().getattr(obj, attribute)
-            return self.undefined(obj=obj, name=attribute) if callable(told) else told
+            value = super().getattr(obj, attribute)
+            return self.undefined(obj=obj, name=attribute) if callable(value) else value
         return self.getitem(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
@@ -69,19 +69,21 @@ def _text(value: Any) -> Any:
 
 def _join(values: Sequence[Any], between: object = "") -> str:
     """Join values. Raises ValueError if the result would be far too long, as it may be nested in another."""
-    said = [str(value) for value in values]
-    if sum(map(len, said)) + len(said) * len(str(between)) > LONGEST:
+    texts = [str(value) for value in values]
+    if sum(map(len, texts)) + len(texts) * len(str(between)) > LONGEST:
         raise ValueError(f"more than {LONGEST:,} characters are joined")
-    return str(between).join(said)
+    return str(between).join(texts)
 
 
 @cache
 def _sandbox() -> _Sandbox:
-    made = _Sandbox(undefined=StrictUndefined, finalize=_text, trim_blocks=True, lstrip_blocks=True)
-    made.globals.clear()
-    made.filters = {**{name: made.filters[name] for name in KEPT}, **FILTERS, "join": _join}
-    made.tests = {name: made.tests[name] for name in TESTS} | {n: t for n, t in made.tests.items() if not n.isalpha()}
-    return made
+    sandbox = _Sandbox(undefined=StrictUndefined, finalize=_text, trim_blocks=True, lstrip_blocks=True)
+    sandbox.globals.clear()
+    sandbox.filters = {**{name: sandbox.filters[name] for name in KEPT}, **FILTERS, "join": _join}
+    sandbox.tests = {name: sandbox.tests[name] for name in TESTS} | {
+        n: t for n, t in sandbox.tests.items() if not n.isalpha()
+    }
+    return sandbox
 
 
 def check(name: str, source: str) -> None:
@@ -110,10 +112,10 @@ def _depth(loop: nodes.Node) -> int:
 
 def render(name: str, source: str, facts: Mapping[str, Value]) -> str:
     """Render the template with these facts, stripped. Raises UserError that names what is missing."""
-    said, length = [], 0
+    pieces, length = [], 0
     try:
         for piece in _sandbox().from_string(source).generate(facts):
-            said.append(piece)
+            pieces.append(piece)
             length += len(piece)
             if length > LONGEST:
                 raise UserError(f"the template {name} says more than {LONGEST:,} characters", "shorten it in ralph.yml")
@@ -123,12 +125,12 @@ def render(name: str, source: str, facts: Mapping[str, Value]) -> str:
         raise UserError(f"the template {name} fails: {str(error)[:120]}", "fix publishers.templates") from None
     except RecursionError:
         raise UserError(f"the template {name} fails: it is too deep", "fix publishers.templates") from None
-    lines = [line.rstrip() for line in "".join(said).strip().splitlines()]
+    lines = [line.rstrip() for line in "".join(pieces).strip().splitlines()]
     return "\n".join(lines)
 
 
-def _missing(name: str, said: str, facts: Mapping[str, Value]) -> UserError:
-    missing = (re.findall("'([^']*)'", said) or [said])[-1]  # Jinja2 names it last, in quotation marks
+def _missing(name: str, message: str, facts: Mapping[str, Value]) -> UserError:
+    missing = (re.findall("'([^']*)'", message) or [message])[-1]  # Jinja2 names it last, in quotation marks
     there = ", ".join(sorted(_names(facts)))[:600]
     return UserError(f"the template {name} wants the fact {missing}, which is not there", f"there are: {there}")
 

@@ -36,21 +36,21 @@ _EXACT = Context(prec=2 * DIGITS)
 def number(value: object) -> Decimal:
     """The exact number. Raises ValueError for anything that is not a finite number."""
     try:
-        made = Decimal(str(value))
+        exact = Decimal(str(value))
     except InvalidOperation:
         raise ValueError(f"{str(value)[:40]!r} is no number") from None
-    if not made.is_finite():
+    if not exact.is_finite():
         raise ValueError("not a finite number")
-    if made.adjusted() >= DIGITS:
+    if exact.adjusted() >= DIGITS:
         raise ValueError(f"a number of more than {DIGITS} digits")
-    return made
+    return exact
 
 
 def _round(value: object, places: int) -> str:
     step = Decimal(1).scaleb(-max(0, min(int(places), 10)))
-    made = f"{number(value).quantize(step, context=_EXACT):,f}"
-    made = made.rstrip("0").rstrip(".") if "." in made else made
-    return "0" if made == "-0" else made
+    digits = f"{number(value).quantize(step, context=_EXACT):,f}"
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return "0" if digits == "-0" else digits
 
 
 def thousands(value: object, places: int = 2) -> str:
@@ -66,11 +66,11 @@ def percent(value: object, places: int = 1, signed: bool = False) -> str:
 
 def compact(value: object, places: int = 1) -> str:
     """1234567 as 1.2M."""
-    made = number(value)
+    exact = number(value)
     for size, name in ((Decimal(10**12), "T"), (Decimal(10**9), "B"), (Decimal(10**6), "M"), (Decimal(10**3), "K")):
-        if abs(made) >= size:
-            return _round(_EXACT.divide(made, size), places) + name
-    return _round(made, places)
+        if abs(exact) >= size:
+            return _round(_EXACT.divide(exact, size), places) + name
+    return _round(exact, places)
 
 
 def day(value: object) -> str:
@@ -127,9 +127,9 @@ def value(fact: Fact) -> str | Decimal:
     return Decimal(fact) if _NUMBER.fullmatch(fact) and str(Decimal(fact)) == fact else clean_fact(fact)
 
 
-def clean_fact(said: str) -> str:
+def clean_fact(raw: str) -> str:
     """One line of at most `LONGEST` characters without mentions, tags, URLs, mark-up and look-alikes. Idempotent."""
-    calm = said[: LONGEST * 20]
+    calm = raw[: LONGEST * 20]
     for _ in range(5):
         before, calm = calm, _clean_once(calm)
         if calm == before:
@@ -137,8 +137,8 @@ def clean_fact(said: str) -> str:
     return text.truncate(re.sub(r"[^\w ]", "", calm), LONGEST)
 
 
-def _clean_once(said: str) -> str:
-    plain = _WIDE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), html.unescape(said))
+def _clean_once(raw: str) -> str:
+    plain = _WIDE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), html.unescape(raw))
     plain = _PILED.sub(r"\1", without_invisible(without_controls(plain)))
     plain = _ADDRESS.sub(" ", _MARK_UP.sub(" ", plain))
     plain = _LEADING.sub("", _DOMAIN.sub(". ", plain))
@@ -161,12 +161,12 @@ def template_facts(finding: Finding) -> dict[str, Any]:
     signal = finding.signal
     if signal.observer not in SOURCES:
         return {}
-    told = {name: value(fact) for name, fact in signal.facts[:MOST_FACTS] if _NAME.fullmatch(name)}
-    if not told:
+    facts = {name: value(fact) for name, fact in signal.facts[:MOST_FACTS] if _NAME.fullmatch(name)}
+    if not facts:
         return {}
-    row = {name.removeprefix("row."): one for name, one in told.items() if name.startswith("row.")}
+    row = {name.removeprefix("row."): one for name, one in facts.items() if name.startswith("row.")}
     places = {name: one for name, one in row.items() if name[0].isdigit()}
-    own: dict[str, Any] = {name: one for name, one in told.items() if not name.startswith("row.")}
+    own: dict[str, Any] = {name: one for name, one in facts.items() if not name.startswith("row.")}
     own |= {name: fact for name, fact in signal.facts if name in COLUMNS and _NAME.fullmatch(str(fact))}
     own |= {"kind": clean_fact(finding.kind), "row": _nest(row), "rows": _ranking(places)}
     return own | {"about": _about(row, own)}
@@ -181,16 +181,16 @@ def _about(row: Mapping[str, Any], own: Mapping[str, Any]) -> str:
 
 
 def _nest(row: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for path in sorted(row, key=lambda path: path.count(".")):  # nested fields win over the field itself
         *way, last = path.split(".")
-        place = made
+        place = tree
         for step in way:
             if not isinstance(place.get(step), dict):
                 place[step] = {}
             place = place[step]
         place[last] = row[path]
-    return made
+    return tree
 
 
 def _ranking(places: Mapping[str, Any]) -> list[dict[str, Any]]:

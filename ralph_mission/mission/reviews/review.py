@@ -132,8 +132,8 @@ def why_not_ours(pull: Pull, us: int) -> str:
 
 def find_asking(pull: Pull, may_decide: Callable[[Actor], bool]) -> ThreadComment | None:
     """The newest unedited comment by which an authorised person asks for a review."""
-    said = (one for one in reversed(pull.remarks) if ASK.match(one.body) and one.created_at == one.updated_at)
-    return next((one for one in said if may_decide(one.author)), None)
+    requests = (one for one in reversed(pull.remarks) if ASK.match(one.body) and one.created_at == one.updated_at)
+    return next((one for one in requests if may_decide(one.author)), None)
 
 
 def count_reviews(pull: Pull, us: int) -> int:
@@ -242,16 +242,16 @@ def quoted_points(points: Sequence[ReviewPoint], diff: str) -> tuple[ReviewPoint
 
 
 def _at_quote(point: ReviewPoint, lines: Mapping[int, str]) -> ReviewPoint | None:
-    wanted = [line.strip() for line in point.quote.strip().splitlines()]
-    if not any(wanted):
+    expected = [line.strip() for line in point.quote.strip().splitlines()]
+    if not any(expected):
         return None
     here = {number: text.strip() for number, text in lines.items()}
     ends = [
-        number + len(wanted) - 1
+        number + len(expected) - 1
         for number in here
-        if all(here.get(number + at) == line for at, line in enumerate(wanted))
+        if all(here.get(number + at) == line for at, line in enumerate(expected))
     ]
-    if len(ends) > 1 and len("".join(wanted)) < SHORTEST:  # a lone brace may be anywhere
+    if len(ends) > 1 and len("".join(expected)) < SHORTEST:  # a lone brace may be anywhere
         ends = []
     if not ends:
         return None
@@ -426,8 +426,8 @@ def asked_body(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped: int
     """The text above the line comments, without any of the reviewer's words."""
     verb = "was" if dropped == 1 else "were"
     more = [f"{dropped} more quoted no line of the diff and {verb} dropped"] * bool(dropped)
-    left = len(points) - MOST_REMARKS
-    more += [f"{left} more are not shown, none of them graver"] * (left > 0)
+    hidden = len(points) - MOST_REMARKS
+    more += [f"{hidden} more are not shown, none of them graver"] * (hidden > 0)
     parts = [
         f"**A review** of {pull.head_sha[:12]} by an agent, as {who} asked: {_tally_points(points)}.",
         f"**Verdict:** {VERDICTS[gravest(points)]}. A person decides; this neither approves nor refuses.",
@@ -439,6 +439,6 @@ def asked_body(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped: int
 def _remark(point: ReviewPoint) -> str:
     """The comment for the line at `point.file` and `point.line`."""
     lead = ", ".join(filter(None, (f"**{point.gravity}**", inline(point.kind, KIND_LENGTH) if point.kind else "")))
-    said = [f"{lead}: {inline_words(point.what, WHAT)}"]
-    said += [f"*Suggestion:* {inline_words(point.suggestion, SUGGESTION)}"] * bool(point.suggestion)
-    return "\n\n".join((*said, f"About {inline(point.quote.strip().splitlines()[-1], QUOTE)}."))
+    parts = [f"{lead}: {inline_words(point.what, WHAT)}"]
+    parts += [f"*Suggestion:* {inline_words(point.suggestion, SUGGESTION)}"] * bool(point.suggestion)
+    return "\n\n".join((*parts, f"About {inline(point.quote.strip().splitlines()[-1], QUOTE)}."))

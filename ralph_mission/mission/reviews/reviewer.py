@@ -110,9 +110,9 @@ class FinishedReading:
     dropped: int = 0
 
 
-def read_posted_review(tx: Transaction, pull: Pull, asked: bool = False) -> PostedReview:
-    """Our review of the pull request (if `asked`, the one at its head), by forge and memory."""
-    key = review.review_key(pull.number, pull.head_sha if asked else "")
+def read_posted_review(tx: Transaction, pull: Pull, at_head: bool = False) -> PostedReview:
+    """Our review of the pull request (with `at_head`, the one at its head), by forge and memory."""
+    key = review.review_key(pull.number, pull.head_sha if at_head else "")
     record = tx.records([key]).get(key)
     return review.find_posted_review(pull, record, tx.ports.forge.identity().id, key)
 
@@ -229,13 +229,13 @@ def review_once(reviewer: ReviewSetup, number: int, force: bool = False) -> Revi
 
 def review_lines(report: ReviewReport) -> Iterator[str]:
     """The report for people."""
-    told = {
+    sentences = {
         "posted": "reviewed", "edited": "reviewed again: the one review there is was edited",
         "unchanged": "the review says the same already: nothing was sent", "closed": "it is not open",
         "reviewed": "this commit was reviewed already (--force reads it again)", "paused": "paused",
     }  # fmt: skip  # one table
     where = f"#{report.pull}" + (f" at {report.head[:12]}" if report.head else "")
-    why = told.get(report.outcome) or f"{report.outcome}: {report.reason}"
+    why = sentences.get(report.outcome) or f"{report.outcome}: {report.reason}"
     found = f", {len(report.points)} points" if report.points is not None and report.outcome in WRITTEN else ""
     yield f"{where}: {why}{found}{f', {report.url}' if report.url else ''}"
 
@@ -285,8 +285,8 @@ def _decline(tx: Transaction, pull: Pull, asking: ThreadComment, problem: UserEr
     """Tell whoever asked, once, why there is no review and how to get one."""
     key = key_of("review", str(pull.number), "declined", str(asking.id))
     line = f"No agent reviews this: {inline_words(f'{problem.what}; {problem.next_step}', 400)}."
-    said = Comment(key, pull.number, f"{redact(line, tx.secrets)}\n\n{marker(key)}")
-    plan = Proposal(key, Action.ANSWER, review.KIND, f"review of #{pull.number}", (said,))
+    comment = Comment(key, pull.number, f"{redact(line, tx.secrets)}\n\n{marker(key)}")
+    plan = Proposal(key, Action.ANSWER, review.KIND, f"review of #{pull.number}", (comment,))
     name = f"review-{pull.number}"
     execute_plan(tx, ExecutionRequest(name, f"review of #{pull.number}: declined"), plan)
     return ReviewReport("failed", pull.number, pull.head_sha, f"{problem.what}; {problem.next_step}")
@@ -323,10 +323,10 @@ def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
     reviewer.say(f"#{pull.number} {title}: reviewing {pull.head_sha[:12]}")
     try:
         view = reviewer.reader.look(begun.base, pull.head_sha)
-        told = review.review_material(
+        material = review.review_material(
             pull, begun.task, view.diff, view.fork, view.guides, begun.secrets, view.shown, begun.asking
         )
-        job = AgentJob(pull.number, title, pull.head_sha, told, begun.usd, default_sha=view.fork)
+        job = AgentJob(pull.number, title, pull.head_sha, material, begun.usd, default_sha=view.fork)
         answer = reviewer.reader.read(job)
     except KeyboardInterrupt:
         return FinishedReading(ReviewerAnswer(None, "interrupted"), begun.usd, outcome="interrupted")
@@ -379,12 +379,12 @@ def _call(send: Call, tx: Transaction) -> CallReport:
     known = tx.records([review.call_key(pull) for pull in pulls])
     waiting = review.pulls_to_call(pulls, known)
     header, granted = _grant_calls(tx, waiting)
-    left = f"today's wakes are used up, {len(waiting) - len(granted)} wait" if len(granted) < len(waiting) else ""
+    remark = f"today's wakes are used up, {len(waiting) - len(granted)} wait" if len(granted) < len(waiting) else ""
     if not granted:
-        return CallReport(reason=left or "no pull request waits for a review to be started")
+        return CallReport(reason=remark or "no pull request waits for a review to be started")
     records = [review.record_call(pull, known, tx.now) for pull in granted]
     tx = _write_calls(tx, header, records, f"ralph: wakes the review of {len(records)}")
-    return _send_calls(tx, records, send, left)
+    return _send_calls(tx, records, send, remark)
 
 
 def _grant_calls(tx: Transaction, waiting: Sequence[Pull]) -> tuple[Header, list[Pull]]:
@@ -399,13 +399,13 @@ def _grant_calls(tx: Transaction, waiting: Sequence[Pull]) -> tuple[Header, list
     return header, granted
 
 
-def _send_calls(tx: Transaction, records: Sequence[CallRecord], send: Call, left: str) -> CallReport:
+def _send_calls(tx: Transaction, records: Sequence[CallRecord], send: Call, remark: str) -> CallReport:
     receipts = {record.key: send(record.pull) for record in records}
     failed = [key for key, receipt in receipts.items() if receipt.status == "failed"]
     if failed:
         _note(tx, review.mark_refused(records, failed))
     woken = tuple(record.pull for record in records if record.key not in failed)
-    return CallReport(woken, left, receipts[failed[0]].detail if failed else "")
+    return CallReport(woken, remark, receipts[failed[0]].detail if failed else "")
 
 
 def _note(tx: Transaction, records: Sequence[CallRecord]) -> None:

@@ -98,7 +98,7 @@ def test_what_is_shown_to_the_letter_names_no_change(text: str) -> None:
 @pytest.mark.parametrize("own", LINES)
 def test_no_evidence_of_a_finding_names_a_change(own: str) -> None:
     found = finding(detail=f"{own}\ntest_a: assert x\n{own}\n", title=own, path=f"a\n{own}", observer=f"x\n{own}")
-    mine = announcement_line((BRANCH,), asked=True)
+    mine = announcement_line((BRANCH,), needs_approval=True)
     assert named(wording.proposal_body(found, own, None, sections=(("Options", f"x\n\n{own}"),))) == frozenset()
     assert named(wording.proposal_body(found, own, patch(), mine)) == {change_digest(BRANCH)}
     assert named(wording.fix_issue("spelling", (found,), own, patch(), own, KEY, {}, mine)) == {change_digest(BRANCH)}

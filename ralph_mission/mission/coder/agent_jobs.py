@@ -59,18 +59,18 @@ def _run_job(
     tx: Transaction, coder: Coder, situation: Situation, mission: Mission, until: float
 ) -> tuple[Transaction, Situation]:
     """Run one job. Its money is reserved in memory first."""
-    left = _budget_left(situation, until - tx.ports.clock.now().timestamp())
-    if held := _reason_to_stop(tx.ports, left, situation.settings.limits):
-        made = AgentResult(mission.id, "held", held)
-        return tx, replace(situation, made=(*situation.made, made))
+    budget = _budget_left(situation, until - tx.ports.clock.now().timestamp())
+    if held := _reason_to_stop(tx.ports, budget, situation.settings.limits):
+        result = AgentResult(mission.id, "held", held)
+        return tx, replace(situation, made=(*situation.made, result))
     mission = advance(mission, MissionEvent.STARTED, situation.now) if mission.status is Status.PLANNED else mission
-    tx, situation = set_money_aside(tx, situation, left.usd, mission)
-    made = _work(tx, coder, situation, mission, left)
-    situation = replace(situation, made=(*situation.made, made))
+    tx, situation = reserve_money(tx, situation, budget.usd, mission)
+    result = _work(tx, coder, situation, mission, budget)
+    situation = replace(situation, made=(*situation.made, result))
     return tx, refresh_facts(tx.ports, situation)
 
 
-def set_money_aside(
+def reserve_money(
     tx: Transaction, situation: Situation, usd: float, mission: Mission | None = None
 ) -> tuple[Transaction, Situation]:
     """Reserve money in memory before it is spent; the end of the cycle stores the real cost. Raises Lost."""
@@ -94,42 +94,49 @@ def _budget_left(situation: Situation, seconds: float) -> tasks.AgentBudget:
     return tasks.compute_budget(situation.settings.limits, cost, spent + cost, seconds)
 
 
-def _reason_to_stop(ports: CyclePorts, left: tasks.AgentBudget, limits: Limits) -> str:
+def _reason_to_stop(ports: CyclePorts, budget: tasks.AgentBudget, limits: Limits) -> str:
     if execute.is_stopped(ports):
         return "paused"
-    if not schedule.enough(left.usd, limits.usd_per_cycle):
+    if not schedule.enough(budget.usd, limits.usd_per_cycle):
         return "the money of this cycle or day is spent"
-    return "the time of this cycle is over" if left.seconds < SHORTEST else ""
+    return "the time of this cycle is over" if budget.seconds < SHORTEST else ""
 
 
 def _work(
-    tx: Transaction, coder: Coder, situation: Situation, mission: Mission, left: tasks.AgentBudget
+    tx: Transaction, coder: Coder, situation: Situation, mission: Mission, budget: tasks.AgentBudget
 ) -> AgentResult:
     facts, ask = dict(situation.world.facts)[mission.id], tx.ports.ask
     if mission.action is Action.PUBLISH:
-        return _revise(tx, situation, mission, facts, ask, left) if ask else AgentResult(mission.id, "held", "no agent")
-    job = tasks.build_job(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
-    tx.ports.progress.note(f"#{mission.thread} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
+        return (
+            _revise(tx, situation, mission, facts, ask, budget) if ask else AgentResult(mission.id, "held", "no agent")
+        )
+    job = tasks.build_job(mission, facts, situation.world.default.sha, situation.memory.learnings, budget)
+    tx.ports.progress.note(f"#{mission.thread} {mission.title}: an agent works on it, for at most ${budget.usd:.2f}")
     try:
-        made = coder.work(job)
+        result = coder.work(job)
     except Exception as error:  # whatever it is, the cycle continues with other missions
-        made = broken_job(job, error)
+        result = broken_job(job, error)
     newest = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.review.guided_at)
-    tx.ports.progress.note(f"#{mission.thread}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
-    return replace(made, guided_at=newest if made.sessions else mission.review.guided_at)
+    tx.ports.progress.note(f"#{mission.thread}: {result.outcome}{f', {result.reason}' if result.reason else ''}")
+    return replace(result, guided_at=newest if result.sessions else mission.review.guided_at)
 
 
 def _revise(
-    tx: Transaction, situation: Situation, mission: Mission, facts: MissionFacts, ask: AskAgent, left: tasks.AgentBudget
+    tx: Transaction,
+    situation: Situation,
+    mission: Mission,
+    facts: MissionFacts,
+    ask: AskAgent,
+    budget: tasks.AgentBudget,
 ) -> AgentResult:
     from ralph_mission.mission.publishing import drafting  # hats and prompts are slow to load
 
-    tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent rewrites it, for at most ${left.usd:.2f}")
+    tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent rewrites it, for at most ${budget.usd:.2f}")
     try:
-        made = drafting.revise(ask, tx.ports.publisher, mission, facts, situation.world.default.sha, left.usd)
-        held_back = find_secrets(made.words, tx.secrets)
-        return replace(made, outcome="failed", words="", reason="it held a secret") if held_back else made
+        result = drafting.revise(ask, tx.ports.publisher, mission, facts, situation.world.default.sha, budget.usd)
+        held_back = find_secrets(result.words, tx.secrets)
+        return replace(result, outcome="failed", words="", reason="it held a secret") if held_back else result
     except UserError as problem:
         return AgentResult(mission.id, "failed", f"{problem.what}; {problem.next_step}")
     except Exception as error:  # as above
-        return replace(AgentResult(mission.id, "failed", type(error).__name__), usage=Usage(cost_usd=left.usd))
+        return replace(AgentResult(mission.id, "failed", type(error).__name__), usage=Usage(cost_usd=budget.usd))
