@@ -131,7 +131,7 @@ def abandon_try(record: WorkRecord, usd: float) -> WorkRecord:
 def cancel_try(record: WorkRecord, before: WorkRecord | None, announced: bool) -> WorkRecord:
     """The record of an attempt that a stop prevented: it does not count, and people's guidance is still undelivered.
 
-    `said`: whether the issue may already show something of it, which is then corrected.
+    `announced`: whether the issue may already show something of it, which is then corrected.
     """
     heard_until, reason = (before.guided_at, before.reason) if before else (None, "")
     cancelled = replace(record, spared=record.spared + 1, away=True, guided_at=heard_until, reason=reason, holder="")
