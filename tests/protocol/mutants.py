@@ -148,7 +148,10 @@ def settled_blindly(ports, record, effect, known):
 
 MUTANTS = (
     Mutant(
-        "an effect comes before its intent", CALM, "without an intent", ((transaction, "intend", intends_in_its_head),)
+        "an effect comes before its intent",
+        CALM,
+        "without an intent",
+        ((transaction, "commit_intents", intends_in_its_head),),
     ),
     Mutant("a lost race is not noticed", TWO, "no claim", ((History, "_absorbed", on_top_of_anything),)),
     Mutant("memory is force-pushed", TWO, "another commit", ((History, "advance", forced),)),

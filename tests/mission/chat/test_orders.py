@@ -88,7 +88,7 @@ def test_only_a_hash_approves() -> None:
 
 
 def test_what_cannot_be_approved_is_not() -> None:
-    asked = store(asked={ISSUE.number: ChatProposal("A title", HASH, "url", "it asks for no approval")})
+    asked = store(proposals={ISSUE.number: ChatProposal("A title", HASH, "url", "it asks for no approval")})
     done = apply_commands([order("approve", number=ISSUE.number, words=HASH)], OpenState(), asked)
     assert (done.state.yes, done.answers[0].text) == ((), f"Not approved: #{ISSUE.number}: it asks for no approval.")
 
