@@ -246,6 +246,15 @@ def test_memory_that_a_person_wrote_differently_is_read_too(fake, gate):
     assert names(gate()) == ["acme/api"]
 
 
+def test_a_state_that_graphql_cuts_is_read_whole(fake, gate):
+    fake.longest = 100
+    fake.add("acme/api")
+    assert names(gate()) == ["acme/api"]
+    assert (
+        names(gate(now=NOW + HOUR / 60)) == [] and ("GET", f"/repos/acme/control/git/blobs/{'f' * 40}") in fake.requests
+    )
+
+
 def test_a_second_gate_starts_nothing_that_the_first_did(fake, gate):
     fake.add("acme/api")
     assert names(gate()) == ["acme/api"]

@@ -40,7 +40,7 @@ FRAGMENT = (
 )
 CONTROL = re.compile(
     r'control: repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ id '
-    r'state: object\(expression: "refs/heads/ralph-fleet:fleet.json"\) \{ \.\.\. on Blob \{ text \} \} '
+    r'state: object\(expression: "refs/heads/ralph-fleet:fleet.json"\) \{ \.\.\. on Blob \{ text isTruncated oid \} \} '
     r'branch: ref\(qualifiedName: "refs/heads/ralph-fleet"\) \{ target \{ oid \} \} '
     r"base: defaultBranchRef \{ target \{ oid \} \} "
     r'issues\(first: 5, labels: \["ralph:fleet"\], orderBy: \{field: CREATED_AT, direction: ASC\}\) '
@@ -109,6 +109,7 @@ class FakeFleet:
         self.repositories: dict[str, FleetRepository] = {}
         self.renamed: dict[str, str] = {}
         self.ids = 0
+        self.longest = 512_000  # bytes of a file that GraphQL tells
         self.control_has: dict[str, Any] = {  # by paths below the control repository; None: the token may not see it
             "": {"has_issues": True},
             "/labels/ralph:fleet": {},
@@ -251,6 +252,8 @@ class FakeFleet:
             listed = [{"full_name": name, "owner": {"login": name.partition("/")[0]}} for name in page]
             return {"total_count": len(names), "repository_selection": self.selection, "repositories": listed}
         below = path.removeprefix(f"/repos/{self.control}")
+        if method == "GET" and below == f"/git/blobs/{'f' * 40}":
+            return {"encoding": "base64", "content": base64.encodebytes(self.state[-1].encode()).decode()}
         if method == "GET" and below in self.known:
             if below not in self.control_has:
                 raise Refused(404, "Not Found")
@@ -336,7 +339,9 @@ class FakeFleet:
     # --- the branch of the fleet's state
 
     def _control_branch(self) -> dict[str, Any]:
-        state = {"text": self.state[-1]} if self.state else None
+        whole = self.state[-1].encode() if self.state else b""
+        text = whole[: self.longest].decode()
+        state = {"text": text, "isTruncated": len(whole) > self.longest, "oid": "f" * 40} if whole else None
         branch = {"target": {"oid": self._oid()}} if self.has_branch else None
         base = {"target": {"oid": f"{0:040x}"}}
         return {"id": "R_1", "state": state, "branch": branch, "base": base, "issues": {"nodes": self.pages[:5]}}

@@ -63,7 +63,7 @@ COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(in
 CREATE = "mutation($input: CreateRefInput!) { createRef(input: $input) { ref { name } } }"
 CONTROL = (
     "control: repository(owner: %s, name: %s) { id "
-    f'state: object(expression: "refs/heads/{BRANCH}:{STATE}") {{ ... on Blob {{ text }} }} '
+    f'state: object(expression: "refs/heads/{BRANCH}:{STATE}") {{ ... on Blob {{ text isTruncated oid }} }} '
     f'branch: ref(qualifiedName: "refs/heads/{BRANCH}") {{ target {{ oid }} }} '
     "base: defaultBranchRef { target { oid } } "
     f'issues(first: 5, labels: ["{LABEL}"], orderBy: {{field: CREATED_AT, direction: ASC}}) '
@@ -258,8 +258,16 @@ class FleetReader:
         if left_out := sorted({str(one.get("type")) for one in unplaced} - _REASON.keys()):
             what = f"GitHub answers a part of the scan only ({', '.join(left_out)[:160]})"
             raise UserError(what, "the next scan tries again", who="network")
-        self._control = self._control or _control_of(data.get("control"), self._place)
+        self._control = self._control or self._whole(_control_of(data.get("control"), self._place), data["control"])
         return told, self._control
+
+    def _whole(self, control: ControlBranch, told: Mapping[str, Any]) -> ControlBranch:
+        """With all of the state: GraphQL cuts a file after 512,000 bytes, that of about 5,000 repositories."""
+        state = told.get("state")
+        if not (isinstance(state, dict) and state.get("isTruncated")):
+            return control
+        blob, _ = self._get(f"/repos/{self._place.repository}/git/blobs/{state['oid']}")
+        return replace(control, state=base64.b64decode(blob["content"]).decode("utf-8", "replace"))
 
     def _get(self, path: str) -> tuple[Any, Mapping[str, str]]:
         self._requests += 1
