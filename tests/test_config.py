@@ -354,7 +354,7 @@ def test_a_way_of_waking_that_is_gone_loads_with_a_warning() -> None:
     config = load("schedule: {wake: environment}\n")
     assert config.schedule.wake == "auto"
     assert config.warnings == (
-        "ralph.yml line 1: environments wake nothing any more, the heartbeat does; see ralph init --wake",
+        "ralph.yml line 1: environments wake nothing any more, the heartbeat does: ralph init --wake auto",
     )
 
 

@@ -421,7 +421,7 @@ def _warnings(document: Document, source: str) -> Iterator[str]:
     schedule = document.value.get("schedule") if isinstance(document.value, dict) else None
     if isinstance(schedule, dict) and schedule.get("wake") == GONE_WAKE:
         line = document.lines["schedule", "wake"]
-        yield f"{source} line {line}: environments wake nothing any more, the heartbeat does; see ralph init --wake"
+        yield f"{source} line {line}: environments wake nothing any more, the heartbeat does: ralph init --wake auto"
 
 
 def _foreign(path: tuple[str | int, ...]) -> bool:

@@ -101,7 +101,8 @@ class Schedule(SettingsSection):
     medium: Pause = Field(Rhythm().medium, description="An opportunity or an anomaly.")
     high: Pause = Field(Rhythm().high, description="A bug, an error or a vulnerability.")
     wake: Annotated[Literal["auto", "timer", "heartbeat"], BeforeValidator(_known_wake)] = Field(
-        "auto", description="What wakes the next cycle; `ralph init --wake` sets it up. auto: the best that is set up."
+        "auto",
+        description="What wakes the next cycle; `ralph init --wake auto` sets it up. auto: the best that is set up.",
     )
     review: Annotated[Literal["auto", "always", "never"], OLD_LIMIT] = "auto"
     """never: no dispatch wakes the review of our pulls."""

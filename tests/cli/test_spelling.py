@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+import ralph_mission
+from ralph_mission.cli import app
+from ralph_mission.cli.app import run
 from ralph_mission.cli.spelling import repo_of, spell, type_commands
+from ralph_mission.errors import UserError
 
 REPO = Path("../my project")
+ROOT = Path(ralph_mission.__file__).parent
+SAID = re.compile(r"(?<![\w./@-])ralph ([a-z][a-z-]*(?: [^\s`'\",;:.)(\\]+)*)")
+PROSE = frozenset(
+    "call failed has holds http in is itself keeps knows leaves made needs on out process proposed remembers that"
+    " thinker was".split()
+)
+"""What may follow the name where no command is meant."""
 
 
 @pytest.fixture(autouse=True)
@@ -70,3 +84,40 @@ def test_a_whole_command_names_the_repository_last() -> None:
 def test_the_repository_of_a_command_line_that_failed(line: list[str]) -> None:
     assert repo_of(line) == Path("a=b")
     assert repo_of(["due"]) == Path()
+
+
+def hints() -> Iterator[tuple[str, list[str]]]:
+    """Every command that a text or comment of the product names, with its file; what is filled in is a number."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for found in SAID.finditer(re.sub(r"\{[^{}\n]*\}", "1", path.read_text())):
+            yield path.name, found[1].split()
+
+
+def typed(words: list[str]) -> list[str]:
+    """The words as a person types them: the command, its options and values, without the prose after."""
+    group: click.Command = app.app
+    line: list[str] = []
+    for word in (one.partition("|")[0] for one in words):
+        inner = group.get_command(click.Context(group), word) if isinstance(group, click.Group) else None
+        takes = [one for one in group.params if line and line[-1] in one.opts and not getattr(one, "is_flag", False)]
+        if inner is None and not takes and not re.match(r"-|\d|[A-Z]", word):
+            break
+        group = inner or group
+        line.append("1" if re.match(r"\d|[A-Z]", word) else word)
+    return line
+
+
+def test_every_command_that_a_text_of_ours_names_is_one_that_ralph_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(click.Command, "invoke", lambda self, ctx: 0)
+    known, wrong = {*app.COMMANDS, *app.MORE, *app.UNLISTED}, []
+    seen = {(place, *words) for place, words in hints() if words[0] not in PROSE}
+    for place, *words in sorted(seen):
+        try:
+            assert words[0] in known, "there is no such command"
+            run(typed(words))
+        except (UserError, AssertionError) as error:
+            unfilled = ("Missing" in str(error) and len(typed(words)) < 4) or "'1'" in str(error)
+            if not unfilled:  # a command without what it is given, or a word that stands for one of a few
+                wrong.append(f"{place}: ralph {' '.join(words)}: {error}")
+    assert len(seen) > 150
+    assert wrong == []

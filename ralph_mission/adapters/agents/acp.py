@@ -11,8 +11,9 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
-from ralph_mission.adapters.agents import claude
+from ralph_mission.adapters.agents import claude, codex
 from ralph_mission.adapters.agents.client import Client, Invocation, SessionPlace
 from ralph_mission.loop.model.state import Session
 
@@ -34,6 +35,22 @@ def _invocation(session: Session, _: SessionPlace) -> Invocation:
     return Invocation(stdin=json.dumps(asked))
 
 
+def _invocation_like(own: Client, session: Session, place: SessionPlace) -> Invocation:
+    """The same, with what the program gets from its own adapter: which server, which model, what it may."""
+    made = _invocation(session, place)
+    if own.name == codex.CLIENT.name:  # its others would keep it from asking us
+        return replace(made, arguments=codex.asking_options(session, place)) if _has_key(own, place) else made
+    known = own.invocation(session, place)
+    if session.model and any(session.model in value for value in known.env.values()):
+        made = _invocation(replace(session, model=""), place)  # it knows, and lets nobody choose it over the protocol
+    return replace(made, env=known.env, files=known.files)
+
+
+def _has_key(own: Client, place: SessionPlace) -> bool:
+    """Whether it gets a key; without one it has a login, whose server is its own."""
+    return any(place.env.get(name) for name in own.keys)
+
+
 ANY = Client(NAME, DRIVER, _invocation, claude.read)
 
 
@@ -48,7 +65,8 @@ def find_clients(known: Mapping[str, Client]) -> Mapping[str, Client]:
     )
     return {
         f"{NAME}:{name}": replace(
-            known[name], name=f"{NAME}:{name}", program=(*DRIVER, *program), install=install, invocation=_invocation,
+            known[name], name=f"{NAME}:{name}", program=(*DRIVER, *program), install=install,
+            invocation=partial(_invocation_like, known[name]),
             read=claude.read, leaves="", priced=False, streams=True,
         )
         for name, program, install in rows

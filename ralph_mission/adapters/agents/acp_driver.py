@@ -34,9 +34,11 @@ MISSING, AUTH_REQUIRED = 127, -32000
 NEEDED = f"agent-client-protocol: not found: {install_command('acp')}"
 TOOLS = {"read": "Read", "search": "Grep", "edit": "Edit", "delete": "Edit", "move": "Edit", "execute": "Bash"}
 """Kinds of calls by the names of tools that hats deny. Others (such as the web) are not available to sessions."""
+SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 HARMLESS = ("think", "switch_mode")
 LONGEST_LINE = 50_000_000  # bytes of a message, which may contain a file
 LONGEST = 4000  # characters of a tool's input
+STACK = re.compile(r"\s+at \S|Node\.js v[\d.]+$|\s*$")  # lines of JavaScript's stack, which say nothing to a person
 ENDS = {
     "max_turn_requests": "it was not done within its turns",
     "max_tokens": "its answer was cut off at the most tokens",
@@ -63,6 +65,7 @@ def main(arguments: list[str]) -> int:
         print(NEEDED, file=sys.stderr)
         return MISSING
     result = asyncio.run(_play(program, json.load(sys.stdin)))
+    sys.unraisablehook = lambda _: None  # a pipe that the program's own children hold open is only closed by our end
     _print({"type": "result", **result})
     return 0
 
@@ -86,16 +89,28 @@ async def _play(program: Sequence[str], asked: Mapping[str, Any]) -> dict[str, A
             transport_kwargs=transport,
             use_unstable_protocol=True,
         ) as (agent, _):
-            await agent.initialize(PROTOCOL_VERSION, able, called)
+            known = await agent.initialize(PROTOCOL_VERSION, able, called)
+            if method := _find_key_login(known.auth_methods or (), os.environ):
+                await agent.authenticate(method)  # Codex asks for it even where its key is set
             made = await agent.new_session(cwd=str(us.tree), mcp_servers=[])
             if lacking := await _choose_model(agent, made, asked["model"]):
                 return us.result(error=lacking)
             ended = await agent.prompt(session_id=made.session_id, prompt=[text_block(asked["prompt"])])
             return us.result(usage=ended.usage, error=ENDS.get(ended.stop_reason, ""))
     except RequestError as error:
-        return us.result(error=_describe(error, errors), status=401 if error.code == AUTH_REQUIRED else None)
+        if error.code == AUTH_REQUIRED:
+            return us.result(error=f"{str(error).rstrip('.')}: set its key, or log in with its own program", status=401)
+        return us.result(error=_describe(error, errors))
     except (OSError, EOFError, ValueError) as error:  # also output that is not the protocol's
         return us.result(error=_describe(error, errors))
+
+
+def _find_key_login(methods: Sequence[Any], environ: Mapping[str, str]) -> str:
+    """The id of a way to log in by variables that are set, or ""."""
+    found = (
+        one for one in methods if (keys := getattr(one, "vars", None)) and all(environ.get(key.name) for key in keys)
+    )
+    return next((str(one.id) for one in found), "")
 
 
 async def _choose_model(agent: ClientSideConnection, made: Any, model: str) -> str:
@@ -114,7 +129,8 @@ def _describe(error: Exception, errors: IO[bytes]) -> str:
     data = getattr(error, "data", None)
     more = data if isinstance(data, str) else json.dumps(data) if data else ""
     errors.seek(max(errors.seek(0, os.SEEK_END) - LONGEST, 0))
-    said = errors.read().decode(errors="replace").strip()
+    lines = errors.read().decode(errors="replace").split("\n")
+    said = "\n".join(line for line in lines if not STACK.match(line)).strip()
     return truncate("\n".join(filter(None, (": ".join(filter(None, (str(error), more))), said))), LONGEST)
 
 
@@ -194,7 +210,7 @@ class _Client:
             return f"{kind}: {call['title']}: not a tool of this session"
         if tool == "Bash":
             command = given.get("command", call["title"])
-            line = " ".join(map(str, command)) if isinstance(command, list) else str(command)
+            line = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
             return _why_denied(line, (*DANGEROUS, *self._hat.commands_denied))
         if not call["paths"] and tool == "Edit":
             return f"Edit: {call['title']}: it does not say which file"
@@ -250,14 +266,23 @@ class _Client:
 
 
 def _why_denied(line: str, patterns: Sequence[str]) -> str:
+    """Why a command may not run, or ""; of `bash -lc 'SCRIPT'` the script is judged."""
+    words = _split(line)
+    given = next((at for at, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), len(words)) + 1
+    if words and Path(words[0]).name in SHELLS and given < len(words):
+        return _why_denied(words[given], patterns)
     for part in re.split(r"[;&|\n]+", line):
-        try:
-            words = shlex.split(part)
-        except ValueError:
-            words = part.split()
+        words = _split(part)
         if words and (why := why_denied([Path(words[0]).name, *words[1:]], patterns)):
             return f"Bash: {why}"
     return ""
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
 
 
 def _shorten(given: Mapping[str, Any]) -> dict[str, str]:

@@ -170,6 +170,8 @@ def _call_gemini(session: Session, place: SessionPlace) -> Invocation:
     env = {
         GEMINI_ADDRESS: place.env.get(GEMINI_ADDRESS) or GEMINI_GOOGLE
     }  # set here, so that no file of the repository sets it
+    if session.model:
+        env["GEMINI_MODEL"] = session.model
     return Invocation(tuple(arguments), session.prompt, env, {GEMINI_SETTINGS: json.dumps(_gemini_settings(session))})
 
 
@@ -269,6 +271,7 @@ def _opencode_settings(session: Session, address: str) -> Mapping[str, Any]:
         made |= {
             "enabled_providers": [OPENCODE_PROVIDER],
             "provider": {OPENCODE_PROVIDER: provider},
+            "model": f"{OPENCODE_PROVIDER}/{session.model}",
             "small_model": f"{OPENCODE_PROVIDER}/{session.model}",
         }
     return made

@@ -103,8 +103,15 @@ def _invocation(session: Session, place: SessionPlace) -> Invocation:
     return Invocation((*arguments, "-"), session.prompt, {LOG: WANTED}, files)
 
 
-def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]]:
-    """Values as TOML. The URL is set here, so that nothing else can redirect the key."""
+def asking_options(session: Session, place: SessionPlace) -> tuple[str, ...]:
+    """Arguments for a Codex that asks us before each command: its sandbox, and the URL that gets the key."""
+    mode = json.dumps(_sandbox(session, place))
+    settings = [*_provider(place), ("sandbox_mode", mode), ("approval_policy", '"untrusted"')]
+    return tuple(word for name, value in settings for word in ("-c", f"{name}={value}"))
+
+
+def _provider(place: SessionPlace) -> Iterator[tuple[str, str]]:
+    """The model's URL and key, as settings in TOML: set here, so that nothing else can redirect the key."""
     address = json.dumps(place.env.get(ADDRESS) or OPENAI)
     retries = f"request_max_retries={RETRIES},stream_max_retries={RETRIES}"
     yield "model_provider", '"ralph"'
@@ -112,6 +119,11 @@ def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]
         "model_providers.ralph",
         f'{{name="ralph",base_url={address},env_key="{KEY}",wire_api="responses",{retries}}}',
     )
+
+
+def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]]:
+    """Values as TOML."""
+    yield from _provider(place)
     yield "approval_policy", '"never"'
     yield "web_search", '"disabled"'
     yield "analytics.enabled", "false"  # it sends statistics to its makers, and hangs if that is blocked

@@ -9,6 +9,7 @@ import acp
 from acp import helpers
 from acp.schema import (
     Cost,
+    EnvVarAuthMethod,
     InitializeResponse,
     NewSessionResponse,
     PermissionOption,
@@ -31,17 +32,23 @@ OPTIONS = [
 class Scripted(acp.Agent):
     """Plays the steps of its prompt. `model` is what it was told to use."""
 
-    model = ""
+    model = login = ""
 
     def on_connect(self, conn):
         self.client = conn
 
     async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **more):
-        return InitializeResponse(protocol_version=protocol_version)
+        key = EnvVarAuthMethod(type="env_var", id="key", name="A key", vars=[{"name": "RALPH_HAT"}])
+        other = EnvVarAuthMethod(type="env_var", id="other", name="Another", vars=[{"name": "NO_SUCH_KEY"}])
+        return InitializeResponse(protocol_version=protocol_version, auth_methods=[other, key])
+
+    async def authenticate(self, method_id, **more):
+        self.login = method_id
 
     async def new_session(self, cwd, mcp_servers=None, **more):
         if os.environ.get("RALPH_HAT") == "nobody":
             raise acp.RequestError.auth_required({"reason": "log in first"})
+        assert self.login == "key"
         models = [SessionConfigSelectOption(value="some-model", name="Some")]
         option = SessionConfigOptionSelect(
             id="model", name="Model", category="model", type="select", current_value="", options=models

@@ -52,11 +52,23 @@ def test_what_a_hat_may_not_do_is_refused_by_us_and_on_record(script, tree):
         {"ask": ["execute", "push", {"command": "make && git push origin"}, ""]}, {"ask": ["fetch", "web", {}, ""]},
         {"ask": ["read", "passwd", {}, "/etc/passwd"]}, {"ask": ["edit", "blind", {}, ""]},
         {"ask": ["execute", "force", {"command": ["sudo", "ls"]}, ""]},
+        {"ask": ["execute", "inner", {"command": ["/bin/bash", "-lc", "git push upstream"]}, ""]},
+        {"ask": ["execute", "quoted", {"command": "sh -c 'git push elsewhere'"}, ""]},
         {"write": [str(tree / "docs/b.md"), "no"]}, {"say": "LOOP_COMPLETE"}, hat=REVIEWER,
     )  # fmt: skip  # one session
-    assert given.failure == "" and len(given.refused) == 7, given
+    assert given.failure == "" and len(given.refused) == 9, given
     told = " ".join(given.refused)
-    for part in ("src/a.py", "git push", "fetch", "/etc/passwd", "blind", "Write is not a tool", "sudo"):
+    for part in (
+        "src/a.py",
+        "git push",
+        "fetch",
+        "/etc/passwd",
+        "blind",
+        "Write is not a tool",
+        "sudo",
+        "upstream",
+        "elsewhere",
+    ):
         assert part in told
     assert not (tree / "docs/b.md").exists()
 
@@ -64,7 +76,7 @@ def test_what_a_hat_may_not_do_is_refused_by_us_and_on_record(script, tree):
 @pytest.mark.long  # starts two programs
 def test_one_that_wants_a_login_says_so(script):
     given = script({"say": "never"}, hat="nobody")
-    assert (given.failure, "log in first" in given.detail) == ("auth", True)
+    assert (given.failure, "log in with its own program" in given.detail) == ("auth", True)
 
 
 @pytest.mark.long  # starts two programs
