@@ -75,10 +75,13 @@ class _Look:
 
     def seen(self) -> Observation:
         """What it saw, once it has, or once its time is over."""
+        done, _ = wait([self.call], max(0.0, self._until - time.monotonic()))
         try:
-            return self.call.result(max(0.0, self._until - time.monotonic()))
+            if done:
+                return self.call.result()
+            detail = f"not finished within {self.patience:g} s"
         except Exception:
-            detail = "failed unexpectedly" if self.call.done() else f"not finished within {self.patience:g} s"
+            detail = "failed unexpectedly"
         spent = Usage(cost_usd=self.context.usd)  # what it cost nobody knows: all that was set aside
         return Observation(self.observer.name, "unavailable", detail=detail, cursor=self.context.cursor, usage=spent)
 
