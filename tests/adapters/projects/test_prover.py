@@ -24,6 +24,14 @@ OTHER = "from app import half\n\n\ndef test_two():\n    assert half(2) == 1\n"
 Prove = Callable[..., ProofOutcome]
 
 
+INI = """\
+[pytest]
+pythonpath = .
+addopts = -p no:hypothesispytest -p no:cov -p no:anyio -p no:xdist -p no:xdist.looponfail
+"""
+"""Without the plugins beside our own pytest: importing them takes three times as long as the rest of a run."""
+
+
 def without_a_cage(_: Sequence[Path]) -> Sandbox:
     return OPEN
 
@@ -31,9 +39,7 @@ def without_a_cage(_: Sequence[Path]) -> Sandbox:
 @pytest.fixture
 def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prove:
     monkeypatch.setenv("PATH", os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])))
-    repo = make_repo(
-        tmp_path / "repo", {"app.py": CODE, "pytest.ini": "[pytest]\npythonpath = .\n", "tests/test_a.py": OTHER}
-    )
+    repo = make_repo(tmp_path / "repo", {"app.py": CODE, "pytest.ini": INI, "tests/test_a.py": OTHER})
     opened = Git.open(repo)
     setup = ProjectSetup(opened, tmp_path / "setups", ())
     prover = Prover(opened, setup, FileCache(tmp_path / "cache"), sandbox_for=without_a_cage, short=60.0)

@@ -125,10 +125,10 @@ def connect_worker(tools: Tools, address: Address, caps: Caps, encrypted: bool =
         worker.start()
         yield worker
     finally:
-        _end(process)
+        _end(process, GRACE)
 
 
-def _end(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
+def _end(process: subprocess.Popen[bytes], grace: float) -> None:
     """The engine is in the same group, and goes with it. Once is enough."""
     if process.returncode is not None:
         return

@@ -93,8 +93,11 @@ def test_one_that_is_asked_again_after_that_says_so(tmp_path: Path, tools: Tools
             client.ask(*QUESTION, "table tags")
 
 
-def test_a_client_that_does_not_hear_the_goodbye_is_ended_with_its_engine(tmp_path: Path, tools: Tools, worker) -> None:
+def test_a_client_that_does_not_hear_the_goodbye_is_ended_with_its_engine(
+    tmp_path: Path, tools: Tools, worker, monkeypatch
+) -> None:
     worker(True)
+    monkeypatch.setattr(prisma_process, "GRACE", 0.1)
     with prisma_process.connect_worker(tools, ADDRESS, Caps()) as client:
         assert client.process.stdin
         client.process.stdin.write(b"{}\n")
