@@ -49,8 +49,8 @@ def died_before_merging(path: Path) -> World:
 def test_a_yes_that_is_taken_back_after_a_death_merges_nothing(tmp_path):
     harbour = died_before_merging(tmp_path)
     harbour.person().review(1, "changes_requested", "wait")
-    report, _ = harbour.cycle()
-    assert statuses(report) == ["ESCALATED"]
+    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"], "the merge may wait in a queue: first it leaves that"
+    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     assert harbour.pulls[0].state == "open"
 
 

@@ -299,7 +299,7 @@ def test_where_nobody_takes_it_a_person_is_asked_and_can_bring_it_back(place, ne
     report = publish(place, number)
     assert (report.outcome, report.code, status(place, number)) == ("failed", 1, "ESCALATED")
     assert "No network took it: forbidden; no such chat" in place.comments(number)[-1]
-    assert "`/ralph retry`. Else edit the text, or close it." in place.comments(number)[-1]
+    assert "comment `/ralph retry`; or edit the text, or close it." in place.comments(number)[-1]
     place.person().unlabel(number, ("ralph:escalated",))
     for _ in range(4):
         cycle(place)

@@ -208,7 +208,7 @@ def test_guidance_waits_in_memory_for_the_next_session_without_secrets(api: BotA
     kept = state(harbour).guidance
     assert (len(kept), kept[0].mission, TOKEN in json.dumps(kept[0].words)) == (1, 0, False)
     assert kept[0].words.startswith("wrap the code")
-    assert "no mission has the issue #999" in api.said[0]
+    assert "no mission has the number #999" in api.said[0]
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles

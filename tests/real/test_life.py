@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
+from ralph_mission.adapters.forges.github import people, threads
 from ralph_mission.app.cycle import build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleReport
@@ -60,7 +62,9 @@ class Harbour:
 
 
 @pytest.fixture
-def harbour(tmp_path: Path) -> Iterator[Harbour]:
+def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harbour]:
+    monkeypatch.setattr(threads, "NEAR", timedelta(0))  # the emulator tells milliseconds, and has no GraphQL
+    monkeypatch.setattr(people, "versions", lambda api, number: ())
     start = make_repo(tmp_path / "start", {**BUGS, "ralph.yml": BUG})
     git(start, "clone", "--quiet", "--bare", ".", str(tmp_path / "bare.git"))
     git(tmp_path, "clone", "--quiet", str(tmp_path / "bare.git"), str(tmp_path / "clone"))

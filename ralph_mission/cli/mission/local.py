@@ -349,7 +349,8 @@ def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
     pull = store.forge.pull(number)
     hint, then = ("; the agent makes them in the next cycles", CYCLE) if pull.author.is_bot else ("", "")
     if hint and not _has_agent(store.repo):
-        hint, then = ": no agent is configured (hands.agent) to make them, so the next cycle asks a person", ""
+        who = "so the next cycle asks a person, and `ralph work` makes them with the agent that you name"
+        hint, then = f": no agent is configured (hands.agent) to make them, {who}", ""
     store.say(f"Requested changes on #{number}{hint}.", pull, then)
 
 

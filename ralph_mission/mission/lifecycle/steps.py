@@ -219,7 +219,7 @@ def _leave_queue(mission: Mission, facts: MissionFacts, context: StepContext) ->
     assert facts.pull is not None
     leave = LeaveQueue(key_of(mission.key, "leave_queue", str(len(mission.story))), facts.pull.number)
     step = build_step(mission, context).clear_failures()
-    step = step.tell("taken out of the merge queue: no approval of it stands", "Waiting for a person's answer.")
+    step = step.tell("in no merge queue any more: no approval of it stands", "Waiting for a person's answer.")
     return step.send(leave).send_story().propose(Action.ANSWER)
 
 
