@@ -56,6 +56,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "test_review_of_somebody_else_is_not_edited",
         "test_review_survives_as_it_is",
         "test_review_that_its_author_alone_worded_is_told_as_such",
+        "test_review_with_remarks_on_lines_is_sent_once",
+        "test_branch_that_somebodys_open_pull_builds_on_stays",
     ),
     NO_COMMITS: (
         "test_pull_without_a_branch_fails",
@@ -77,6 +79,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "test_closed_pull_is_not_merged",
         "test_merged_pull_is_not_closed",
         "test_invalid_utf8_name_on_the_base_survives_a_merge",
+        "test_pull_is_ready_while_it_is_open_and_merges_without_conflicts",
     ),
     NO_LABEL_EVENT: ("test_label_that_is_there_already_is_no_event",),
     NO_ASSIGNEES: ("test_labelling_twice_is_labelling_once",),
@@ -85,7 +88,12 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
 
 
 class TestForgeBesideTheEmulator(ForgeContract):
-    """The contract, but for what stands in `ELSEWHERE` and the blank comments, which GitHub refuses as well."""
+    """The contract, but for what stands in `ELSEWHERE`, for merges, and for the blank comments, which GitHub refuses as
+    well."""
+
+    @pytest.mark.parametrize("end", ["closed", "merged by a person", "closed by a person"])
+    def test_branch_of_a_pull_that_is_over_is_deleted_once(self, world: World, end: str) -> None:
+        super().test_branch_of_a_pull_that_is_over_is_deleted_once(world, end)
 
     @pytest.mark.parametrize("text", ["a\r\nb\rc", "---\nnumber: 9\n---", "===== comment 1", "\x00\u202e\x1b[31m"])
     def test_comment_survives_as_it_is(self, world: World, text: str) -> None:
