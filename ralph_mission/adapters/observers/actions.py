@@ -29,6 +29,8 @@ NODE_24: Mapping[str, int] = {
 """The first major made for Node.js 24, by `runs.using` of `action.yml` at their tags."""
 ENDED = date(2026, 9, 23)
 """The day that GitHub announced for the end of Node.js 20 on its runners."""
+OWN_RUNNER = "self-hosted"
+"""In a workflow: its runner's version decides which Node.js there is, not GitHub's day."""
 SHOWN = 8  # lines of workflows
 OTHERS = "and v{0.better} in other workflows here"
 BOT_FILE = compile_regex(
@@ -81,7 +83,7 @@ def lagging_uses(workflows: Mapping[str, str], judge_node: bool = False) -> Iter
         for found in USES.finditer(text):
             action, major = found["action"], int(found["major"])
             here = newest.get(action, 0)
-            ended = judge_node and major < NODE_24[action]
+            ended = judge_node and major < NODE_24[action] and OWN_RUNNER not in text
             if ended or major <= here - LAG:
                 line = text.count("\n", 0, found.start()) + 1
                 whole = text.split("\n")[line - 1].strip()
@@ -118,7 +120,6 @@ def lagging_actions(workflows: Mapping[str, bytes], commit: str, judge_node: boo
     if ended:
         more.append(f"GitHub announced the end of Node.js 20 on its runners for {ENDED}. Such actions run on another")
         more.append(f"Node.js than they were made for, with a warning in each run. {ANNOUNCED}")
-        more.append("Runners of your own must be of version 2.327.1 or later.")
     return Signal(
         observer="scanners",
         kind="workflow-fix",

@@ -42,6 +42,7 @@ def test_actions_for_an_ended_node_are_brought_to_the_first_major_for_a_current_
     assert change.new == NEW.replace(b"checkout@v4", b"checkout@v6").replace(b"setup-node@v4", b"setup-node@v5")
     assert "a.yml:2: actions/checkout v4, made for Node.js 20 or older" in one.detail
     assert lagging_actions({"a.yml": newer}, "0" * 40, judge_node=True) is None
+    assert lagging_actions({"a.yml": NEW + b"# runs-on: [self-hosted]\n"}, "0" * 40, judge_node=True) is None
 
 
 @pytest.mark.parametrize(
