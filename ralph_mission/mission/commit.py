@@ -338,7 +338,7 @@ def _memory(
         _next_cycle(situation, conclusion),
     )
     gone_on = {mission.issue for mission in situation.missions}
-    issues = tuple(one for one in situation.memory.issues if one.state != "done" or one.issue not in gone_on)
+    issues = tuple(note for note in situation.memory.issues if note.state != "done" or note.issue not in gone_on)
     memory = replace(situation.memory, header=header, issues=issues)
     return learning.narrate(memory, conclusion.missions, conclusion.ended, note, conclusion.acceptance, posts)
 

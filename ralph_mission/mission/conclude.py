@@ -311,7 +311,7 @@ def _were_posts_answered(situation: Situation, acts: Iterable[ExecutedDecision])
 def _was_refused(situation: Situation, acts: Sequence[ExecutedDecision]) -> bool:
     """Whether a change met a refusal that only a person can lift: the next cycle asks for that, and need not wait."""
     changes = (receipt for effect, receipt in _receipts(acts) if isinstance(effect, PushBranch | OpenPull | MergePull))
-    return any(one.reason is FailureReason.NEEDS_PERSON for one in changes) and _grant_wake(situation)[1]
+    return any(change.reason is FailureReason.NEEDS_PERSON for change in changes) and _grant_wake(situation)[1]
 
 
 def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Header:

@@ -143,7 +143,7 @@ def _report(
     settled: Sequence[AppliedEffect],
 ) -> CycleResult:
     """The report for machines and the summary for people."""
-    found = [one for one in settled if not one.receipt.not_attempted]
+    found = [effect for effect in settled if not effect.receipt.not_attempted]
     now, how = tx.ports.clock.now(), tx.ports.forge.how
     return report.report_cycle(situation, decided, acts, conclusion, found, request.trigger, request.staged, now, how)
 

@@ -161,7 +161,9 @@ def _is_solved(mission: Mission, situation: Situation) -> bool:
     if mission.pull and (mission.kind == BUMPS or mission.base_sha == situation.world.default.sha):
         return False  # nobody can have put it right, or it is not looked for while our own pull covers it
     records = [situation.records.get(member) for member in mission.members]
-    return all(isinstance(one, FindingRecord) and identity.is_gone(one, situation.observations) for one in records)
+    return all(
+        isinstance(record, FindingRecord) and identity.is_gone(record, situation.observations) for record in records
+    )
 
 
 def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool) -> PolicyContext:

@@ -97,7 +97,9 @@ def execute_decisions(
 def stage_decisions(ports: CyclePorts, decisions: Iterable[Decision]) -> tuple[ExecutedDecision, ...]:
     """What would be done, with receipts that say nothing was. Posts are written where a person can read them."""
     return tuple(
-        ExecutedDecision(decision, tuple(AppliedEffect(one, _stage(ports, one)) for one in decision.proposal.effects))
+        ExecutedDecision(
+            decision, tuple(AppliedEffect(effect, _stage(ports, effect)) for effect in decision.proposal.effects)
+        )
         for decision in decisions
     )
 

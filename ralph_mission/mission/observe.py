@@ -23,7 +23,10 @@ PlannedObservations = tuple[tuple[Observer, ObservationContext], ...]
 
 def plan_observations(ports: CyclePorts, situation: Situation, scratch: str) -> PlannedObservations:
     """Pair every observer with its context. Only observers that would call a model now get money."""
-    return tuple((one, _with_money(one, _observation_context(one.name, situation, scratch))) for one in ports.observers)
+    return tuple(
+        (observer, _with_money(observer, _observation_context(observer.name, situation, scratch)))
+        for observer in ports.observers
+    )
 
 
 def _with_money(observer: Observer, context: ObservationContext) -> ObservationContext:

@@ -226,8 +226,8 @@ def _texts(effects: Iterable[Effect]) -> Iterator[_Text]:
         for name in ("title", "message", "branch", "head"):
             yield _Text(getattr(effect, name, ""), markdown=False)
         yield _Text(MARKER.sub("", getattr(effect, "body", "")), markdown=True)
-        for one in effect.lines if isinstance(effect, PostReview) else ():
-            yield _Text(one.body, markdown=True)
+        for line in effect.lines if isinstance(effect, PostReview) else ():
+            yield _Text(line.body, markdown=True)
         yield from _said_in_public(effect)
         for label in (*getattr(effect, "labels", ()), *getattr(effect, "add", ())):
             yield _Text(label, markdown=False)

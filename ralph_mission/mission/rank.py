@@ -31,7 +31,7 @@ def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, .
     plan = screen_plan(ports.thinker.think(_brief(situation)), situation.fresh, secrets)
     if plan.ranked_findings:
         first = plan.ranked_findings[0]
-        titles = [one.signal.title for one in situation.fresh if one.fingerprint in first.members]
+        titles = [finding.signal.title for finding in situation.fresh if finding.fingerprint in first.members]
         ports.progress.note(f"first: {': '.join([*titles[:1], first.why])}")
     return replace(situation, plan=plan)
 

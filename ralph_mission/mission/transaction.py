@@ -264,7 +264,9 @@ def execute_plan(tx: Transaction, request: ExecutionRequest, plan: Proposal) -> 
         return ExecutionResult(decision, {})
     tx, intended = commit_intents(tx, _plan_intents(tx, request, decision), known)
     (done,) = act(tx, [decision], intended)
-    before = {one.key: one.receipt for one in known.values() if isinstance(one, EffectRecord) and one.receipt}
+    before = {
+        record.key: record.receipt for record in known.values() if isinstance(record, EffectRecord) and record.receipt
+    }
     receipts = before | {receipt.key: receipt for receipt in commit.receipts_of([done])}
     try:
         tx.publish(_plan_settled(tx, request, done, receipts, intended))
@@ -306,7 +308,7 @@ def _plan_intents(tx: Transaction, request: ExecutionRequest, decision: Decision
     mission = plan.before.id if plan.before else 0
     intents = ledger.build_intents(plan.effects, plan.key, plan.action, plan.kind, mission, cycle, tx.now)
     claim = Claim(tx.store.holder(), cycle, request.name, tx.now) if intents else None
-    state = replace(tx.state, claim=claim, effects=(*tx.state.effects, *(one.key for one in intents)))
+    state = replace(tx.state, claim=claim, effects=(*tx.state.effects, *(intent.key for intent in intents)))
     subject = f"ralph: {request.subject}: intends {len(intents)} effects"
     return request.keep(MemoryBatch(_book_cost(tx, request.booked), state, intents, subject), None)
 

@@ -239,7 +239,7 @@ class Left:
 def handoff_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> Document:
     """The present handoff, always at most `LIMIT` bytes. Long texts end with an ellipsis."""
     documents = (_build_document(spec, state, snapshot, scale) for scale in SCALES)
-    return next(one for one in documents if len(json.dumps(one, indent=2)) <= LIMIT)
+    return next(document for document in documents if len(json.dumps(document, indent=2)) <= LIMIT)
 
 
 def marker(state: RunState, active: bool) -> Document:

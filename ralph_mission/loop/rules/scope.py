@@ -44,7 +44,12 @@ def plain(glob: str) -> str:
 def meet(some: Sequence[str], others: Sequence[str]) -> tuple[str, str] | None:
     """The first two patterns that can match the same path, ignoring case, or None."""
     return next(
-        ((one, other) for one in some for other in others if _globs_meet(_split_glob(one), _split_glob(other), "**")),
+        (
+            (glob, other)
+            for glob in some
+            for other in others
+            if _globs_meet(_split_glob(glob), _split_glob(other), "**")
+        ),
         None,
     )
 

@@ -255,7 +255,9 @@ def _check_size(story: UserStory) -> Iterator[tuple[str, str]]:
     count = sentences(story.description)
     if count > MAX_SENTENCES:
         yield "size-sentences", f"its description takes {count} sentences; {MAX_SENTENCES} is what a session can hold"
-    own = [one for one in story.criteria if not TYPECHECK.search(one) and not BROWSER.search(one)]
+    own = [
+        criterion for criterion in story.criteria if not TYPECHECK.search(criterion) and not BROWSER.search(criterion)
+    ]
     if len(own) > MAX_CRITERIA:
         yield "size-criteria", f"{len(own)} criteria; more than {MAX_CRITERIA} are several stories"
 

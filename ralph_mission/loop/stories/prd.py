@@ -165,22 +165,22 @@ def _dump_lines(text: str, root: Sequence[Any]) -> str:
     )  # fmt: skip  # one text
 
 
-def _parse_story(one: Any, place: int) -> UserStory:
-    if isinstance(one, str):
-        one = {"title": one}
-    if not isinstance(one, Mapping):
+def _parse_story(document: Any, place: int) -> UserStory:
+    if isinstance(document, str):
+        document = {"title": document}
+    if not isinstance(document, Mapping):
         raise UnreadablePrd(f"story {place} is neither an object nor a text")
-    name = _text(_first_of(one, ID)) or f"US-{place:03}"
-    description = _text(_first_of(one, DESCRIPTION))
+    name = _text(_first_of(document, ID)) or f"US-{place:03}"
+    description = _text(_first_of(document, DESCRIPTION))
     return UserStory(
         name,
-        _text(_first_of(one, TITLE)) or description.split("\n")[0][:80] or name,
+        _text(_first_of(document, TITLE)) or description.split("\n")[0][:80] or name,
         description,
-        _parse_criteria(_first_of(one, CRITERIA)),
-        _parse_priority(one.get("priority"), place),
-        _parse_passes(one),
-        _text(one.get("notes")),
-        _parse_needs(_first_of(one, NEEDS)),
+        _parse_criteria(_first_of(document, CRITERIA)),
+        _parse_priority(document.get("priority"), place),
+        _parse_passes(document),
+        _text(document.get("notes")),
+        _parse_needs(_first_of(document, NEEDS)),
     )
 
 
@@ -205,11 +205,11 @@ def _parse_priority(value: Any, place: int) -> int:
     return math.floor(value)
 
 
-def _parse_passes(one: Mapping[str, Any]) -> bool:
-    key = next((key for key in PASSES if key in one), "")
+def _parse_passes(story: Mapping[str, Any]) -> bool:
+    key = next((key for key in PASSES if key in story), "")
     if key:
-        return one[key] is True or str(one[key]).strip().lower() == "true"
-    return str(_first_of(one, STATUS)).strip().lower() in FINISHED
+        return story[key] is True or str(story[key]).strip().lower() == "true"
+    return str(_first_of(story, STATUS)).strip().lower() in FINISHED
 
 
 def _find_list(top: Mapping[str, Any]) -> Any:
@@ -217,8 +217,8 @@ def _find_list(top: Mapping[str, Any]) -> Any:
     return next((top[key] for key in STORIES if isinstance(top.get(key), list)), None)
 
 
-def _first_of(one: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    return next((one[key] for key in keys if key in one), None)
+def _first_of(story: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((story[key] for key in keys if key in story), None)
 
 
 def _text(value: Any) -> str:
@@ -228,17 +228,17 @@ def _text(value: Any) -> str:
     return value.strip().encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-def _set_progress(one: dict[str, Any], old: UserStory, new: UserStory) -> None:
+def _set_progress(story: dict[str, Any], old: UserStory, new: UserStory) -> None:
     if old.passes != new.passes:
-        key = next((key for key in PASSES if key in one), "")
-        status = "" if key else next((key for key in STATUS if key in one), "")
+        key = next((key for key in PASSES if key in story), "")
+        status = "" if key else next((key for key in STATUS if key in story), "")
         if status:
-            finished, begun = ("closed", "open") if str(one[status]).lower() in TRACKED else ("done", "pending")
-            one[status] = finished if new.passes else begun
+            finished, begun = ("closed", "open") if str(story[status]).lower() in TRACKED else ("done", "pending")
+            story[status] = finished if new.passes else begun
         else:
-            one[key or "passes"] = new.passes
+            story[key or "passes"] = new.passes
     if old.notes != new.notes:
-        one["notes"] = new.notes
+        story["notes"] = new.notes
 
 
 def _dump_like(text: str, root: Any) -> str:
@@ -305,8 +305,8 @@ def convert_prd(text: str, project: str = "", complete: bool = True) -> Prd:
 
 def add_standard_criteria(story: UserStory) -> UserStory:
     """Add “Typecheck passes” to the story, and “Verify in browser” if it changes the user interface."""
-    seen = lint.is_ui(story) and not any(BROWSER.search(one) for one in story.criteria)
-    typed = any(TYPECHECK.search(one) for one in story.criteria)
+    seen = lint.is_ui(story) and not any(BROWSER.search(criterion) for criterion in story.criteria)
+    typed = any(TYPECHECK.search(criterion) for criterion in story.criteria)
     more = (*(() if typed else (TYPECHECK_PASSES,)), *((VERIFY_IN_BROWSER,) if seen else ()))
     return replace(story, criteria=(*story.criteria, *more))
 
@@ -370,11 +370,11 @@ def _bullet_story(place: int, text: str) -> UserStory:
 
 
 def _find_description(part: _Part) -> str:
-    labels = [found for one in part.paragraphs if (found := _LABEL.match(one))]
+    labels = [found for paragraph in part.paragraphs if (found := _LABEL.match(paragraph))]
     descriptions = [
         found["rest"] for found in labels if found["name"].lower() in ("description", "user story", "story")
     ]
-    plain = [one for one in part.paragraphs if not _LABEL.match(one)]
+    plain = [paragraph for paragraph in part.paragraphs if not _LABEL.match(paragraph)]
     return " ".join(" ".join(descriptions or plain).split())
 
 
@@ -384,15 +384,17 @@ def _find_title(parts: Sequence[_Part]) -> str:
 
 
 def _find_summary(parts: Sequence[_Part], title: str) -> str:
-    texts = (" ".join(one.split()) for part in parts for one in part.paragraphs if not _LABEL.match(one))
+    texts = (
+        " ".join(paragraph.split()) for part in parts for paragraph in part.paragraphs if not _LABEL.match(paragraph)
+    )
     first = next(texts, "")
     return f"{title} - {first}" if first.rstrip(".") not in ("", title) else title
 
 
 def _find_label(parts: Sequence[_Part], *names: str) -> str:
     """The value of a line such as `**Project:** MyApp` outside the stories."""
-    labels = (_LABEL.match(line) for part in parts if not _parse_story_heading(part) for one in part.paragraphs
-              for line in one.splitlines())  # fmt: skip  # one walk
+    labels = (_LABEL.match(line) for part in parts if not _parse_story_heading(part) for paragraph in part.paragraphs
+              for line in paragraph.splitlines())  # fmt: skip  # one walk
     return next((found["rest"].strip() for found in labels if found and found["name"].lower() in names), "")
 
 

@@ -298,14 +298,14 @@ def _refuse_draft(table: ConsensusState, why: str) -> ConsensusState:
 
 
 def _objection_text(table: ConsensusState) -> str:
-    lines = [f"- {one.section or 'the plan'}: {one.text}" for one in table.objections]
+    lines = [f"- {objection.section or 'the plan'}: {objection.text}" for objection in table.objections]
     approved = f"Approved, leave as they are: {', '.join(table.approved)}." if table.approved else ""
     advice = f"The Architect advises:\n{table.advice}" if table.advice else ""
     return "\n".join(filter(None, ("What speaks against the plan:", *lines, approved, advice)))
 
 
 def _never_agreed(table: ConsensusState) -> RunEnding:
-    listed = "; ".join(f"{one.section or 'the plan'}: {one.text}" for one in table.objections[:10])
+    listed = "; ".join(f"{objection.section or 'the plan'}: {objection.text}" for objection in table.objections[:10])
     what = f"the critic was not satisfied in {table.rounds} rounds: {listed}"
     return RunEnding(
         "rounds", what, "fix .ralph/plan.md, or say with ralph agent guidance what counts, then --continue"

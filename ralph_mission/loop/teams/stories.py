@@ -85,7 +85,12 @@ def _build_together(stage: Orchestration, batch: Sequence[UserStory]) -> None:
 
 
 def _session_part(number: int, story: UserStory) -> SessionPart:
-    lines = (f"{story.id}: {story.title}", story.description, *(f"- {one}" for one in story.criteria), story.notes)
+    lines = (
+        f"{story.id}: {story.title}",
+        story.description,
+        *(f"- {criterion}" for criterion in story.criteria),
+        story.notes,
+    )
     event = LoopEvent(PLANNED, "\n".join(filter(None, lines)))
     return SessionPart(f"story-{number}", BUILDER, event, story.id)
 

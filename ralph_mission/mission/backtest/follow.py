@@ -234,22 +234,22 @@ def _named_gone(
     return lost
 
 
-def _heir(one: TrackedItem, new: Sequence[Reported], files: Collection[str]) -> Reported | None:
+def _heir(entry: TrackedItem, new: Sequence[Reported], files: Collection[str]) -> Reported | None:
     """The new report of the same item, moved with its file or reworded in place."""
-    if one.kind in PATIENCE:
+    if entry.kind in PATIENCE:
         return None
-    moved = one.item.path not in files
+    moved = entry.item.path not in files
     alike = [
-        (_likeness(one.item, item), place)
+        (_likeness(entry.item, item), place)
         for place, (signal, item) in enumerate(new)
-        if signal.kind == one.kind and (moved or item.path == one.item.path)
+        if signal.kind == entry.kind and (moved or item.path == entry.item.path)
     ]
     likeness, place = max(alike, default=(0.0, 0))
     return new[place] if likeness >= (MOVED if moved else REWORDED) else None
 
 
-def _likeness(one: ReportedItem, other: ReportedItem) -> float:
-    return 1.0 if one.identity == other.identity else _likeness_of(one.text, other.text)
+def _likeness(item: ReportedItem, other: ReportedItem) -> float:
+    return 1.0 if item.identity == other.identity else _likeness_of(item.text, other.text)
 
 
 def _likeness_of(one: str, other: str) -> float:
@@ -257,24 +257,24 @@ def _likeness_of(one: str, other: str) -> float:
     return matcher.ratio() if matcher.quick_ratio() >= REWORDED else 0.0
 
 
-def _was_mended(one: TrackedItem, observer: str, look: HistoryLook) -> bool:
+def _was_mended(entry: TrackedItem, observer: str, look: HistoryLook) -> bool:
     """Whether people changed a line at last that its observer had stopped reporting while it still stood there."""
-    if one.ending != "withdrawn" or one.observer != observer or one.ended_at == look.at:
+    if entry.ending != "withdrawn" or entry.observer != observer or entry.ended_at == look.at:
         return False
-    now = look.rewritten(one.item.path)  # another word of its line may have been put right
-    return bool(now) and one.item.identity[0] not in now and not look.stands(one.item.path, one.item.text)
+    now = look.rewritten(entry.item.path)  # another word of its line may have been put right
+    return bool(now) and entry.item.identity[0] not in now and not look.stands(entry.item.path, entry.item.text)
 
 
-def _ended(one: TrackedItem, look: HistoryLook) -> TrackedItem:
-    path = one.item.path
-    if one.kind in PATIENCE:
-        return replace(one, ending="fixed", ended_at=look.at)
+def _ended(entry: TrackedItem, look: HistoryLook) -> TrackedItem:
+    path = entry.item.path
+    if entry.kind in PATIENCE:
+        return replace(entry, ending="fixed", ended_at=look.at)
     if path not in look.files:
         ending: Ending = "removed"
     else:
-        ending = "withdrawn" if one.signal.patch and look.stands(path, one.item.text) else "fixed"
-    commit = look.changed(path, [one.item.text] if one.signal.patch else sorted(one.item.identity, key=len)[::-1])
-    return replace(one, signal=replace(one.signal, patch=None), ending=ending, ended_at=look.at, commit=commit)
+        ending = "withdrawn" if entry.signal.patch and look.stands(path, entry.item.text) else "fixed"
+    commit = look.changed(path, [entry.item.text] if entry.signal.patch else sorted(entry.item.identity, key=len)[::-1])
+    return replace(entry, signal=replace(entry.signal, patch=None), ending=ending, ended_at=look.at, commit=commit)
 
 
 def stands_in(content: str, text: str, before: str = "") -> bool:
@@ -288,7 +288,7 @@ def opened(tracked: Sequence[TrackedItem], signals: Iterable[Signal], at: dateti
     """The items after their signals were shown to people at `at`."""
     shown = {(signal.kind, item.path, item.identity) for signal in signals for item in items_of(signal)}
 
-    def is_told(one: TrackedItem) -> bool:
-        return not one.ending and not one.opened_at and (one.kind, one.item.path, one.item.identity) in shown
+    def is_told(entry: TrackedItem) -> bool:
+        return not entry.ending and not entry.opened_at and (entry.kind, entry.item.path, entry.item.identity) in shown
 
-    return tuple(replace(one, opened_at=at) if is_told(one) else one for one in tracked)
+    return tuple(replace(entry, opened_at=at) if is_told(entry) else entry for entry in tracked)

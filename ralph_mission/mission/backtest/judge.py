@@ -50,14 +50,14 @@ ENDED: Mapping[Ending, ItemFate] = {
 JUDGED = (ItemFate.FIXED, ItemFate.STAYED, ItemFate.WITHDRAWN)
 
 
-def fate(one: TrackedItem, since: datetime, until: datetime) -> ItemFate:
+def fate(entry: TrackedItem, since: datetime, until: datetime) -> ItemFate:
     """Its result at `until`, if reported at `since`."""
-    patience = PATIENCE.get(one.kind)
+    patience = PATIENCE.get(entry.kind)
     if until - since < (patience or RIPE):
         return ItemFate.YOUNG
-    if patience and one.ending == "fixed" and one.ended_at and one.ended_at - since > patience:
+    if patience and entry.ending == "fixed" and entry.ended_at and entry.ended_at - since > patience:
         return ItemFate.STAYED
-    return ENDED[one.ending]
+    return ENDED[entry.ending]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class KindRecord:
 
 def judge_kinds(tracked: Sequence[TrackedItem], until: datetime) -> tuple[KindRecord, ...]:
     """A record for each kind, the most precise first."""
-    kinds = sorted({one.kind for one in tracked})
-    records = (_judge_kind(kind, [one for one in tracked if one.kind == kind], until) for kind in kinds)
+    kinds = sorted({entry.kind for entry in tracked})
+    records = (_judge_kind(kind, [entry for entry in tracked if entry.kind == kind], until) for kind in kinds)
     return tuple(sorted(records, key=lambda record: (-(record.precision or 0), record.kind)))
 
 
@@ -106,9 +106,9 @@ def _judge_kind(kind: str, items: Sequence[TrackedItem], until: datetime) -> Kin
     )
 
 
-def _days(one: TrackedItem) -> float:
-    assert one.ended_at is not None
-    return (one.ended_at - one.since).total_seconds() / 86_400
+def _days(entry: TrackedItem) -> float:
+    assert entry.ended_at is not None
+    return (entry.ended_at - entry.since).total_seconds() / 86_400
 
 
 # --- what would have been opened ------------------------------------------------------
@@ -183,7 +183,7 @@ def judge_weeks(
     opened = Counter(thread.at for thread in threads)
     records = []
     for step in steps:
-        fates = Counter(fate(one, one.since, until) for one in tracked if one.since == step.at)
+        fates = Counter(fate(entry, entry.since, until) for entry in tracked if entry.since == step.at)
         found, fixed, stayed = fates.total(), fates[ItemFate.FIXED], fates[ItemFate.STAYED]
         other = found - fixed - stayed
         records.append(WeekRecord(step.at, step.commit, step.commits, found, fixed, stayed, other, opened[step.at]))
@@ -358,13 +358,13 @@ def judge_history(history: ReplayedHistory, seconds: float) -> BacktestReport:
         tuple(record.kind for record in kinds if record.watch_only),
         judge_weeks(history.steps, tracked, history.threads, until),
         threads,
-        tuple(_told(one, until) for one in tracked),
+        tuple(_told(entry, until) for entry in tracked),
         history.remarks,
     )
 
 
-def _told(one: TrackedItem, until: datetime) -> ItemRecord:
-    item, became = one.item, fate(one, one.since, until)
+def _told(entry: TrackedItem, until: datetime) -> ItemRecord:
+    item, became = entry.item, fate(entry, entry.since, until)
     return ItemRecord(
-        one.kind, item.what, item.path, item.line, one.since, one.opened_at, became, one.ended_at, one.commit
+        entry.kind, item.what, item.path, item.line, entry.since, entry.opened_at, became, entry.ended_at, entry.commit
     )

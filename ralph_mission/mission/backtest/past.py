@@ -72,28 +72,28 @@ class HistoryDetails(Protocol):
 # --- as of then -----------------------------------------------------------------------
 
 
-def thread_at(one: Thread, begin: datetime, at: datetime) -> Thread | None:
+def thread_at(thread: Thread, begin: datetime, at: datetime) -> Thread | None:
     """An issue or pull request as it was; None before it was opened. Assignees and texts are today's."""
-    if one.created_at > at:
+    if thread.created_at > at:
         return None
-    remarks = tuple(remark for remark in one.remarks if remark.created_at <= at)
-    is_open = one.closed_at is None or one.closed_at > at
+    remarks = tuple(remark for remark in thread.remarks if remark.created_at <= at)
+    is_open = thread.closed_at is None or thread.closed_at > at
     return replace(
-        one,
-        state="open" if is_open else one.state,
-        closed_at=None if is_open else one.closed_at,
-        closed_by=None if is_open else one.closed_by,
+        thread,
+        state="open" if is_open else thread.state,
+        closed_at=None if is_open else thread.closed_at,
+        closed_by=None if is_open else thread.closed_by,
         labels=frozenset(),
         events=(),
         remarks=remarks,
-        updated_at=_last_activity(one, remarks, begin, at),
+        updated_at=_last_activity(thread, remarks, begin, at),
     )
 
 
-def _last_activity(one: Issue | Pull, remarks: Sequence[ThreadComment], begin: datetime, at: datetime) -> datetime:
-    if one.updated_at <= at:
-        return one.updated_at
-    known = max([one.created_at, *(remark.created_at for remark in remarks)])
+def _last_activity(thread: Issue | Pull, remarks: Sequence[ThreadComment], begin: datetime, at: datetime) -> datetime:
+    if thread.updated_at <= at:
+        return thread.updated_at
+    known = max([thread.created_at, *(remark.created_at for remark in remarks)])
     return max(known, min(begin, at))
 
 
@@ -108,7 +108,7 @@ def run_at(run: WorkflowRun, at: datetime) -> WorkflowRun | None:
 
 def was_draft(events: Iterable[ThreadEvent], today: bool, at: datetime) -> bool:
     """Whether a pull was a draft: what it was turned into next says what it was before."""
-    later = (one.name for one in events if one.at > at)
+    later = (event.name for event in events if event.at > at)
     turn = next((name for name in later if name in ("ready_for_review", "convert_to_draft")), "")
     return turn == "ready_for_review" if turn else today
 
@@ -161,8 +161,10 @@ class PastForge:
         reviews, events = self.details.reviews(number), self.details.events(number)
         if reviews is None or events is None:
             raise _unknown(number)
-        then = [one for one in reviews if one.at <= at]
-        visible = tuple(replace(one, state="commented") if one.state == "dismissed" else one for one in then)
+        then = [review for review in reviews if review.at <= at]
+        visible = tuple(
+            replace(review, state="commented") if review.state == "dismissed" else review for review in then
+        )
         return replace(
             seen, reviews=visible, head_sha=visible[-1].sha if visible else "", draft=was_draft(events, seen.draft, at)
         )
@@ -187,8 +189,8 @@ class PastForge:
         issues = self.history.issues.values()
         return Pulse(
             merged=tuple(pull for pull in self.pulls("closed") if pull.merged_after(since)),
-            opened=sum(since < one.created_at <= at for one in issues),
-            closed=sum(one.closed_at is not None and since < one.closed_at <= at for one in issues),
+            opened=sum(since < issue.created_at <= at for issue in issues),
+            closed=sum(issue.closed_at is not None and since < issue.closed_at <= at for issue in issues),
         )
 
     def workflow_runs(
@@ -224,25 +226,25 @@ def settle(tracked: Sequence[TrackedItem], history: ForgeHistory, details: Histo
 
     What is reported no more although nobody did anything is withdrawn; where details cannot be had, nobody knows.
     """
-    return tuple(_settled(one, history, details) if one.observer in OBSERVERS else one for one in tracked)
+    return tuple(_settled(entry, history, details) if entry.observer in OBSERVERS else entry for entry in tracked)
 
 
-def _settled(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -> TrackedItem:
-    if one.observer == "ci":
-        green = _green_again(one, history.runs)
+def _settled(entry: TrackedItem, history: ForgeHistory, details: HistoryDetails) -> TrackedItem:
+    if entry.observer == "ci":
+        green = _green_again(entry, history.runs)
         at, commit = (green.ended_at or green.started_at, green.sha) if green else (None, "")
     else:
-        at, commit = _done_at(one, history, details), ""
+        at, commit = _done_at(entry, history, details), ""
     if at:
-        return replace(one, ending="fixed", ended_at=at, commit=commit)
-    if one.observer == "forge" and not _is_known(one.signal.reference, history, details):
-        return replace(one, ending="unknown", commit="")
-    return replace(one, ending="withdrawn", commit="") if one.ending else one
+        return replace(entry, ending="fixed", ended_at=at, commit=commit)
+    if entry.observer == "forge" and not _is_known(entry.signal.reference, history, details):
+        return replace(entry, ending="unknown", commit="")
+    return replace(entry, ending="withdrawn", commit="") if entry.ending else entry
 
 
-def _green_again(one: TrackedItem, runs: Sequence[WorkflowRun]) -> WorkflowRun | None:
+def _green_again(entry: TrackedItem, runs: Sequence[WorkflowRun]) -> WorkflowRun | None:
     """The failed workflow's first passing run: by the same event, by hand, or on the same commit."""
-    last = next((quote.run for quote in one.signal.quotes if quote.run), 0)
+    last = next((quote.run for quote in entry.signal.quotes if quote.run), 0)
     red = next((run for run in runs if run.id == last), None)
     passed = [
         run
@@ -252,28 +254,28 @@ def _green_again(one: TrackedItem, runs: Sequence[WorkflowRun]) -> WorkflowRun |
         and run.workflow == red.workflow
         and run.created_at >= red.created_at
         and (run.event in (red.event, "workflow_dispatch") or run.sha == red.sha)
-        and (run.ended_at or run.started_at) > one.since
+        and (run.ended_at or run.started_at) > entry.since
     ]
     return min(passed, key=lambda run: run.ended_at or run.started_at, default=None)
 
 
-def _done_at(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -> datetime | None:
+def _done_at(entry: TrackedItem, history: ForgeHistory, details: HistoryDetails) -> datetime | None:
     """When a person answered, reviewed or closed it; for a likely duplicate and a trace only closing counts."""
-    number = one.signal.reference
+    number = entry.signal.reference
     thread = history.issues.get(number) or history.pulls.get(number)
     if thread is None:
         return None
     done = [at for at in (_closed_at(thread, details),) if at]
-    if one.kind != "triage":
+    if entry.kind != "triage":
         remarks: list[ThreadComment | Review] = list(thread.remarks)
         remarks += (details.reviews(number) or ()) if number in history.pulls else ()
         answers = (word for word in remarks if not word.author.is_bot)
         done += (
             word.at if isinstance(word, Review) else word.created_at
             for word in answers
-            if word.author.login != one.signal.author
+            if word.author.login != entry.signal.author
         )
-    return min((at for at in done if at > one.since), default=None)
+    return min((at for at in done if at > entry.since), default=None)
 
 
 def _is_known(number: int, history: ForgeHistory, details: HistoryDetails) -> bool:
@@ -288,5 +290,5 @@ def _closed_at(thread: Issue | Pull, details: HistoryDetails) -> datetime | None
     """When it was merged, or closed by a person; also None if that is unknown."""
     if thread.state == "merged" or thread.closed_at is None:
         return thread.closed_at
-    closings = [one for one in details.events(thread.number) or () if one.name == "closed"]
+    closings = [event for event in details.events(thread.number) or () if event.name == "closed"]
     return thread.closed_at if closings and not closings[-1].actor.is_bot else None

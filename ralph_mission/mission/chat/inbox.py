@@ -101,11 +101,11 @@ def send_replies(
     inbox: Inbox, answers: Sequence[ChatReply], note: Callable[[str], None], secrets: Sequence[str] = ()
 ) -> None:
     """Send the answers, one message per chat; failures are noted and not sent again."""
-    for one in orders.by_chat(answers):
+    for reply in orders.by_chat(answers):
         try:
-            inbox.say(one.chat, truncate(redact(one.text, secrets), LONGEST))
+            inbox.say(reply.chat, truncate(redact(reply.text, secrets), LONGEST))
         except UserError as problem:
-            note(f"telegram: no answer to chat {one.chat}: {problem.what}")
+            note(f"telegram: no answer to chat {reply.chat}: {problem.what}")
 
 
 def _redact_commands(waiting: Iterable[ChatCommand], secrets: Sequence[str]) -> tuple[ChatCommand, ...]:

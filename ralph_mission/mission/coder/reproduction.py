@@ -100,7 +100,7 @@ def waits_for_answer(mission: Mission, facts: MissionFacts) -> bool:
         return False
     people = (r for r in facts.issue.remarks if r.author.id in facts.authorised and not r.author.is_bot)
     answers = [remark.created_at for remark in people if not _is_command(remark.body)]
-    return max((*answers, *(one.at for one in facts.guidance)), default=asked_at) <= asked_at
+    return max((*answers, *(message.at for message in facts.guidance)), default=asked_at) <= asked_at
 
 
 def question(mission: Mission, issue: Issue, result: AgentResult) -> Comment:

@@ -239,7 +239,7 @@ def list_speakers(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:
     """Everyone whose words an agent would read, if they are authorised."""
     things = [thing for thing in (issue, pull) if thing is not None]
     people = {remark.author for thing in things for remark in thing.remarks} | {thing.author for thing in things}
-    return frozenset(one for one in people if not one.is_bot)
+    return frozenset(person for person in people if not person.is_bot)
 
 
 def compute_budget(limits: Limits, spent_cycle: float, spent_day: float, seconds: float) -> AgentBudget:
@@ -323,9 +323,11 @@ def new_guidance(mission: Mission, facts: MissionFacts) -> tuple[tuple[datetime,
     """New guidance for the next session from authorised people, by `/ralph guidance` or in a chat."""
     remarks = [remark for thing in (facts.issue, facts.pull) if thing for remark in thing.remarks]
     guidance = [(r.created_at, GUIDANCE.sub("", r.body).strip()) for r in _of_people(remarks, facts) if _guides(r)]
-    guidance += [(one.at, one.words) for one in facts.guidance]
+    guidance += [(message.at, message.words) for message in facts.guidance]
     fresh = (
-        one for one in guidance if one[1] and (mission.review.guided_at is None or one[0] > mission.review.guided_at)
+        message
+        for message in guidance
+        if message[1] and (mission.review.guided_at is None or message[0] > mission.review.guided_at)
     )
     return tuple(sorted(fresh))
 
@@ -344,7 +346,7 @@ def find_guidance(facts: MissionFacts) -> tuple[ThreadComment, ...]:
     words = (remark for remark in remarks if not remark.body.lstrip().lower().startswith("/ralph"))
     if facts.issue is None or _is_trusted_text(facts.issue, facts):
         return tuple(words)
-    orders = (replace(one, body=GUIDANCE.sub("", one.body)) for one in remarks if _guides(one))
+    orders = (replace(remark, body=GUIDANCE.sub("", remark.body)) for remark in remarks if _guides(remark))
     comments = (*words, *(order for order in orders if order.body.strip()))
     return tuple(sorted(comments, key=lambda remark: remark.created_at))
 

@@ -112,7 +112,7 @@ def without_parts(finding: Finding, settled: Callable[[str], bool]) -> Finding |
         detail="\n".join(line for line in signal.detail.splitlines() if not _tells_of(line, out)),
         line=parts[0].line,
         facts=(("count", count), *(fact for fact in signal.facts if fact[0] != "count")),
-        quotes=tuple(one for one in signal.quotes if one.line not in out),
+        quotes=tuple(quote for quote in signal.quotes if quote.line not in out),
         patch=replace(signal.patch, changes=(replace(change, new=_with_hunks(old, new, remaining)),)),
         parts=parts,
     )
@@ -233,11 +233,17 @@ def finished_findings(finished: Iterable[FinishedMission]) -> tuple[Finding, ...
     return identify(map(_signal, finished))
 
 
-def _signal(one: FinishedMission) -> Signal:
-    what = lookup(one.kind).noun
-    facts = (("mission", one.mission), ("what", what), ("pull", one.pull), ("days", one.days), ("cycles", one.cycles))
-    title = f"Mission {one.mission} is merged: {what}"
-    return Signal(OBSERVER, KIND, title, (one.key,), confidence=1.0, reference=one.pull, facts=facts)
+def _signal(finished: FinishedMission) -> Signal:
+    what = lookup(finished.kind).noun
+    facts = (
+        ("mission", finished.mission),
+        ("what", what),
+        ("pull", finished.pull),
+        ("days", finished.days),
+        ("cycles", finished.cycles),
+    )
+    title = f"Mission {finished.mission} is merged: {what}"
+    return Signal(OBSERVER, KIND, title, (finished.key,), confidence=1.0, reference=finished.pull, facts=facts)
 
 
 def still_waiting(
@@ -245,5 +251,7 @@ def still_waiting(
 ) -> tuple[FinishedMission, ...]:
     """What is still to be announced: the owner has a text for it (`waiting`, fingerprints), and it is recent."""
     return tuple(
-        one for one in finished if now - one.at < STALE and finished_findings((one,))[0].fingerprint in waiting
+        mission
+        for mission in finished
+        if now - mission.at < STALE and finished_findings((mission,))[0].fingerprint in waiting
     )

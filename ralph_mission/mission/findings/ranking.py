@@ -254,7 +254,11 @@ def not_seen_again(
         for observation in observations
         for signal in observation.signals
     }
-    reporters = {one.name for one in observations if one.status == "ok" and one.cursor and not one.complete}
+    reporters = {
+        observation.name
+        for observation in observations
+        if observation.status == "ok" and observation.cursor and not observation.complete
+    }
     return tuple(
         finding
         for finding in findings

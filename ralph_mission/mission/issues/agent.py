@@ -158,7 +158,9 @@ def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkRe
             worker.say(f"{problem.what}; {problem.next_step}; trying again in {ERROR_PAUSE:.0f} s")
             worker.sleep(ERROR_PAUSE)
             continue
-        for line in work_lines(replace(report, skipped=tuple(one for one in report.skipped if one not in reported))):
+        for line in work_lines(
+            replace(report, skipped=tuple(issue for issue in report.skipped if issue not in reported))
+        ):
             worker.say(line)
         reported |= set(report.skipped)
         if report.played:

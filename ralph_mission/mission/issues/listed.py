@@ -63,7 +63,7 @@ def _sort_by_needs(issues: Sequence[Issue]) -> list[Issue]:
     unsorted, ordered = list(issues), list[Issue]()
     while unsorted:
         numbers = {issue.number for issue in unsorted}
-        free = next((one for one in unsorted if numbers.isdisjoint(tasks.find_needs(one))), unsorted[0])
+        free = next((issue for issue in unsorted if numbers.isdisjoint(tasks.find_needs(issue))), unsorted[0])
         unsorted.remove(free)
         ordered.append(free)
     return ordered

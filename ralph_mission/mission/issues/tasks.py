@@ -148,7 +148,7 @@ def find_participants(
     """The people whose permissions decide whether it is taken."""
     askers = {asker for label in requesting_labels(issue, agents) if (asker := approval.who_asked(issue, label, us))}
     people = {issue.author, *(remark.author for remark in issue.remarks), *askers, *(edit.actor for edit in edits)}
-    return frozenset(one for one in people if not one.is_bot and one.id != us)
+    return frozenset(person for person in people if not person.is_bot and person.id != us)
 
 
 def read_task(

@@ -245,8 +245,10 @@ def is_unaltered(remark: ThreadComment, until: datetime | None) -> bool:
 
 def find_commands(issue: Issue, verb: str, authorised: Collection[int]) -> tuple[ThreadComment, ...]:
     """Unedited comments by which authorised people gave a command: `/ralph park`, `/ralph retry`."""
-    remarks = (one for one in issue.remarks if one.author.id in authorised and one.created_at == one.updated_at)
-    return tuple(one for one in remarks if _command(one) == verb)
+    remarks = (
+        remark for remark in issue.remarks if remark.author.id in authorised and remark.created_at == remark.updated_at
+    )
+    return tuple(remark for remark in remarks if _command(remark) == verb)
 
 
 def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:

@@ -131,7 +131,9 @@ def _newest(issue: Issue | None) -> datetime | None:
     """When there was last activity on an issue that a mission may have to react to."""
     if issue is None:
         return None
-    return max([issue.created_at, *(event.at for event in issue.events), *(one.created_at for one in issue.remarks)])
+    return max(
+        [issue.created_at, *(event.at for event in issue.events), *(remark.created_at for remark in issue.remarks)]
+    )
 
 
 def _reworded_reviews(ports: CyclePorts, pull: Pull) -> frozenset[int]:

@@ -416,9 +416,9 @@ def _update_checks(mission: Mission, facts: MissionFacts, context: StepContext) 
     if pull is None or pull.state != "open" or bool(pull.failed) == pull.passed:
         return None
     key = _key_of_checks(mission, pull)
-    ours = (one for one in pull.remarks if one.author.id == facts.us and marker(key) in one.body)
+    ours = (remark for remark in pull.remarks if remark.author.id == facts.us and marker(key) in remark.body)
     passed = wording.passed_checks(key)
-    comment = next((one for one in ours if (one.body.strip() == passed) != pull.passed), None)
+    comment = next((remark for remark in ours if (remark.body.strip() == passed) != pull.passed), None)
     if comment is None:
         return None
     body = passed if pull.passed else wording.failed_checks(pull.failed, key)

@@ -168,7 +168,7 @@ def _read_parked(mission: Mission, facts: MissionFacts, now: datetime) -> Interp
     commands = approval.find_commands(facts.issue, "park", facts.authorised) if facts.issue else ()
     if not commands or facts.issue is None:
         return QUIET
-    last = max(commands, key=lambda one: one.created_at)
+    last = max(commands, key=lambda command: command.created_at)
     asked_at = approval.asked_at(facts.issue, facts.authorised, "ralph:mission", approval.APPROVED)
     if last.created_at < max([asked_at, *_calls_back(facts.issue, facts.authorised)]):
         return QUIET
@@ -267,7 +267,7 @@ def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
     )  # one that came meanwhile is not lost
     heard_at = mission.question.heard_at or (None if mission.question.seen_at else since)
     chats = approval.said_in_chat(issue, mission, facts.yes, facts.offered_at, facts.edited_at)
-    return said_at > since or any(heard_at is None or one.at > heard_at for one in chats)
+    return said_at > since or any(heard_at is None or chat.at > heard_at for chat in chats)
 
 
 def _put_at(issue: Issue, mission: Mission) -> datetime | None:
@@ -298,7 +298,7 @@ def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:
 
 def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[datetime]:
     """When people revived a mission: by `ralph:mission`, by removing a label of ours, by `/ralph retry`."""
-    yield from (one.created_at for one in approval.find_commands(issue, "retry", authorised))
+    yield from (command.created_at for command in approval.find_commands(issue, "retry", authorised))
     for event in issue.events:
         label = event.label == "ralph:mission" if event.added else event.label in SET_ASIDE
         if label and event.actor.id in authorised:

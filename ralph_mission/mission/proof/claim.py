@@ -190,7 +190,7 @@ def read_claim(answer: Mapping[str, Any], read: ReadFile) -> CodeClaim:
     """Parse a claim and apply its edits to the files of the base commit. Raises MalformedClaim."""
     if len(json.dumps(answer)) > LONGEST:
         raise MalformedClaim(f"has more than {LONGEST:,} characters")
-    quotes = tuple(CodeQuote(_text(one, "path"), _text(one, "text")) for one in _objects(answer, "quotes"))
+    quotes = tuple(CodeQuote(_text(row, "path"), _text(row, "text")) for row in _objects(answer, "quotes"))
     cases = answer.get("cases", [])
     if not isinstance(cases, list) or not all(isinstance(name, str) for name in cases):
         raise MalformedClaim('"cases" is no list of names')
@@ -342,11 +342,11 @@ def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
         case CodeState.CHANGED:
             return claim.patch_changes
         case CodeState.NOTED:
-            return (*claim.test, *filter(None, (_noted(one) for one in claim.change)))
+            return (*claim.test, *filter(None, (_noted(change) for change in claim.change)))
         case CodeState.CHANGED_NOTED:
-            return (*claim.test, *(_changed_noted(one) for one in claim.change))
+            return (*claim.test, *(_changed_noted(change) for change in claim.change))
         case CodeState.OTHERS:
-            return (*claim.test, *(one for one in claim.change if one.path != claim.path))
+            return (*claim.test, *(change for change in claim.change if change.path != claim.path))
         case CodeState.FIXED:
             return claim.change
 

@@ -140,7 +140,7 @@ def proven_signal(claim: CodeClaim, evidence: str, base: str) -> Signal:
 
 
 def _line_of(claim: CodeClaim) -> int:
-    content = next((one.old for one in claim.change if one.path == claim.path), None) or b""
+    content = next((change.old for change in claim.change if change.path == claim.path), None) or b""
     text = next(quote.text for quote in claim.quotes if quote.path == claim.path).strip("\r\n")
     before, found, _ = content.decode("utf-8", "surrogateescape").partition(text)
     return before.count("\n") + 1 if found else 0

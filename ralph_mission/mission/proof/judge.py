@@ -305,7 +305,7 @@ def _passes(claim: CodeClaim, done: Done) -> bool:
 
 def _keeps_tests(claim: CodeClaim, done: Done) -> Stage:
     """If lines of a test were removed: whether each original case still exists and passes with the change."""
-    edited = tuple(one.path for one in claim.test if one.old is not None and touched_lines(one)[0])
+    edited = tuple(change.path for change in claim.test if change.old is not None and touched_lines(change)[0])
     if not edited:
         return None
     plain = RunRequest(CodeState.PLAIN, edited, RUNS + 2)

@@ -99,9 +99,9 @@ def parse_research(known: Collection[str], more: bool, answer: str) -> ResearchA
 
 def _wish(value: Mapping[str, Any], known: Collection[str]) -> ResearchAnswer:
     fetch, search = value.get("fetch") or [], value.get("search") or ""
-    if not isinstance(fetch, list) or not isinstance(search, str) or not all(isinstance(one, str) for one in fetch):
+    if not isinstance(fetch, list) or not isinstance(search, str) or not all(isinstance(url, str) for url in fetch):
         raise UnclearVerdict("fetch is not a list of addresses, or search no text")
-    if strange := [one for one in fetch if one not in known]:
+    if strange := [url for url in fetch if url not in known]:
         raise UnclearVerdict(f"{line(strange[0], 100)} stands in nothing that was shown")
     if not fetch and not search.strip():
         raise UnclearVerdict("it asks for nothing")
@@ -109,7 +109,7 @@ def _wish(value: Mapping[str, Any], known: Collection[str]) -> ResearchAnswer:
 
 
 def _is_row(row: Any, shape: set[str]) -> bool:
-    return isinstance(row, dict) and set(row) == shape and all(isinstance(one, str) for one in row.values())
+    return isinstance(row, dict) and set(row) == shape and all(isinstance(value, str) for value in row.values())
 
 
 def why_dropped(one: ResearchSection, page: str, known: Collection[str]) -> str:

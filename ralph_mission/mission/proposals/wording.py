@@ -85,8 +85,8 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
 
 def _are_unused(members: Sequence[Finding]) -> bool:
     """Whether all fixes are unused imports."""
-    texts = [one.text for member in members for one in member.signal.quotes]
-    return bool(texts) and all(one.endswith(UNUSED) for one in texts)
+    texts = [text.text for member in members for text in member.signal.quotes]
+    return bool(texts) and all(text.endswith(UNUSED) for text in texts)
 
 
 def fix_issue(

@@ -245,9 +245,9 @@ def find_request(mission: Mission, facts: MissionFacts) -> ThreadComment | None:
     if mission.action is not Action.PUBLISH or mission.status is not Status.DISCOVERED or facts.issue is None:
         return None
     requests = (
-        one
-        for one in reversed(facts.issue.remarks)
-        if REVISE.match(one.body) and one.author.id in facts.authorised and one.created_at == one.updated_at
+        remark
+        for remark in reversed(facts.issue.remarks)
+        if REVISE.match(remark.body) and remark.author.id in facts.authorised and remark.created_at == remark.updated_at
     )
     newest = next(requests, None)
     answered = mission.review.answered_at

@@ -138,7 +138,7 @@ def _next(tx: Transaction, course: _Course) -> _Course | None:
     mission, facts, records = _reread(tx, course.mission)
     reading = interpret_facts(mission, facts, tx.now)
     steps = next_step(mission, facts, reading, _step_context(tx, records))
-    planned = [one for one in steps if one.proposal]
+    planned = [step for step in steps if step.proposal]
     if not planned:
         return None if not steps else _waits(course, steps[-1])
     return _carry(tx, course, planned[-1], records)

@@ -132,13 +132,17 @@ def why_not_ours(pull: Pull, us: int) -> str:
 
 def find_asking(pull: Pull, may_decide: Callable[[Actor], bool]) -> ThreadComment | None:
     """The newest unedited comment by which an authorised person asks for a review."""
-    requests = (one for one in reversed(pull.remarks) if ASK.match(one.body) and one.created_at == one.updated_at)
-    return next((one for one in requests if may_decide(one.author)), None)
+    requests = (
+        remark for remark in reversed(pull.remarks) if ASK.match(remark.body) and remark.created_at == remark.updated_at
+    )
+    return next((remark for remark in requests if may_decide(remark.author)), None)
 
 
 def count_reviews(pull: Pull, us: int) -> int:
     """How many of our reviews a pull request has."""
-    return sum(one.author.id == us and one.state == "commented" and bool(_markers(one)) for one in pull.reviews)
+    return sum(
+        review.author.id == us and review.state == "commented" and bool(_markers(review)) for review in pull.reviews
+    )
 
 
 def find_task(pull: Pull, missions: Iterable[Mission]) -> int:
