@@ -40,13 +40,11 @@ HIGHEST = 2600
 COLUMNS = 88
 WAITING, READING = 2.0, 6.0  # seconds at most for a cycle, and to read what it printed
 RALPH = str(ROOT / ".venv/bin/ralph")
-AGENT = "cat >/dev/null; echo 'Slack water is when the tide turns.' > docs/slack.md; echo LOOP_COMPLETE"
 RECORDED = (
     ("signals", "journal show 1"),
-    ("doctor", "init --force", "doctor"),
+    ("doctor", "config show", "doctor"),
     ("team", "agent simulate --pattern team"),
     ("simulate", "agent simulate --pattern plan-build-review"),
-    ("run", f"run 'Explain slack water' --command \"{AGENT}\" --verify 'test -s docs/slack.md'"),
 )
 """Commands on the sample after two cycles, by the name of the picture."""
 DRAFT = """---

@@ -131,8 +131,13 @@ def run_foreign(
 
 def tell_running(doing: str, command: str, note: Callable[[str], None]) -> Callable[[float, str], None]:
     """For `run_foreign`: notes such as `setting up, 45 s: yarn install: [2/4] Fetching packages...`."""
-    named = command if len(command) <= NAMED else f"{command[: NAMED - 1].rstrip()}…"
-    return lambda seconds, line: note(f"{doing}, {seconds:.0f} s: {named}{f': {line}' if line else ''}")
+
+    def tell(seconds: float, line: str) -> None:
+        room = NAMED if line else 2 * NAMED
+        named = command if len(command) <= room else f"{command[: room - 1].rstrip()}…"
+        note(f"{doing}, {seconds:.0f} s: {named}{f': {line}' if line else ''}")
+
+    return tell
 
 
 def end_orphans(variable: str) -> int:

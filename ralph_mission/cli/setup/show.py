@@ -23,7 +23,7 @@ def config_group() -> None:
 @json_option
 def show(repo: Path, config: Path | None, as_json: bool) -> None:
     """Print each value that ralph.yml or a file it extends sets, and which file; the rest are defaults."""
-    from ralph_mission.config.reading import NAME, read
+    from ralph_mission.config.reading import read
     from ralph_mission.safety.text import sanitise
 
     settings = read(Git.open(repo), config)
@@ -35,7 +35,7 @@ def show(repo: Path, config: Path | None, as_json: bool) -> None:
     width = min(max((len(line) for line, _ in lines), default=0), WIDEST)
     for line, file in lines:
         click.echo(sanitise(f"{line:<{width}}  # {file}", "log"))
-    click.echo(f"# {'the rest' if lines else f'no {NAME}: everything'} is as usual: docs/configuration.md")
+    click.echo(f"# everything{' else' if lines else ''} has its default: docs/configuration.md")
 
 
 def _dotted(path: tuple[str | int, ...]) -> str:

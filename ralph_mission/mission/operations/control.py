@@ -111,21 +111,27 @@ def _settled_batch(store: Store, past: MemorySnapshot, record: EffectRecord, rec
 
 def journal(store: Editable) -> list[dict[str, Any]]:
     """All effects ever carried out, oldest first: cycle, when, key, action, kind, state, url, title ("" if unknown)."""
-    return [
-        {
-            "cycle": document["report"]["cycle"],
-            "at": document["report"]["started_at"],
-            "key": effect["key"],
-            "action": effect["action"],
-            "kind": effect["kind"],
-            "state": effect["status"],
-            "url": effect["url"],
-            "title": titles.get(effect["key"], ""),
-        }
-        for document in store.journal()
-        for titles in [{thread["key"]: thread["title"] for thread in document["telling"].get("threads", ())}]
-        for effect in document["report"]["effects"]
-    ]
+    entries, by_url = list[dict[str, Any]](), dict[str, str]()
+    for document in store.journal():
+        report, threads = document["report"], document["telling"].get("threads", ())
+        opened = {thread["key"]: thread["title"] for thread in threads}
+        for effect in report["effects"]:
+            url = effect["url"]
+            title = opened.get(effect["key"], "") or (by_url.get(url, "") if url else "")
+            by_url[url] = title
+            entries.append(
+                {
+                    "cycle": report["cycle"],
+                    "at": report["started_at"],
+                    "key": effect["key"],
+                    "action": effect["action"],
+                    "kind": effect["kind"],
+                    "state": effect["status"],
+                    "url": url,
+                    "title": title,
+                }
+            )
+    return entries
 
 
 def differences(situation: Situation, recorded: Sequence[Decision], secrets: tuple[str, ...]) -> tuple[str, ...]:
