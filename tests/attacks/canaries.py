@@ -22,7 +22,7 @@ from weakref import WeakSet
 from tests.helpers import git
 
 CANARY = "Zq9x" + "Rt2Lm7ZpW4vKd8NsB3yHc6Tj"
-PASSPHRASE = "mast-Kelp-41-harbour-Ninety-rope"
+PASSPHRASE = "mast-Kelp-41-fathom-Ninety-rope"
 ENVIRONMENT = MappingProxyType({"HARBOUR_TOKEN": CANARY, "STORE_PASSWORD": PASSPHRASE})
 """Of no format that anybody knows: that they are secret is known from the environment alone."""
 WINDOW = 10

@@ -69,10 +69,17 @@ def writings() -> list[str]:
 
 
 def watched(path: Path, groups: list[str]) -> Path:
-    """A database in which each of these went up by half."""
-    rows = [(group, value, at) for group in groups for _, value, at in test_publishing.ROWS]
+    """A database that knows each of these."""
     with sqlite3.connect(path) as database:
         database.execute("create table locked (id integer primary key, chain text, value real, at timestamp)")
+    database.close()
+    return add_rows(path, groups, test_publishing.BEFORE)
+
+
+def add_rows(path: Path, groups: list[str], row: tuple[str, float, str]) -> Path:
+    """This row for each of them; after those before and those after, each went up by half."""
+    with sqlite3.connect(path) as database:
+        rows = [(group, *row[1:]) for group in groups]
         database.executemany("insert into locked (chain, value, at) values (?, ?, ?)", rows)
     database.close()
     return path
@@ -86,15 +93,18 @@ def test_what_rows_and_feeds_say_of_it_is_posted_nowhere(tmp_path: Path, way: st
         networks = [stack.enter_context(one()) for one in (XServer, TelegramServer, DiscordServer)]
         feeds = stack.enter_context(serving(site(pages)))
         repo = make_repo(tmp_path / "repo", {"ralph.yml": test_publishing.SETTINGS.format(url=feeds.url)})
-        place = watched(tmp_path / "a.db", ["Osmosis", *writings()])
+        groups = ["Osmosis", *writings()]
+        place = watched(tmp_path / "a.db", groups)
         env = {"DATABASE_URL": f"sqlite:///{place}", "RALPH_WEB_ALLOW": feeds.place}
         for network in networks if way == "networks" else ():
             env |= network.environment
         with listening() as sent:
-            for hour in (12, 19):
+            for hour in (12, 13, 20):
                 told = cli_here("cycle", "--json", "--force", "--now", f"2026-05-04T{hour}:00:00Z", repo=repo, env=env)
                 assert told.code == 0, told.err
                 assert left_in(f"{told.out}{told.err}".encode()) == []
+                if hour == 12:
+                    add_rows(place, groups, test_publishing.AFTER)
         posted = [text for network in networks for text in network.texts]
         assert bool(posted) == (way == "networks")
         assert way == "networks" or list((repo / ".ralph" / "outbox").glob("*.md"))
@@ -133,7 +143,7 @@ def test_what_findings_and_the_model_say_of_it_is_neither_asked_nor_written(tmp_
     lines = "".join(f"{name}.py:1: it says {echoes}\n" for name, echoes in zip("abc" * 9, said_at_once, strict=False))
     said = tmp_path / "said.txt"
     said.write_text(f"c.py:1: cows moo\n{lines}")
-    config = test_thinker.CONFIG.format(seconds=60).replace("cat bugs.txt", f"cat {shlex.quote(str(said))}")
+    config = test_thinker.CONFIG.replace("cat bugs.txt", f"cat {shlex.quote(str(said))}")
     repo = make_repo(tmp_path / "repo", {**test_thinker.FILES, "ralph.yml": config})
     sections = [{"heading": "Risks", "text": f"It holds {CANARY} and {TRANSFORMS['base64'](CANARY)}."}]
     answer = test_thinker.ranking("cows", why=f"it says {CANARY}", sections=sections)

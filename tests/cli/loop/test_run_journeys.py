@@ -99,7 +99,7 @@ def test_work_that_is_done_takes_no_session(two: World) -> None:
 
 
 def test_a_persistent_loop_needs_somebody_who_listens(tmp_path: Path) -> None:
-    settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start]}}"
+    settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [build.asked]}}"
     done = world(tmp_path, {"ralph.yml": settings}).run("build it", "--command", "true")
     assert done.code == 64
     assert "task.resume" in done.err
