@@ -171,7 +171,7 @@ def test_a_check_that_flips_stories_where_git_does_not_look_passes_none(tmp_path
     shop.stories(3, place=place)
     script = f"change()\nlisted = pathlib.Path({place!r})\n"
     script += "listed.write_text(listed.read_text().replace('false', 'true', 1))\n"
-    flips = ("--verify", f"sed -i s/false/true/g {place} {shop.repo / place}")
+    flips = ("--verify", f"test ! -e file-1.txt || sed -i s/false/true/g {place} {shop.repo / place}")
     done = shop.run("--prd", "--preset", "fresh", "--max-iterations", "1", *flips, *shop.agent(script))
     assert done.code == 2, done.err
     assert shop.passing(place) == ["US-001"]
@@ -230,7 +230,8 @@ def test_hat_files_are_worn(tmp_path: Path) -> None:
     hat = '[hat]\nname = "scribe"\ntriggers = ["loop.start"]\n[files]\nwrite_allowed = ["docs/**"]\n' \
           '[exit]\nemit_event = "LOOP_COMPLETE"\n'  # fmt: skip  # one text
     here = world(tmp_path, {"ralph.yml": "loop: {hats: 'hats/*.toml'}", "hats/scribe.toml": hat})
-    done = here.run("write it", *here.agent("change()\nprint('<event topic=\"LOOP_COMPLETE\">done</event>')"))
+    writes = "change()\npathlib.Path('docs').mkdir()\npathlib.Path('docs/a.md').write_text('a')\n"
+    done = here.run("write it", *here.agent(f"{writes}print('<event topic=\"LOOP_COMPLETE\">done</event>')"))
     assert (done.code, here.calls) == (0, ["scribe"]), done.err
     assert [undone["path"] for undone in done.json["reverted"]] == ["file-1.txt"]
     assert not (here.repo / "file-1.txt").exists()
