@@ -307,7 +307,7 @@ def describe(world: World, days: int) -> list[str]:
         f"{world.killed} jobs and {world.gates_killed} gates were killed on the way, {world.lost} gates came second"
     )
     head = f"{count:,} repositories, {days} days, {len(world.busy)} busy, {len(world.broken)} broken; {broken}."
-    return [head, "", "| | measured | bound |", "|---|---|---|", *(f"| {a} | {b} | {c} |" for a, b, c in rows)]
+    return [head, "", "| What | Measured | Bound |", "|---|---|---|", *(f"| {a} | {b} | {c} |" for a, b, c in rows)]
 
 
 def _longest_gap(cycles: list[datetime], days: int) -> float:

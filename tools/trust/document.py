@@ -107,7 +107,7 @@ def document(suites: Mapping[str, Measured]) -> str:
     parts = (
         SUMMARY,
         "## Promises\n\n" + promises.replace("#what-is-not-covered", "#what-this-does-not-show"),
-        "## What was tried\n\n" + _table(("", "Tried", "Went wrong", "Commit", "Day"), _tried(suites)),
+        "## What was tried\n\n" + _table(("What", "Tried", "Went wrong", "Commit", "Day"), _tried(suites)),
         _proven(suites["proof"].tables) if "proof" in suites else "",
         "## What this does not show\n\n" + LIMITS.read_text("utf-8").strip(),
     )
