@@ -23,7 +23,7 @@ def test_outside_of_a_repository_it_says_where_to_go(tmp_path: Path) -> None:
 
 @pytest.mark.long  # processes; the server is tested in this one
 def test_a_client_that_leaves_at_once_is_no_failure(tmp_path: Path) -> None:
-    result = cli("mcp", repo=make_repo(tmp_path / "repo"))
+    result = cli("agent", "mcp", repo=make_repo(tmp_path / "repo"))
     assert (result.code, result.out, result.err) == (0, "", "")
 
 
