@@ -88,7 +88,12 @@ def build_ports(
         observers=tuple(_observers(settings, git, host, cache, chat, setup, progress.note)),
         thinker=thinker(settings, cache, git.work_tree),
         hands=Workbench(
-            git, settings.hands.verify, settings.hands.verify_timeout, partial(_patch_sandbox, settings), setup
+            git,
+            settings.hands.verify,
+            settings.hands.verify_timeout,
+            partial(_patch_sandbox, settings),
+            setup,
+            note=progress.note,
         ),
         recorder=Nowhere() if staged else recordings,
         progress=progress,
