@@ -48,12 +48,13 @@ def test_the_page_of_a_repository_fits(tmp_path: Path, width: int) -> None:
 def test_a_run_is_watched_and_held_on_its_page(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "shop", {"a": "a"})
     run = LiveRun(repo / ".ralph", "run")
-    run.tell(RunEvent("session", "[1/9] builder", 1, "builder", "r1", 0, (1, 3)))
     with RunsServer(Git.open(repo)) as server, browsing(tmp_path / "profile") as tab:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         tab.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=False)
         tab.call("Page.navigate", url=server.address)
-        tab.until("document.title == 'run-1 running'")
+        tab.until("document.body?.innerText.includes('Nothing has run here yet')")
+        run.tell(RunEvent("session", "[1/9] builder", 1, "builder", "r1", 0, (1, 3)))
+        tab.until("document.title == 'run-1 running' && !!document.querySelector('[value=stop]')")
         assert tab.run("document.documentElement.scrollWidth <= 390")
         tab.run("document.querySelector('[name=say]').value = 'Keep <b>it</b> short'")
         run.tell(RunEvent("text", "<b id=bold>I look first.</b>", 1))

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,15 +33,18 @@ ORDERS: dict[str, HoldOrder] = {"pause": "pause", "resume": "", "stop": "stop"}
 LINES = 400  # of a run's steps on the page
 LARGEST = LENGTH * 12  # bytes of a request's body: guidance in UTF-8, percent-encoded
 PATIENCE = 10  # seconds for a browser to send its request
-SCRIPT = """setInterval(async () => {
+SCRIPT = """(async function refresh() {
   const old = document.getElementById("live"), gone = document.getElementById("gone");
   try {
-    const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+    const answer = await fetch(location.href);
+    if (answer.redirected) return location.replace(answer.url);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("live");
     gone.hidden = true; document.title = page.title;
     if (fresh.innerHTML !== old.innerHTML && !getSelection().toString()) old.replaceWith(fresh);
   } catch { gone.hidden = false; }
-}, 1000);"""
+  setTimeout(refresh, 1000);
+})();"""
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     f"script-src 'sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}'"
@@ -60,6 +64,14 @@ class RunsServer(ThreadingHTTPServer):
     def __init__(self, git: Git) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.git, self.home, self.token = git, git.state_dir, secrets.token_urlsafe(24)
+        self._commits: dict[tuple[str, str], str] = {}
+
+    def commits_since(self, run: live.LiveRecord) -> str:
+        """What was committed since `run` began; git looks once at each commit, as it may take seconds."""
+        key = run.began, self.git.resolve("HEAD")
+        if key not in self._commits:
+            self._commits = {key: describe_commits(self.git, run)}
+        return self._commits[key]
 
     @property
     def address(self) -> str:
@@ -75,10 +87,18 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE
 
     def do_GET(self) -> None:
-        """A run's page, or the newest one's."""
-        if (name := self._asked_for()) is not None:
-            diff = "diff" in parse_qs(urlsplit(self.path).query, keep_blank_values=True)
-            self._answer(HTTPStatus.OK, _page(self.server, name, diff))
+        """A run's page. Any other address leads to the newest run's, so that no page is of two runs in turn."""
+        if (name := self._asked_for()) is None:
+            return
+        known = live.list_runs(self.server.home)
+        shown = next((one for one in known if one.id == name), None)
+        newest = next((one for one in reversed(known) if one.alive), known[-1] if known else None)
+        if shown is None and newest is not None:
+            return self._lead(HTTPStatus.FOUND, f"/{self.server.token}/{quote(newest.id, safe='')}")
+        diff = "diff" in parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        self._answer(HTTPStatus.OK, _page(self.server, known, shown, diff))
+
+    do_HEAD = do_GET
 
     def do_POST(self) -> None:
         """A request of a person: pause, resume or stop a run, or guidance."""
@@ -87,14 +107,12 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > LARGEST:
             return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the guidance is too long")
-        said = parse_qs(self.rfile.read(int(length)).decode(errors="replace"), max_num_fields=4)
         try:
+            said = parse_qs(self.rfile.read(int(length)).decode(errors="replace"), max_num_fields=4)
             _obey(self.server.home, name, said)
-        except (UserError, OSError) as error:
-            return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-        self.send_response(HTTPStatus.SEE_OTHER)  # so that reloading the page repeats nothing
-        self.send_header("Location", self.path)
-        self.end_headers()
+        except (UserError, OSError, ValueError) as error:
+            return self._refuse(HTTPStatus.BAD_REQUEST, str(error), element("a", "back", href=quote(name, safe="")))
+        self._lead(HTTPStatus.SEE_OTHER, self.path)  # so that reloading the page repeats nothing
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: the terminal shows the address, which must not scroll away."""
@@ -110,8 +128,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._refuse(HTTPStatus.FORBIDDEN, "open the address that `ralph ui --web` printed")
         return None
 
-    def _refuse(self, status: HTTPStatus, words: str) -> None:
-        self._answer(status, document("ralph", element("h1", words), policy=POLICY))
+    def _refuse(self, status: HTTPStatus, words: str, *more: Child) -> None:
+        self._answer(status, document("ralph", element("h1", words), *more, policy=POLICY))
+
+    def _lead(self, status: HTTPStatus, where: str) -> None:
+        self.send_response(status)
+        self.send_header("Location", where)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _answer(self, status: HTTPStatus, page: str) -> None:
         body = page.encode("utf-8", "replace")
@@ -126,33 +150,36 @@ class _Handler(BaseHTTPRequestHandler):
         }.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
 
 def _obey(home: Path, name: str, said: dict[str, list[str]]) -> None:
-    """Raises UserError, OSError."""
+    """Raises UserError, also for a run that is over, and OSError."""
+    run = next((one for one in live.list_runs(home) if one.alive and one.id == name), None)
+    order = ORDERS.get("".join(said.get("order", [])))
+    if run is None:
+        raise UserError(f"{name or 'nothing'} does not run here any more", "open the page of one that runs")
     if "say" in said:
         Guide(home).say(said["say"][0])
-        return
-    order = ORDERS.get("".join(said.get("order", [])))
-    for one in live.find_runs(home, name, alive=True):
-        if order is not None and one.id == name:
-            order_run(home, one, order)
+    elif order is not None:
+        order_run(home, run, order)
 
 
-def _page(server: RunsServer, name: str, diff: bool) -> str:
-    known = live.list_runs(server.home)
-    newest = next((one for one in reversed(known) if one.alive), known[-1] if known else None)
-    shown = next((one for one in known if one.id == name), newest)
+def _page(server: RunsServer, known: Sequence[live.LiveRecord], shown: live.LiveRecord | None, diff: bool) -> str:
     place = server.home.parent.name
     if shown is None:
         return document(f"ralph in {place}", _live(element("h1", "Nothing has run here yet")), _script(), policy=POLICY)
     rows = [
-        (element("a", one.id, href=quote(one.id, safe=""), aria_current="true" if one == shown else None), *rest)
+        (
+            element("a", one.id, href=quote(one.id, safe=""), aria_current="true" if one == shown else None),
+            _state(server, one),
+            *rest,
+        )
         for one in reversed(known)
-        for _, *rest in [run_cells(one)]
+        for _, _, *rest in [run_cells(one)]
     ]
-    steps = describe_commits(server.git, shown) if diff else "\n".join(_steps(server.home, shown.id))
+    steps = server.commits_since(shown) if diff else "\n".join(_steps(server.home, shown.id))
     whole = Markup("\n").join(harmless(line) for line in steps.split("\n"))
     other = ("steps", quote(shown.id, safe="")) if diff else ("diff", f"{quote(shown.id, safe='')}?diff")
     return document(
@@ -178,6 +205,12 @@ def _page(server: RunsServer, name: str, diff: bool) -> str:
         style=STYLE,
         policy=POLICY,
     )  # fmt: skip  # one page
+
+
+def _state(server: RunsServer, run: live.LiveRecord) -> str:
+    """Its state, and what it was asked for but has not done yet."""
+    order = live.read_order(server.home / live.FOLDER / run.id) if run.alive else ""
+    return f"{run.state}, {order} asked for" if order and not (order == "pause" and run.paused) else run.state
 
 
 def _form(shown: live.LiveRecord, *parts: Child) -> Markup:

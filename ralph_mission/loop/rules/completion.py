@@ -149,8 +149,8 @@ def seconds(limits: RunLimits, state: RunState) -> float:
 def _counted_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
     if state.iteration >= limits.iterations:
         why = "fix what made the last session fail, then continue" if state.failures else "continue"
-        return RunEnding("iterations", f"{state.iteration} sessions", f"{why} with --continue and a higher "
-                         "--max-iterations")  # fmt: skip  # one value
+        played = f"{state.iteration} session{'s'[: state.iteration != 1]}"
+        return RunEnding("iterations", played, f"{why} with --continue and a higher --max-iterations")
     if elapsed >= limits.runtime:
         return RunEnding("runtime", f"{elapsed:.0f} s", "go on with --continue and a higher --max-runtime")
     return None

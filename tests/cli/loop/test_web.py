@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import http.client
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.live import LiveRun
+from ralph_mission.cli.loop import web
+from ralph_mission.cli.loop.hold import describe_commits
 from ralph_mission.cli.loop.web import LARGEST, RunsServer
 from ralph_mission.loop.model.watch import RunEvent
 from tests.helpers import commit, make_repo
@@ -32,6 +36,8 @@ class Page:
         connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port)
         connection.request("GET" if said is None else "POST", whole, said, headers)
         with connection.getresponse() as answer:
+            if answer.status == 302:
+                return self.ask(answer.headers["Location"], **headers)
             return answer.status, answer.read().decode()
 
 
@@ -66,11 +72,29 @@ def test_runs_and_the_steps_of_one_are_shown_as_text(page: Page, run: LiveRun) -
 def test_a_button_holds_the_run_it_stands_by(page: Page, run: LiveRun) -> None:
     assert page.ask("run-2", "order=pause")[0] == 303 and run.asked() == "pause"
     assert page.ask("run-2", "order=resume")[0] == 303 and run.asked() == ""
-    assert page.ask("run", "order=stop")[0] == 303 and run.asked() == ""  # a kind is no run
+    assert page.ask("run", "order=stop")[0] == 400 and run.asked() == ""  # a kind is no run
     assert page.ask("run-2", "order=all")[0] == 303 and run.asked() == ""
     assert page.ask("run-2", "order=stop")[0] == 303
     assert page.ask("run-2", "order=pause")[0] == 303 and run.asked() == "stop"
-    assert page.ask("work-1", "order=pause")[0] == 400  # it is over
+    assert ">running, stop asked for<" in page.ask("run-2")[1]
+    status, told = page.ask("work-1", "order=pause")
+    assert status == 400 and "work-1 does not run here any more" in told and 'href="work-1"' in told
+    assert page.ask("run-2", "order=pause&a=1&b=2&c=3&d=4")[0] == 400
+
+
+def test_an_address_without_a_run_leads_to_the_newest_and_a_page_stays_that_of_its_run(
+    page: Page, run: LiveRun
+) -> None:
+    top = urlsplit(page.server.address).path
+    for path in (top, top.rstrip("/"), f"{top}run-99"):
+        connection = http.client.HTTPConnection("127.0.0.1", page.server.server_port)
+        connection.request("HEAD", path)
+        with connection.getresponse() as answer:
+            assert answer.status == 302 and answer.headers["Location"] == f"{top}run-2"
+    LiveRun(page.home, "cycle").tell(RunEvent("note", "looks"))
+    shown = page.ask("run-2")[1]
+    assert "<h1>run-2</h1>" in shown and re.search(r"<a [^>]*aria-current[^>]*>run-2<", shown)
+    assert ">cycle-3</a>" in shown and "<h1>cycle-3</h1>" in page.ask()[1]
 
 
 def test_guidance_is_left_for_the_next_session(page: Page, run: LiveRun) -> None:
@@ -78,12 +102,21 @@ def test_guidance_is_left_for_the_next_session(page: Page, run: LiveRun) -> None
     assert [said.text for said in Guide(page.home).pending()] == ["Keep the old format"]
     status, told = page.ask("run-2", "say=" + "a" * 4001)
     assert status == 400 and "guidance is too long" in told
+    for over in ("work-1", "run-99", ""):
+        assert page.ask(over, "say=Hello")[0] == 400 and len(Guide(page.home).pending()) == 1
     assert page.ask("run-2", "say=" + "a" * LARGEST)[0] == 413
 
 
-def test_what_was_committed_since_it_began_is_shown(page: Page, run: LiveRun) -> None:
-    commit(page.home.parent, {"b": "<b>news</b>"}, date=datetime.now(UTC))
-    assert "+&lt;b&gt;news&lt;/b&gt;" in page.ask("run-2?diff")[1]
+def test_what_was_committed_since_it_began_is_shown_and_looked_up_once_a_commit(
+    page: Page, run: LiveRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    monkeypatch.setattr(web, "describe_commits", lambda *asked: looks.append("") or describe_commits(*asked))
+    for text in ("<b>news</b>", "<b>more</b>"):
+        commit(page.home.parent, {"b": text}, date=datetime.now(UTC))
+        for _ in range(2):
+            assert f"+{html.escape(text)}" in page.ask("run-2?diff")[1]
+    assert len(looks) == 2
 
 
 def test_before_anything_ran_the_page_says_so(page: Page) -> None:
