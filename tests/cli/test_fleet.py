@@ -227,8 +227,24 @@ def test_who_is_asked_to_review_is_waited_for(fake, gate):
     body = fake.pages[0]["body"]
     for who in ("`mara`", "`acme/docs`"):
         assert re.search(rf"- \*\*{who}\*\* \(1\)\n  - .*`acme/api`.*: review `Fix 4 dead links`", body)
-    assert re.search(r"- \*\*Whoever may decide\*\* \(1\)\n  - .*: review `Update next`", body)
+    assert re.search(r"- \*\*`a team`\*\* \(1\)\n  - .*: review `Update next`", body)
     assert "2 things waiting" in body and fake.points == 1
+
+    fake.reads_teams = False
+    tell, path = fake._graphql, ["r0", "review", "nodes", 1, "reviewRequests", "nodes", 0, "requestedReviewer"]
+    refused = {"errors": [{"path": path, "message": "Resource not accessible by integration"}]}
+    fake._graphql = lambda *asked: refused | tell(*asked) if "fragment F" in asked[1] else tell(*asked)
+    told = gate("repositories: [acme/api, acme/web]", now=NOW + HOUR / 4)
+    body = fake.pages[0]["body"]
+    assert told["failing"] == [] and "`mara`" in body and "**`a team`** (2)" in body and "acme/docs" not in body
+
+
+def test_a_token_that_may_not_scan_is_told_which_scopes_it_needs(fake, gate):
+    fake._graphql = lambda *_: {"errors": [{"type": "INSUFFICIENT_SCOPES", "message": "not been granted"}]}
+    fake.add("acme/api")
+    with pytest.raises(UserError, match="not been granted") as problem:
+        gate()
+    assert problem.value.who == "you" and "read:org" in problem.value.next_step
 
 
 def test_an_owner_that_is_gone_costs_one_line(fake, gate):

@@ -33,7 +33,7 @@ FRAGMENT = (
     f'pullRequests(first: 10, labels: ["ralph:auto-fix"], {NEWEST}) {{ nodes {{ {THREAD} }} }} '
     f'review: pullRequests(first: 5, states: OPEN, labels: ["ralph:auto-fix"], {NEWEST}) '
     "{ nodes { number assignees(first: 3) { nodes { login } } reviewRequests(first: 3) "
-    "{ nodes { requestedReviewer { ... on User { login } ... on Team { login: combinedSlug } } } } } } "
+    "{ nodes { requestedReviewer { __typename ... on User { login } ... on Team { login: combinedSlug } } } } } } "
     f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {THREAD} }} }} }} "
     'settings: object(expression: "HEAD:ralph.yml") { id } '
     'onboarding: pullRequests(last: 20, headRefName: "ralph/configure") { nodes { number state isCrossRepository } } }'
@@ -129,6 +129,7 @@ class FakeFleet:
         self.requests: list[tuple[str, str]] = []
         self.points = 0
         self.unknown: list[str] = []
+        self.reads_teams = True  # whether the scan's token has read:org
         self.most = 100  # repositories of a request that it gets done; the others are left out
         self._break: tuple[int, bool] | None = None
         self._lock = threading.Lock()
@@ -282,7 +283,10 @@ class FakeFleet:
         if query in (COMMIT, CREATE, UPDATE):
             return self._change(token, query, variables["page" if query == UPDATE else "input"])
         self._may(token, EVERYTHING)
-        text, data, errors = query.removesuffix(f" {FRAGMENT}"), {}, []
+        if "... on Team" in query and not self.reads_teams:
+            return {"errors": [{"type": "INSUFFICIENT_SCOPES", "message": "'combinedSlug' requires read:org"}]}
+        fragment = FRAGMENT if self.reads_teams else FRAGMENT.replace(" ... on Team { login: combinedSlug }", "")
+        text, data, errors = query.removesuffix(f" {fragment}"), {}, []
         text = text.removeprefix("{ ").removesuffix(" }")
         if control := CONTROL.search(text):
             data["control"] = self._control_branch()
@@ -330,7 +334,11 @@ class FakeFleet:
             "head": {"target": {"committedDate": at}} if at else None,
             "issues": {"nodes": [{"assignees": {"nodes": []}} | each for each in one.issues]},
             "pullRequests": {"nodes": one.pulls},
-            "review": {"nodes": [_review(one, each["number"]) for each in one.pulls if each["state"] == "OPEN"][:5]},
+            "review": {
+                "nodes": [
+                    _review(one, each["number"], self.reads_teams) for each in one.pulls if each["state"] == "OPEN"
+                ][:5]
+            },
             "pinnedIssues": {"nodes": [{"issue": each} for each in one.pinned]},
             "settings": {"id": "B_1"} if one.settings else None,
             "onboarding": {"nodes": one.onboarding[-20:]},
@@ -367,8 +375,12 @@ class FakeFleet:
         return {"data": {"createCommitOnBranch": {"commit": {"oid": self._oid()}}}}
 
 
-def _review(one: FleetRepository, number: int) -> dict[str, Any]:
-    asked = [{"requestedReviewer": {"login": who} if who else None} for who in one.reviewers.get(number, ())]
+def _review(one: FleetRepository, number: int, teams: bool) -> dict[str, Any]:
+    named = [
+        {"__typename": "Team" if "/" in who else "User"} | ({"login": who} if teams or "/" not in who else {})
+        for who in one.reviewers.get(number, ())
+    ]
+    asked = [{"requestedReviewer": who if who.get("login") != "" else None} for who in named]
     return {"number": number, "assignees": {"nodes": []}, "reviewRequests": {"nodes": asked}}
 
 

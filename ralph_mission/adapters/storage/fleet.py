@@ -42,7 +42,8 @@ _REASON = {
 TOO_MUCH = "RESOURCE_LIMITS_EXCEEDED"  # of a part: a smaller request brings it
 _THREAD = "number title state createdAt updatedAt"
 _ASSIGNEES = "assignees(first: 3) { nodes { login } }"
-_REVIEWER = "requestedReviewer { ... on User { login } ... on Team { login: combinedSlug } }"
+_TEAM = " ... on Team { login: combinedSlug }"  # GitHub refuses the whole query to a token without read:org
+_REVIEWER = f"requestedReviewer {{ __typename ... on User {{ login }}{_TEAM} }}"
 _NEWEST = "orderBy: {field: UPDATED_AT, direction: DESC}"
 FIELDS = (
     "fragment F on Repository { databaseId nameWithOwner isArchived isDisabled isEmpty "
@@ -107,6 +108,7 @@ class FleetReader:
         self._control: ControlBranch | None = None
         self._rate: RateLimit | None = None
         self._listing: tuple[bool, list[str]] | None = None
+        self._fields = FIELDS
 
     def scan(self) -> FleetScan:
         """Every repository once, by name. Raises UserError if the server gives no answer or refuses."""
@@ -242,17 +244,23 @@ class FleetReader:
 
     def _ask(self, parts: Iterable[str]) -> tuple[Mapping[str, Any], ControlBranch]:
         """One request; the first brings the fleet's own state as well."""
-        parts = list(parts)
-        fields = f" {FIELDS}" if parts else ""
+        asked = list(parts)
+        parts, fields = list(asked), f" {self._fields}" if asked else ""
         if self._control is None:
             owner, _, name = self._place.repository.partition("/")
             parts.append(CONTROL % (_quote(owner), _quote(name)))
         self._requests += 1
         told = ask_graphql(self._place, f"{{ {' '.join(parts)} }}{fields}", seconds=SECONDS, size=SIZE)
         data = told.get("data")
+        unscoped = any(one.get("type") == "INSUFFICIENT_SCOPES" for one in _errors(told))
+        if unscoped and asked and self._fields == FIELDS:
+            self._fields = FIELDS.replace(_TEAM, "")
+            return self._ask(asked)
         if not isinstance(data, dict):
             said = "; ".join(str(one.get("message")) for one in _errors(told))
             what = f"GitHub does not answer the scan ({said[:160]})"
+            if unscoped:
+                raise UserError(what, "give the token the scopes repo and read:org")
             raise UserError(what, "the next scan tries again", who="network")
         unplaced = (one for one in _errors(told) if not _spot(one) or one.get("type") == TOO_MUCH)
         if left_out := sorted({str(one.get("type")) for one in unplaced} - _REASON.keys()):
@@ -410,10 +418,13 @@ def _threads(told: Mapping[str, Any]) -> Iterator[FleetThread]:
 
 
 def _people(told: Mapping[str, Any]) -> tuple[str, ...]:
-    """Those who are assigned, and those whose review is requested: people and teams."""
-    asked = [one.get("requestedReviewer") or {} for one in (told.get("reviewRequests") or {"nodes": ()})["nodes"]]
+    """Those who are assigned, and those whose review is requested: people and teams. A token that may not read an
+    organization's members gets a team without its name, or null."""
+    unnamed = {"__typename": "Team"}
+    asked = [one.get("requestedReviewer") or unnamed for one in (told.get("reviewRequests") or {"nodes": ()})["nodes"]]
     assigned = (told.get("assignees") or {"nodes": ()})["nodes"]
-    return tuple(dict.fromkeys(str(who["login"]) for who in (*asked, *assigned) if who.get("login")))
+    names = (who.get("login") or ("a team" if who == unnamed else "") for who in (*asked, *assigned))
+    return tuple(dict.fromkeys(str(name) for name in names if name))
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -434,7 +445,7 @@ def _reasons(told: Mapping[str, Any]) -> dict[str, str]:
     return {
         spot: _REASON.get(str(one.get("type")), "GitHub could not answer for it; the next scan asks again")
         for one in _errors(told)
-        if (spot := _spot(one))
+        if (spot := _spot(one)) and "requestedReviewer" not in one["path"]  # a team that it may not name
     }
 
 
