@@ -27,7 +27,7 @@ from tests.integration.test_hub_requests import WAITING_CONFIG, WAITING_FILES, c
 ROUNDS = 15
 WARM, GATE = 200, 250  # milliseconds that a start of the action may add, and that the gate may take
 CROWDS = ((0, 0), (50, 20), (300, 80))  # open issues and pull requests of others
-FIRST, NEXT, IDLE, WAITING = 36, 13, 6, 9
+FIRST, NEXT, IDLE, WAITING = 23, 10, 3, 7
 """REST requests of a cycle at most: the first, the second, with nothing to do, with three missions that wait."""
 
 

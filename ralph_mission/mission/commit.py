@@ -81,6 +81,33 @@ def prepare_intents(
     return MemoryBatch(_book_cost(situation, 0.0), state, tuple(records), subject)
 
 
+def intend_more(
+    state: OpenState,
+    situation: Situation,
+    asked: CycleDecisions,
+    refused: Sequence[ExecutedDecision],
+    known: Mapping[str, Record],
+) -> MemoryBatch | None:
+    """What a person is asked about refusals, within the same claim; None if that is nothing. What was refused is
+    settled, so that a runner that dies now leaves only the question."""
+    allowed = [decision.proposal for decision in asked.allowed if decision.proposal.effects]
+    settled = {record.key: record for record in settled_records(refused, known)}
+    now_known = {**known, **settled}
+    intents = {record.key: record for proposal in allowed for record in _intents(proposal, situation, now_known)}
+    opened = tuple(one.key for one in intents.values() if isinstance(one, EffectRecord) and one.state == "intended")
+    if not opened:
+        return None
+    moved = {proposal.interim.id: proposal.interim for proposal in allowed if proposal.interim}
+    state = close_effects(state, receipts_of(refused))
+    state = replace(
+        state,
+        effects=(*state.effects, *opened),
+        missions=tuple(moved.get(mission.id, mission) for mission in state.missions),
+    )
+    subject = f"ralph: cycle {situation.cycle}: asks about {len(refused)} refusals"
+    return MemoryBatch(_book_cost(situation, 0.0), state, tuple((settled | intents).values()), subject)
+
+
 def _book_cost(situation: Situation, more: float) -> Memory:
     """Memory with this cycle's cost so far, and `more` that is reserved."""
     header = book_spending(situation.memory.header, situation.now, situation.usage.cost_usd + more)

@@ -61,8 +61,8 @@ class Conclusion:
 
 def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision]) -> Conclusion:
     """The cycle's result."""
-    by_key = {act.decision.proposal.key: act for act in acts}
-    dropped = tuple(act for act in acts if _came_to_nothing(act))
+    by_key = {act.decision.proposal.key: act for act in acts}  # the last one, where a refusal was asked about at once
+    dropped = tuple(act for act in by_key.values() if _came_to_nothing(act))
     missions = {mission.id: mission for mission in situation.missions}
     for mission in _advance_missions(decided, by_key, situation.settings.limits):
         missions[mission.id] = mission
@@ -75,16 +75,17 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     posted = decide.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
     news = identity.list_announceable(over, situation.settings.announce, situation.cycle, situation.now)
     at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
-    at_once = at_once or _were_posts_answered(situation, acts) or _was_refused(situation, acts)
-    opened = (*decide.threads_of_week(situation), *opened_threads(situation, _proposals(acts, dropped)))
+    at_once = at_once or _were_posts_answered(situation, acts)
+    proposals = _proposals(by_key.values(), dropped)
+    opened = (*decide.threads_of_week(situation), *opened_threads(situation, proposals))
     return Conclusion(
         tuple(mission for mission in everyone if mission not in over),
         over,
         dropped,
         lessons,
         learning.learn(dict(situation.state.acceptance), lessons, situation.records),
-        _waiting(situation, acts, posted),
-        (*still_counted(situation), *automatic_lines(situation, _proposals(acts, dropped))),
+        _waiting(situation, tuple(by_key.values()), posted),
+        (*still_counted(situation), *automatic_lines(situation, proposals)),
         _header(situation, decided, at_once),
         at_once,
         posted,
@@ -135,6 +136,19 @@ def after(act: ExecutedDecision) -> Mission:
     for item in act.applied:
         mission = absorb(mission, item.effect, item.receipt)
     return mission
+
+
+def refused_for_good(acts: Iterable[ExecutedDecision]) -> tuple[ExecutedDecision, ...]:
+    """Changes that met a refusal that only a person can lift."""
+    return tuple(
+        act
+        for act in acts
+        if any(
+            isinstance(item.effect, PushBranch | OpenPull | MergePull)
+            and item.receipt.reason is FailureReason.NEEDS_PERSON
+            for item in act.applied
+        )
+    )
 
 
 def _came_to_nothing(act: ExecutedDecision) -> bool:
@@ -306,12 +320,6 @@ def _were_posts_answered(situation: Situation, acts: Iterable[ExecutedDecision])
     sent = (act for act in acts if act.decision.proposal.action is Action.PUBLISH and act.decision.proposal.before)
     answers = ([item.receipt.status for item in act.applied] for act in sent if act.complete)
     return any("failed" not in every for every in answers) and _grant_wake(situation)[1]
-
-
-def _was_refused(situation: Situation, acts: Sequence[ExecutedDecision]) -> bool:
-    """Whether a change met a refusal that only a person can lift: the next cycle asks for that, and need not wait."""
-    changes = (receipt for effect, receipt in _receipts(acts) if isinstance(effect, PushBranch | OpenPull | MergePull))
-    return any(change.reason is FailureReason.NEEDS_PERSON for change in changes) and _grant_wake(situation)[1]
 
 
 def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Header:

@@ -8,7 +8,7 @@ only ever moves forward from what was read: a cycle is one `Transaction`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,8 +17,8 @@ from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import commit, execute, gather, observe, rank, report, transaction, verify
 from ralph_mission.mission.chat import inbox
 from ralph_mission.mission.coder import agent_jobs
-from ralph_mission.mission.conclude import Conclusion, conclude
-from ralph_mission.mission.decide import decide, facts_of_missions
+from ralph_mission.mission.conclude import Conclusion, after, conclude, refused_for_good
+from ralph_mission.mission.decide import ask_about, decide, facts_of_missions
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.memory import schedule
@@ -31,7 +31,7 @@ from ralph_mission.mission.model.cycle import (
     Situation,
     Trigger,
 )
-from ralph_mission.mission.model.ledger import Claim
+from ralph_mission.mission.model.ledger import Claim, Record
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.transaction import Open, Transaction, TransactionContext
@@ -102,6 +102,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     intents = commit.prepare_intents(situation, decided, stored, tx.store.holder(), ports.clock.now())
     tx, known = transaction.commit_intents(tx, intents, stored)
     acts = transaction.act(tx, decided.allowed, known)
+    tx, decided, acts, known = _ask_about_refusals(tx, situation, decided, acts, known)
 
     ports.progress.phase("reflect")
     conclusion = conclude(situation, decided, acts)
@@ -111,6 +112,31 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     inbox.notify_stuck(ports, missions_before, tx.state.missions, tx.secrets)  # first: the anchor may raise
     tx.anchor(quiet=not any(act.applied for act in acts))
     return _wake(tx, result) if conclusion.at_once else result
+
+
+def _ask_about_refusals(
+    tx: Transaction,
+    situation: Situation,
+    decided: CycleDecisions,
+    acts: tuple[ExecutedDecision, ...],
+    known: Mapping[str, Record],
+) -> tuple[Transaction, CycleDecisions, tuple[ExecutedDecision, ...], Mapping[str, Record]]:
+    """Ask people at once about what only they can lift: in the same claim, with intents of its own."""
+    refused = refused_for_good(acts)
+    if not refused or execute.is_stopped(tx.ports):
+        return tx, decided, acts, known
+    settled = {record.key: record for record in commit.settled_records(refused, known)}
+    stuck = {act.decision.proposal.key: after(act) if act.decision.proposal.before else None for act in refused}
+    asked = ask_about(replace(situation, records={**situation.records, **settled}), stuck, tx.secrets)
+    known = {**known, **gather.read_effects(tx.ports, asked, tx.past)}  # an earlier cycle may have asked in part
+    batch = commit.intend_more(tx.state, situation, asked, refused, known)
+    if batch is None:
+        return tx, decided, acts, known
+    tx, known = transaction.commit_intents(tx, batch, known)
+    new = {decision.proposal.key for decision in asked.decisions}
+    kept = (decision for decision in decided.decisions if decision.proposal.key not in new)
+    decided = CycleDecisions((*decided.steps, *asked.steps), (*kept, *asked.decisions))
+    return tx, decided, (*acts, *transaction.act(tx, asked.allowed, known)), known
 
 
 def _build_situation(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situation]:
@@ -205,6 +231,17 @@ def follow_up_pulls(opened: Open) -> Iterator[CycleResult]:
         if execute.is_stopped(context.ports) or not _is_pull_waiting(context):
             return
         yield run_cycle(context.ports, context.settings, CycleRequest("person", steering=True), context.secrets)
+
+
+def is_word_waiting(context: TransactionContext) -> bool:
+    """Whether a cycle that acts on people's words alone would do something now; reads only. Raises UserError."""
+    past = context.ports.store.recall()
+    if past is None or execute.is_stopped(context.ports):
+        return False
+    situation = gather.read_situation(context.ports, context.settings, past, "", context.ports.clock.now())
+    world = situation.world
+    decided = decide(replace(situation, steering=True), context.secrets)
+    return bool(world.orders or world.adopted or decided.allowed)
 
 
 def _is_pull_waiting(context: TransactionContext) -> bool:

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.ledger import FindingRecord, MonitorRecord, mon
 from ralph_mission.mission.model.mission import HUMAN, Action, Finding, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import BUMPS, KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge_all
-from ralph_mission.mission.proposals.draft import DraftContext, close_lists, draft_all
+from ralph_mission.mission.proposals.draft import DraftContext, close_lists, draft_all, leave_reopened
 from ralph_mission.mission.publishing import posting
 
 
@@ -113,9 +113,31 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
     steps = tuple(_steps(situation))
     moved = () if situation.steering else close_lists(situation.world.issues, situation.world.bot)
     proposals = [*(step.proposal for step in steps if step.proposal), *moved, *drafts(situation)]
+    proposals += leave_reopened(situation.world.reopened)
     paused = paused or bool(situation.world.requested("pause"))
     decisions = judge_all(proposals, policy_context(situation, secrets, paused))
     return CycleDecisions(steps, decisions)
+
+
+def ask_about(
+    situation: Situation, refused: Mapping[str, Mission | None], secrets: tuple[str, ...] = ()
+) -> CycleDecisions:
+    """Ask people about what the forge has just refused for good: proposals by key, with what became of their missions
+    (None: it was to be a new one). The situation knows the receipts."""
+    stuck = {mission.id: mission for mission in refused.values() if mission}
+    situation = replace(
+        situation,
+        state=replace(situation.state, missions=_with(situation.state.missions, stuck)),
+        world=replace(situation.world, adopted=_with(situation.world.adopted, stuck)),
+    )
+    steps = tuple(step for step in _steps(situation) if step.mission.id in stuck)
+    new = (draft for draft in drafts(situation) if draft.key in refused and refused[draft.key] is None)
+    proposals = [*(step.proposal for step in steps if step.proposal), *new]
+    return CycleDecisions(steps, judge_all(proposals, policy_context(situation, secrets, paused=False)))
+
+
+def _with(missions: Iterable[Mission], changed: Mapping[int, Mission]) -> tuple[Mission, ...]:
+    return tuple(changed.get(mission.id, mission) for mission in missions)
 
 
 def _steps(situation: Situation) -> tuple[MissionStep, ...]:

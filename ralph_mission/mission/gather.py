@@ -158,9 +158,13 @@ def _read_forge(
     branches = tuple(pull.head for pull in pulls)
     facts = orders.known_to(facts, state, ports.seal)
     facts = tuple((id, replace(one, untold=is_untold(one, forge.ticks()))) for id, one in facts)
-    ticked = read_ticks(ports, settings, state)
+    ticked, us = read_ticks(ports, settings, state), forge.identity().id
+    followed = {mission.pull for mission in state.missions}
+    rejected = (pull for pull in pulls if pull.number not in followed and ownership.was_rejected(pull, us))
+    seen = (read_if_there(pull.number, forge.pull) for pull in rejected)
+    reopened = tuple(pull for pull in seen if pull and not ownership.was_left(pull, us))
     return ForgeSnapshot(
-        forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted=adopted, **ticked
+        us, forge.default_branch(), branches, issues, pulls, facts, adopted=adopted, reopened=reopened, **ticked
     )
 
 

@@ -140,8 +140,9 @@ class Forge(Protocol):
         """Whether an open pull request can be merged: no conflict, failing check or rule. Raises UserError."""
         ...
 
-    def pulse(self, since: datetime) -> Pulse:
-        """The project's activity since then."""
+    def pulse(self, since: datetime, few: int = 0) -> Pulse:
+        """The project's activity since then; closed issues need not be counted if fewer than `few` opened ones are
+        open."""
         ...
 
     def workflow_runs(

@@ -217,7 +217,7 @@ def _cycle_summary(
     staged: bool,
 ) -> CycleSummary:
     return CycleSummary(
-        why=tuple(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
+        why=tuple(dict.fromkeys(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR)),
         held=tuple(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
         waiting=find_waiting(conclusion.missions, how),
         remarks=tuple(_remarks(situation, acts, conclusion)),

@@ -59,12 +59,6 @@ def test_a_repository_without_settings_has_those_of_its_fleet_and_one_with_some_
 
 LOOSER = (
     ("limits: {usd_per_day: 3}", "limits: {usd_per_day: 2}", "limits.usd_per_day allows more", "lower it to 2 or less"),
-    (
-        "limits: {above_ceilings: true}",
-        "limits: {above_ceilings: false}",
-        "above_ceilings allows more",
-        "take the key out",
-    ),
     ("owners: [mara, eve]", "owners: [mara]", "owners allows more", "take out eve"),
     ("owners: []", "owners: [mara]", "owners allows more", "take the key out"),
     ("hands: {auto: [proven-bug]}", "hands: {auto: []}", "hands.auto allows more", "take out proven-bug"),

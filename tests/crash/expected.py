@@ -40,6 +40,14 @@ def escalated(harbour: Hub) -> None:
     assert [person.login for person in pull.assignees] == ["mara"]
 
 
+def asked_for_a_setting(harbour: Hub) -> None:
+    """Once, with nothing left behind that nobody can use."""
+    (issue,) = harbour.issues
+    assert (harbour.pulls, statuses(harbour), harbour.said(issue.number)) == ([], ["ESCALATED"], [])
+    assert "ralph:escalated" in issue.labels and issue.body.startswith("**Needs a person.** Settings → Actions")
+    assert git(harbour.fake.bare, "branch", "--list", "ralph/*") == ""
+
+
 def rejected(harbour: Hub) -> None:
     assert [pull.state for pull in harbour.pulls] == ["closed"] and not harbour.merged(harbour.pulls[0].number)
     assert statuses(harbour) == [] and "ralph:rejected" in harbour.pulls[0].labels

@@ -40,6 +40,17 @@ def approved(harbour: Hub) -> None:
     harbour.person().review(harbour.pulls[0].number, "approved")
 
 
+def pulls_forbidden(harbour: Hub) -> None:
+    """GitHub's own default: a job's token may open no pull request."""
+    harbour.fake.settings.actions_can_create_pulls = False
+
+
+def approved_in_vain(harbour: Hub) -> None:
+    """A ruleset lets nobody merge."""
+    approved(harbour)
+    harbour.fake.ruleset("main", forbidden=("update",))
+
+
 def approved_before_a_queue(harbour: Hub) -> None:
     """The default branch is merged into by a queue alone."""
     approved(harbour)

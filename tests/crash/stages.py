@@ -154,6 +154,12 @@ EVERY = {
     "a yes is taken back in the merge queue": Stage(
         "approved → queued → taken back", expected.left_the_queue, setups.taken_back_in_a_queue
     ),
+    "a fix may not be opened, and a person is asked": Stage(
+        "refused for good → asked", expected.asked_for_a_setting, setups.pulls_forbidden
+    ),
+    "a merge is refused for good, and a person is asked": Stage(
+        "approved → refused for good → asked", expected.escalated, setups.approved_in_vain, config=OWNED
+    ),
     "a box that was ticked on the dashboard is obeyed": Stage("ticked → merged", expected.merged, setups.ticked),
     "two runners wake together": Stage("two runners waking together", expected.merged, setups.approved, act=two_wake),
     "three missions are under way and two more are wanted": Stage(

@@ -21,8 +21,8 @@ from tests.integration.world import TYPOS, statuses
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
-IDLE = 6  # REST requests of a cycle that has nothing to do
-WITH_MISSIONS = IDLE + 3  # what was said of missions that wait, who may decide about them, what failed lately
+IDLE = 3  # REST requests of a cycle that has nothing to do
+WITH_MISSIONS = IDLE + 4  # what was said of missions that wait, who may decide about them, what failed lately
 CROWDED = 40  # and of any cycle in a repository with hundreds of open issues and pulls
 
 

@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+from ralph_mission.cli.mission import wakes
 from ralph_mission.mission.memory.text import parse_memory
 from tests.crash.dying import writes
 from tests.crash.witness import open_state
@@ -141,3 +142,28 @@ def test_fifty_comments_of_strangers_in_an_hour_cost_no_write(reviewed):
     report, _ = reviewed.cycle(timedelta(hours=6))
     written = [request for request in reviewed.fake.journal[seen:] if writes(request)]
     assert report.effects == () and {request.below for request in written} == {"/git-receive-pack"}  # memory's commit
+
+
+def test_watching_costs_one_conditional_request_until_a_person_speaks_and_no_write_for_strangers(reviewed):
+    (pull,) = reviewed.pulls
+
+    def minute():
+        reviewed.now += timedelta(minutes=1)
+        reviewed.fake.clock.now = reviewed.now
+        reviewed.fake.journal.clear()
+        return answer()
+
+    at_this_moment = mock.patch.object(wakes, "household", lambda *_, **__: reviewed.house())
+    with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
+        answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
+        minute()
+        for _ in range(3):
+            assert minute() is None
+            assert [(r.below, r.status) for r in reviewed.fake.journal] == [("/issues", 304)]
+        reviewed.fake.person("passer-by", "read").comment(pull.number, "/ralph approve")
+        assert minute() is None and not any(map(writes, reviewed.fake.journal))
+        reviewed.person().review(pull.number, "approved")
+        report = minute()
+        assert (report.trigger, statuses(report), reviewed.merged(pull.number)) == ("person", ["COMPLETED"], True)
+        assert minute() is None
+        assert minute() is None and len(reviewed.fake.journal) == 1

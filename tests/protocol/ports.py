@@ -178,7 +178,7 @@ class Hub:
     def pull(self, number: int) -> Pull:
         return self.ask("pull", number)
 
-    def pulse(self, since: datetime) -> Pulse:
+    def pulse(self, since: datetime, few: int = 0) -> Pulse:
         return Pulse()
 
     def workflow_runs(

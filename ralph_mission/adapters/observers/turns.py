@@ -147,7 +147,7 @@ class TurnChanges:
 
 
 def look(
-    pulse: Callable[[datetime], Pulse],
+    pulse: Callable[[datetime, int], Pulse],
     before: ForgeCursor,
     context: ObservationContext,
     open_issues: int,
@@ -155,7 +155,7 @@ def look(
 ) -> TurnChanges:
     """Count since the window began; a window that is over is told and a new one begins."""
     since = max(before.since or context.last_cycle_at or context.now - WINDOW, context.now - LONGEST)
-    now = pulse(since)
+    now = pulse(since, SURGE)
     merged = [pull for pull in now.merged if foreign(pull.author)]
     over = context.now - since >= WINDOW
     signals = (
@@ -181,8 +181,7 @@ def _stars(before: int | None, now: int | None, since: datetime) -> Iterable[Sig
 
 
 def _piling_up(now: Pulse, open_issues: int, since: datetime) -> Iterable[Signal]:
-    surplus = now.opened - now.closed
-    if surplus >= max(SURGE, SURGE_SHARE * open_issues):
+    if now.closed is not None and now.opened - now.closed >= max(SURGE, SURGE_SHARE * open_issues):
         title = f"Issues pile up: {now.opened} opened and {now.closed} closed since {since:%Y-%m-%d}"
         yield _signal(title, ("issues", "pile up"), _window(since), Severity.MEDIUM)
 
@@ -215,6 +214,11 @@ def _window(since: datetime) -> str:
 
 def _words(now: Pulse, merged: Sequence[Pull], since: datetime) -> str:
     stars = f", {count_noun(now.stars, 'star')}" if now.stars is not None else ""
-    counts = ((len(merged), "pull request", "merged"), (now.opened, "issue", "opened"), (now.closed, "issue", "closed"))
+    counts = (
+        (len(merged), "pull request", "merged"),
+        (now.opened, "issue", "opened"),
+        (now.closed or 0, "issue", "closed"),
+    )
     changed = [f"{count_noun(number, noun)} {verb}" for number, noun, verb in counts if number]
-    return f"; since {since:%Y-%m-%d %H:%M} UTC {', '.join(changed) or 'nothing changed'}{stars}"
+    nothing = "nothing changed" if now.closed == 0 else "nothing new"
+    return f"; since {since:%Y-%m-%d %H:%M} UTC {', '.join(changed) or nothing}{stars}"

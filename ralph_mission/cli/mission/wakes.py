@@ -138,7 +138,8 @@ def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Head
 def watch(repo: Path, config: Path | None, once: bool) -> None:
     """Run cycles whenever one is due, until Ctrl-C or SIGTERM (exit code 130).
 
-    Memory is read every minute. After a failure the pause grows from 1 to 60 minutes.
+    Memory is read every minute, and on GitHub whether anybody approved, commented, labelled or ticked something since.
+    After a failure the pause grows from 1 to 60 minutes.
     """
     from ralph_mission.adapters.report.progress import rest
     from ralph_mission.app.stand_ins import SystemClock
@@ -157,10 +158,40 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
             _say(line, repo)
 
         cycle: Callable[[], CycleReport] = partial(_cycle, repo, config, live)
-        keep_watch(WatchSetup(SystemClock(), partial(rest, live), partial(ask, asked), cycle, say), once)
+        answer = _nothing_said if once else answer_people(repo, config, live)
+        keep_watch(WatchSetup(SystemClock(), partial(rest, live), partial(ask, asked), cycle, say, answer), once)
 
 
-def _cycle(repo: Path, config: Path | None, live: LiveRun) -> CycleReport:
+def _nothing_said() -> None:
+    return None
+
+
+def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[], CycleReport | None]:
+    """Acts on what people said on GitHub since it was last called: one conditional request if nobody said anything."""
+    from ralph_mission.app.stand_ins import QuietProgress
+    from ralph_mission.mission.cycle import is_word_waiting
+    from ralph_mission.mission.transaction import TransactionContext
+
+    github = household(repo, config, progress=QuietProgress(live)).github
+    if github is None:
+        return _nothing_said
+
+    from ralph_mission.adapters.forges.github.api import Api, ReadCache
+    from ralph_mission.adapters.forges.github.threads import ThreadNews
+
+    news = ThreadNews(Api(github.api.place, ReadCache(None, "")))
+
+    def answer() -> CycleReport | None:
+        if not news.look():
+            return None
+        house = household(repo, config, progress=QuietProgress(live))
+        waits = is_word_waiting(TransactionContext(house.ports, house.settings, house.secrets))
+        return _cycle(repo, config, live, steering=True) if waits else None
+
+    return answer
+
+
+def _cycle(repo: Path, config: Path | None, live: LiveRun, steering: bool = False) -> CycleReport:
     """One cycle with the present settings. It sends no wake, as `ralph watch` checks by itself."""
     from ralph_mission.app.cycle import refuse_links
     from ralph_mission.app.stand_ins import NobodyToWake, QuietProgress
@@ -169,7 +200,8 @@ def _cycle(repo: Path, config: Path | None, live: LiveRun) -> CycleReport:
     house = household(repo, config, progress=QuietProgress(live))
     refuse_links(house.git)
     ports = replace(house.ports, waker=NobodyToWake())
-    report, _ = run_cycle(ports, house.settings, CycleRequest(trigger="watch"), house.secrets)
+    request = CycleRequest("person" if steering else "watch", steering=steering)
+    report, _ = run_cycle(ports, house.settings, request, house.secrets)
     return report
 
 

@@ -183,7 +183,7 @@ class PastForge:
             raise _unknown(number)
         return seen
 
-    def pulse(self, since: datetime) -> Pulse:
+    def pulse(self, since: datetime, few: int = 0) -> Pulse:
         """Merged, opened and closed threads from `since` to then; past stars are unknown."""
         at = self.now()
         issues = self.history.issues.values()

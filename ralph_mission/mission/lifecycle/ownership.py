@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 
 from ralph_mission.mission.lifecycle.approval import standing_label
-from ralph_mission.mission.model.effects import MARKER, OpenPull, PushBranch, fact
+from ralph_mission.mission.model.effects import MARKER, OpenPull, PushBranch, fact, marker
 from ralph_mission.mission.model.forge import Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, key_of
 from ralph_mission.mission.model.mission import Mission
@@ -102,9 +102,9 @@ _FACT = compile_regex(r" ([a-z]+)=([^\s>]+)")
 BRANCHES = "ralph/"
 
 
-def facts_in(marker: str) -> dict[str, str]:
+def facts_in(text: str) -> dict[str, str]:
     """The facts in one of our markers, besides its key."""
-    return dict(_FACT.findall(marker.removesuffix("-->").partition(" key=")[2]))
+    return dict(_FACT.findall(text.removesuffix("-->").partition(" key=")[2]))
 
 
 def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int]) -> str:
@@ -138,6 +138,21 @@ def own_remark(mission: Mission, records: Mapping[str, Record], issue: Issue | N
     keys = tuple(successor_keys(of_remark(mission.key), records))
     ours = [r.id for r in issue.remarks if r.author.id == us and any(found[1] in keys for found in _markers(r.body))]
     return mission.comment if mission.comment in ours else max(ours, default=0)
+
+
+def was_rejected(pull: Pull, us: int) -> bool:
+    """Whether an open pull request is ours and was rejected; its mission is over."""
+    return pull.state == "open" and pull.author.id == us and "ralph:rejected" in pull.labels
+
+
+def key_of_leaving(pull: Pull) -> str:
+    """The key of our comment that a rejected pull request is left to people."""
+    return key_of("left to people", str(pull.number))
+
+
+def was_left(pull: Pull, us: int) -> bool:
+    """Whether that was said there."""
+    return any(one.author.id == us and marker(key_of_leaving(pull)) in one.body for one in pull.remarks)
 
 
 def listed_kind(issue: Issue, us: int) -> str:

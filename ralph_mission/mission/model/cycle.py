@@ -313,6 +313,7 @@ class ForgeSnapshot:
     orders: tuple[str, ...] = ()  # boxes about Ralph itself that authorised people ticked
     ignored: tuple[tuple[str, str], ...] = ()  # ticked boxes that do not count, and why
     adopted: tuple[Mission, ...] = ()  # missions people made by setting the label
+    reopened: tuple[Pull, ...] = ()  # our pull requests that were rejected, are open, and were not answered yet
     unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
 
     def requested(self, verb: str) -> tuple[str, ...]:

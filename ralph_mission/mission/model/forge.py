@@ -174,13 +174,14 @@ class Branch:
 class Pulse:
     """How the project fared between two looks. Counts are those of the window, `stars` is the total now.
 
-    None: the forge does not know such a thing.
+    None: the forge does not know such a thing, or did not look. If it did not look at closed issues, those opened and
+    closed in the window are not counted as opened either.
     """
 
     stars: int | None = None
     merged: tuple[Pull, ...] = ()
     opened: int = 0  # issues
-    closed: int = 0  # issues
+    closed: int | None = 0  # issues
 
 
 OUTBOX = "outbox"

@@ -175,13 +175,15 @@ Gate = Callable[[], tuple[bool, datetime | None, str]]
 
 @dataclass(frozen=True, slots=True)
 class WatchSetup:
-    """What watching needs. `sleep` takes seconds; `cycle` and `gate` may raise UserError."""
+    """What watching needs. `sleep` takes seconds; `answer` runs a cycle that acts on what people said meanwhile, if
+    anything. `cycle`, `gate` and `answer` may raise UserError."""
 
     clock: CycleClock
     sleep: Callable[[float], None]
     gate: Gate
     cycle: Callable[[], CycleReport]
     say: Callable[[str], None]
+    answer: Callable[[], CycleReport | None] = lambda: None
 
 
 def watch_cycles(watcher: WatchSetup, once: bool = False) -> None:
@@ -217,13 +219,12 @@ class LastLine:
 
 
 def _turn(watcher: WatchSetup, last_line: LastLine) -> tuple[CycleReport | None, LastLine]:
-    """Check whether a cycle is due, and run it. Raises UserError."""
+    """Check whether a cycle is due or a person spoke, and run it. Raises UserError."""
     due, next_due_at, reason = watcher.gate()
-    if due:
-        report = watcher.cycle()
+    if report := watcher.cycle() if due else watcher.answer():
         now = LastLine(_line(report), report.next_due_at, report.outcome in RAN)
     else:
-        report, now = None, LastLine(reason, next_due_at)
+        now = LastLine(reason, next_due_at)
     announced = last_line.cycle and not due and now.next_due_at == last_line.next_due_at
     if now.cycle or not (announced or now.line == last_line.line):
         watcher.say(now.line)

@@ -27,6 +27,7 @@ from ralph_mission.mission.model.effects import (
     OpenPull,
     Publish,
     PushBranch,
+    Receipt,
     Ref,
     fact,
     marker,
@@ -338,22 +339,14 @@ def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContex
     title = wording.fix_title(ranked.kind, members)
     patch = _combine_patches(members, context.default.sha)
     branch = carrying(subject, ranked.kind, title, members, patch, context, 0, ranked.why)
-    opened: tuple[OpenIssue, ...] = ()
-    if refused := _refusal(branch, context):
-        issue = key_of(subject, "open_issue")
-        facts = facts_of(ranked.kind, members, context.next_mission)
-        branch = carrying(subject, ranked.kind, title, members, patch, context, Ref(issue), ranked.why)
-        named = ownership.announcement_line(branch, needs_approval=False)
-        body = wording.fix_issue(ranked.kind, members, ranked.why, patch, refused, issue, facts, named)
-        opened = (OpenIssue(issue, title, body, ("ralph:mission",)),)
     mission = mission_of(subject, title, Action.OPEN_FIX, ranked.kind, members, context)
     interim = replace(mission, status=Status.EXECUTING, pending=tuple(effect.key for effect in branch))
-    return Proposal(
+    proposal = Proposal(
         subject,
         Action.OPEN_FIX,
         ranked.kind,
         title,
-        (*opened, *branch),
+        branch,
         tuple(members),
         patch,
         interim=interim,
@@ -361,15 +354,41 @@ def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContex
         why=ranked.why,
         score=ranked.score,
     )
+    refused = _refusal(branch, context)
+    return _told_in_issue(proposal, ranked, refused, context) if refused else proposal
 
 
-def _refusal(effects: Sequence[Effect], context: DraftContext) -> str:
-    """Why a fix cannot become a pull request, by its record: a person must act, or it kept failing; "" if it can."""
+def _told_in_issue(proposal: Proposal, ranked: RankedFinding, refusal: Receipt, context: DraftContext) -> Proposal:
+    """The same fix once its pull request was refused: an issue carries it, and where only a person can lift the
+    refusal, the fix waits for that."""
+    assert proposal.patch is not None and proposal.interim is not None
+    refused, for_good = refusal.detail or "it failed", refusal.reason is FailureReason.NEEDS_PERSON
+    issue, members = key_of(proposal.key, "open_issue"), proposal.members
+    branch = carrying(
+        proposal.key, ranked.kind, proposal.title, members, proposal.patch, context, Ref(issue), ranked.why
+    )
+    facts = facts_of(ranked.kind, members, context.next_mission)
+    named = ownership.announcement_line(branch, needs_approval=False)
+    page = context.page if for_good else None
+    body = wording.fix_issue(ranked.kind, members, ranked.why, proposal.patch, refused, issue, facts, named, page)
+    if not for_good:
+        opened = OpenIssue(issue, proposal.title, body, ("ralph:mission",))
+        return replace(proposal, effects=(opened, *branch))
+    opened = OpenIssue(issue, proposal.title, body, ("ralph:mission", "ralph:escalated"))
+    stuck = update_mission(
+        proposal.interim, status=Status.ESCALATED, failure=refused, failure_reason=FailureReason.NEEDS_PERSON
+    )
+    stuck = replace(stuck, last_action=f"escalated: {refused}", next_step=f"{wording.retry_after(refused)}.")
+    return replace(proposal, effects=(opened,), planned=branch, interim=stuck, after=stuck)
+
+
+def _refusal(effects: Sequence[Effect], context: DraftContext) -> Receipt | None:
+    """Why a fix cannot become a pull request, by its record: a person must act, or it kept failing; None if it can."""
     known = (context.records.get(effect.key) for effect in effects)
     failed = (one for one in known if isinstance(one, EffectRecord) and one.state == "failed" and one.receipt)
     tried = ((one.tries, one.receipt) for one in failed if one.receipt and not one.receipt.not_attempted)
     refusals = (receipt for tries, receipt in tried if tries >= TRIES or receipt.reason is FailureReason.NEEDS_PERSON)
-    return next((receipt.detail or "it failed" for receipt in refusals), "")
+    return next(refusals, None)
 
 
 def _combine_patches(members: Sequence[Finding], base: str) -> Patch:
@@ -414,6 +433,14 @@ def close_lists(issues: Iterable[Issue], us: int) -> Iterable[Proposal]:
                 CloseIssue(key_of(comment, "close"), issue.number, "completed"),
             )
             yield Proposal(key_of(comment, "action"), Action.MONITOR, kind, wording.plain(issue.title), effects, ())
+
+
+def leave_reopened(pulls: Iterable[Pull]) -> Iterable[Proposal]:
+    """Say once on each rejected pull request that is open again that it is left to people."""
+    for pull in pulls:
+        key = ownership.key_of_leaving(pull)
+        said = Comment(key, pull.number, wording.left_to_people(key))
+        yield Proposal(key_of(key, "action"), Action.ANSWER, "human", wording.plain(pull.title), (said,), ())
 
 
 def draft_all(

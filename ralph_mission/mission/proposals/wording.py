@@ -38,6 +38,7 @@ HOW_TO_SAY_NO = "**Close** it to reject it for good; a comment saying why helps.
 
 
 FAILED_JOBS = 3  # in one text
+PLACE = compile_regex(r"[a-z/]+")  # of a setting, below the repository's page
 WEB = compile_regex(r"https?://[\w.:-]+/[\w./#?=&-]+")
 
 
@@ -98,20 +99,36 @@ def fix_issue(
     key: str,
     facts: dict[str, str],
     named: str = "",
+    page: str | None = None,
 ) -> str:
     """The issue of a fix whose pull request the forge refused: what was found, why there is none, and the change,
-    folded. `named`: the line that binds us to exactly this change."""
+    folded. `named`: the line that binds us to exactly this change. `page`: the repository's address where only a person
+    can lift the refusal; then the issue begins with how."""
     change = (named, fence(redact(diff(patch)), DIFF, "diff"))
+    way = f"**What is in the way:** {inline_words(redact(refused), 300)}. The next cycle tries again."
+    told = f"**{_counted(kind, members)}**: the fix is ready, but its pull request could not be opened."
     return "\n\n".join(
         [
-            f"**{_counted(kind, members)}**: the fix is ready, but its pull request could not be opened.",
-            f"**What is in the way:** {inline_words(redact(refused), 300)}. After that the next cycle opens it.",
+            *([told, way] if page is None else [_needs_person(refused, page), told]),
             f"{_why(kind)}\n\n{_evidence(members)}",
             HOW_TO_SAY_NO,
             _folded("Details", *change, _ranking_line(why)),
             marker(key, **facts),
         ]
     )
+
+
+def _needs_person(refused: str, page: str) -> str:
+    """What a person has to change, with a link if that is one of this repository's pages."""
+    words, found, place = refused.partition(f" ({page}/")
+    place = place.removesuffix(")")
+    link = f" ([open it]({page}/{place}))" if page and found and PLACE.fullmatch(place) else ""
+    return f"**Needs a person.** {retry_after(inline_words(redact(words if link else refused), 300) + link)}."
+
+
+def retry_after(refused: str) -> str:
+    """What a person has to do about a refusal that only a person can lift."""
+    return f"{refused}. Once that is fixed, comment `/ralph retry`"
 
 
 def fix_pull(
@@ -320,6 +337,11 @@ def nobody_merges(why: str, key: str) -> str:
     """The last comment on the pull request of a mission that ended in its issue."""
     rest = "It was not merged. To merge it yourself, restore its branch and reopen it."
     return f"**Closed: {why}.** {rest}\n\n{marker(key)}"
+
+
+def left_to_people(key: str) -> str:
+    """The answer to a rejected pull request that is open again."""
+    return f"This was rejected, so Ralph no longer follows it. Merge it yourself, or close it.\n\n{marker(key)}"
 
 
 def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:

@@ -22,9 +22,9 @@ class Tale(LocalForge):
     read: list[int]
     since: datetime
 
-    def pulse(self, since: datetime) -> Pulse:
+    def pulse(self, since: datetime, few: int = 0) -> Pulse:
         self.since = since
-        return self.told or super().pulse(since)
+        return self.told or super().pulse(since, few)
 
     def issue(self, number: int) -> Issue:
         self.read.append(number)

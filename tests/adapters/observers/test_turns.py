@@ -76,9 +76,9 @@ def test_its_numbers_are_typed_facts(world: World, now: dict[str, Any], facts: d
 def test_a_big_project_has_more_ordinary_days(world: World) -> None:
     context = world.place.context()
     before = ForgeCursor(context.now, context.now)
-    seen = turns.look(lambda _: Pulse(opened=20), before, context, 300, lambda _: True)
+    seen = turns.look(lambda *_: Pulse(opened=20), before, context, 300, lambda _: True)
     assert [signal.severity for signal in seen.signals] == [Severity.MEDIUM]
-    assert turns.look(lambda _: Pulse(opened=20), before, context, 500, lambda _: True).signals == ()
+    assert turns.look(lambda *_: Pulse(opened=20), before, context, 500, lambda _: True).signals == ()
 
 
 def test_it_is_watched_and_never_fixed(world: World) -> None:

@@ -93,6 +93,18 @@ def test_cycles_run_when_memory_says_so_to_the_second():
     assert gaps == {timedelta(minutes=17, seconds=3)}
 
 
+def test_what_a_person_said_is_acted_on_before_the_next_cycle_is_due():
+    stage, said = Stage(due_at=NOON + 6 * HOUR), []
+
+    def answer():
+        said.append(stage.now_)
+        return stage.cycle() if len(said) == 3 else None
+
+    with pytest.raises(Enough):
+        watch_cycles(WatchSetup(stage, stage.sleep, stage.gate, stage.cycle, stage.said.append, answer))
+    assert stage.ran[0] == said[2] < NOON + HOUR
+
+
 def test_memory_is_read_again_at_least_once_a_minute():
     stage = Stage(due_at=NOON + 6 * HOUR).watch()
     assert max(stage.slept) <= 60

@@ -183,6 +183,7 @@ class Api:
         self._last_mutation = float("-inf")
         self._no_mutation_before = datetime.min.replace(tzinfo=UTC)
         self._home: int | None = None
+        self._read: dict[str, Page] = {}  # since the last mutation: nothing is asked twice
 
     @property
     def now(self) -> datetime:
@@ -192,8 +193,12 @@ class Api:
 
     # --- reading
 
+    def forget(self) -> None:
+        """Ask anew: others may have changed anything."""
+        self._read.clear()
+
     def get(self, path: str, fresh: bool = False) -> Any:
-        """The JSON at a path; `fresh` skips the cache. Raises Absent, UserError."""
+        """The JSON at a path; `fresh` skips what was read before. Raises Absent, UserError."""
         return self._page(self._below(path), fresh).body
 
     def pages(self, path: str, fresh: bool = False, key: str = "") -> Iterator[list[Any]]:
@@ -240,11 +245,14 @@ class Api:
         return body["data"]
 
     def _page(self, place: str, fresh: bool, moved: bool = False) -> Page:
+        if not fresh and (read := self._read.get(place)):
+            return read
         known = None if fresh else self.kept.page(place)
         known = None if known and _full(place, known) else known
         answer = self._persist("GET", place, etag=known.etag if known else "")
         if answer.status == 304 and known:
             self.counts.not_modified += 1
+            self._read[place] = known
             return known
         if 300 <= answer.status < 400 and not moved and (elsewhere := self._same_repository(answer)):
             return self._page(elsewhere, fresh, moved=True)
@@ -252,6 +260,7 @@ class Api:
             raise limits.unreadable(place, answer)
         page = Page(answer.headers.get("etag", ""), answer.body, self._next(answer))
         self.kept.put_page(place, page)
+        self._read[place] = page
         return page
 
     def _persist(self, method: str, place: str, body: Any = None, etag: str = "") -> ApiAnswer:
@@ -336,6 +345,7 @@ class Api:
         if self.staged:
             raise RuntimeError(f"a staged cycle must not send {method} {place}")
         self._require_leave()
+        self.forget()
         self.counts.mutations += 1
         try:
             return self._exchange(method, place, body)

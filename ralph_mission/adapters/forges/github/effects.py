@@ -261,7 +261,7 @@ class GitHubEffects(EffectVerbs):
         if self.people.us().login != ACTIONS or self.api.kept.get(ALLOWED) or self.api.staged:
             return
         name = self.default().name
-        order = {"repositoryId": self.threads.repository().get("node_id"), "baseRefName": name, "headRefName": name}
+        order = {"repositoryId": self.people.repository().get("id"), "baseRefName": name, "headRefName": name}
         try:
             self.api.change(PULL, {"input": {**order, "title": "May pull requests be opened here?"}})
         except ForgeRefused as refused:

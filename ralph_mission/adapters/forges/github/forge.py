@@ -207,17 +207,19 @@ class GitHubForge:
         """As in the port: the next read goes to GitHub."""
         self.threads.forget()
 
-    def pulse(self, since: datetime) -> Pulse:
+    def pulse(self, since: datetime, few: int = 0) -> Pulse:
         """Stars now; since then, pull requests merged (of the last 7 days), issues opened and closed. Raises
         UserError."""
-        stars = self.threads.repository().get("stargazers_count")
-        closed = self._closed_since(since)
-        every = {wire.number: wire for wire in (*self._work(self.threads.open().values()), *closed)}
+        stars = self.people.repository().get("stargazerCount")
+        found = {wire.number: wire for wire in self._work(self.threads.open().values()) if wire.created_at > since}
+        many = len(found) >= few
+        closed = self._closed_since(since) if many else []
+        found |= {wire.number: wire for wire in closed if wire.created_at > since}
         return Pulse(
             stars=stars if isinstance(stars, int) else None,
             merged=tuple(pull for pull in self.pulls("closed") if pull.merged_after(since)),
-            opened=sum(wire.created_at > since for wire in every.values()),
-            closed=sum(wire.closed_at is not None and wire.closed_at > since for wire in closed),
+            opened=len(found),
+            closed=sum(wire.closed_at is not None and wire.closed_at > since for wire in closed) if many else None,
         )
 
     def _closed_since(self, since: datetime) -> list[IssueWire]:

@@ -107,6 +107,7 @@ class People:
 
     api: Api
     _us: Actor | None = None
+    _repository: Mapping[str, Any] | None = None
     _authority: dict[int, bool] = field(default_factory=dict)
 
     def us(self) -> Actor:
@@ -151,9 +152,19 @@ class People:
         except (Forbidden, Absent):
             return None
 
+    def repository(self) -> Mapping[str, Any]:
+        """The repository's `id` for GraphQL and its `stargazerCount`, if known. Raises Absent, UserError."""
+        self.us()
+        if self._repository is None:
+            told = reading.read(dict[str, Any], self.api.get(""))
+            self._repository = {"id": told.get("node_id"), "stargazerCount": told.get("stargazers_count")}
+        return self._repository
+
     def _viewer(self) -> Actor:
         """The bot of an app's token, as the REST API spells it: another spelling gives an empty list, not an error."""
-        viewer = reading.read(dict[str, Any], self.api.ask("query { viewer { login databaseId } }").get("viewer"))
+        told = self.api.ask(VIEWER % _place(self.api))
+        self._repository = told.get("repository")
+        viewer = reading.read(dict[str, Any], told.get("viewer"))
         login = str(viewer.get("login") or "").removesuffix("[bot]")
         return reading.actor(reading.read(reading.UserWire, {"id": viewer.get("databaseId"), "login": f"{login}[bot]"}))
 
@@ -163,6 +174,7 @@ _EDITED = (
     f"author {_WHO} lastEditedAt editor {_WHO} userContentEdits(first: 20) {{ totalCount nodes {{ editor {_WHO} }} }}"
 )
 _PLACE = "repository(owner: %s, name: %s)"
+VIEWER = f"{{ viewer {{ login databaseId }} {_PLACE} {{ id stargazerCount }} }}"
 ISSUE = (
     f"{{ {_PLACE} {{ %s(number: %d) {{ lastEditedAt editor {_WHO} "
     f"userContentEdits(first: 100) {{ nodes {{ editedAt editor {_WHO} }} }} "

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
+from ralph_mission.adapters.forges.effects import mark
 from ralph_mission.adapters.forges.github import people, reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent
@@ -58,6 +59,7 @@ class Threads:
     def forget(self) -> None:
         """Drop the cache: anything may have changed."""
         self.memory.clear()
+        self.api.forget()
 
     def once(self, name: str, ask: Callable[[], T]) -> T:
         """This cycle's answer, requested on first use."""
@@ -261,6 +263,36 @@ class Threads:
             else:
                 what, hint = f"GitHub has no list {path.partition('?')[0]} ({absent.status})", "check GITHUB_API_URL"
             raise UserError(what, hint) from None
+
+
+NEWEST = "/issues?state=all&sort=updated&direction=desc&per_page=30"
+OUR_LABELS = ("ralph:", "content:")
+
+
+@dataclass
+class ThreadNews:
+    """Whether a thread that concerns us changed since the last look: one conditional request, which GitHub does not
+    count if nothing did."""
+
+    api: Api
+    _seen: dict[int, datetime] = field(default_factory=dict)
+
+    def look(self) -> bool:
+        """Also whether somebody labelled a thread for us. The first look only remembers. Raises UserError."""
+        self.api.forget()
+        before, known = self.api.counts.not_modified, self._seen
+        try:
+            wires = reading.read(tuple[IssueWire, ...], self.api.get(NEWEST))
+        except Absent:
+            return False
+        if self.api.counts.not_modified > before:
+            return False
+        self._seen = known | {wire.number: wire.updated_at for wire in wires if _concerns_us(wire)}
+        return bool(known) and known != self._seen
+
+
+def _concerns_us(wire: IssueWire) -> bool:
+    return bool(mark(wire.body or "")) or any(name.startswith(OUR_LABELS) for name in reading.names(wire.labels))
 
 
 def label_path(number: int, name: str) -> str:

@@ -119,7 +119,7 @@ class LocalForge:
     def forget_lists(self) -> None:
         """Does nothing: files are read each time."""
 
-    def pulse(self, since: datetime) -> Pulse:
+    def pulse(self, since: datetime, few: int = 0) -> Pulse:
         """Pull requests merged, and issues opened and closed, since then; a folder has no stars."""
         issues = self.store.threads("issues", partial(documents.surely_closed_by, since=since))
         return Pulse(

@@ -163,13 +163,13 @@ class CiObserver:
 
     def _retried(self, before: CiCursor, context: ObservationContext) -> tuple[str, list[ChanceFailure]]:
         """When it was looked for last, and what passed at a second try: nothing of it is among the runs that failed."""
-        today = f"{context.now:%Y-%m-%d}"
-        if before.day == today:
-            return today, []
+        # a date alone, as earlier versions stored it, counts as its first moment
+        if (context.now - DAY).isoformat() < before.day <= context.now.isoformat():
+            return before.day, []
         runs = [
             run for run in self.forge.workflow_runs(event="push", most=PAGE) if run.attempt > 1 and self._counts(run)
         ]
-        return today, list(self._chances(runs, context))
+        return context.now.isoformat(), list(self._chances(runs, context))
 
     def _tests(self, run: WorkflowRun) -> tuple[str, ...]:
         """The failed tests, if the run kept a report."""

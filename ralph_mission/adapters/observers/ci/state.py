@@ -33,7 +33,7 @@ class ChanceFailure:
 @dataclass(frozen=True, slots=True)
 class CiCursor:
     """The failed runs that were judged ("id.attempt"), the workflows that were red and since when, what failed by
-    chance, and the day of the last look for second tries."""
+    chance, and when second tries were looked for last."""
 
     seen: frozenset[str] = frozenset()
     red: tuple[tuple[int, str], ...] = ()

@@ -45,6 +45,7 @@ def test_runs_are_those_of_the_default_branch_of_this_very_repository_newest_fir
 def test_asking_again_for_what_did_not_change_costs_one_request_that_does_not_count(world: GitHubWorld) -> None:
     world.fake.workflow_run(1, "completed", "failure", "push", path=CI)
     world.forge.workflow_runs(failed=True)
+    world.forge.forget_lists()
     before = world.forge.requests.total
     world.forge.workflow_runs(failed=True)
     assert (world.forge.requests.total - before, world.forge.requests.not_modified) == (1, 1)

@@ -19,7 +19,8 @@ from tests.fakes.github.routing import Call, route
 from tests.fakes.github.shapes.basics import node, stamp
 
 VIEWER = re.compile(
-    r"\s*(?:query\s*\w*\s*)?\{\s*viewer\s*\{((?:\s*,?\s*(?:login|databaseId|__typename))+)\s*\}\s*\}\s*"
+    r"\s*(?:query\s*\w*\s*)?\{\s*viewer\s*\{((?:\s*,?\s*(?:login|databaseId|__typename))+)\s*\}\s*"
+    r'(repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ id stargazerCount \} )?\}\s*'
 )
 WHO = r"\{ login \.\.\. on User \{ databaseId \} \.\.\. on Bot \{ databaseId \} \}"
 EDITS = re.compile(
@@ -72,7 +73,12 @@ def graphql(call: Call) -> dict[str, Any]:
         raise Unknown(f"GraphQL: {query}")
     kind = "Bot" if call.actor.is_bot else "User"
     known = {"login": call.actor.login, "databaseId": call.actor.id, "__typename": kind}
-    return {"data": {"viewer": {name: known[name] for name in re.findall(r"\w+", asked[1])}}}
+    viewer = {name: known[name] for name in re.findall(r"\w+", asked[1])}
+    if asked[2] is None:
+        return {"data": {"viewer": viewer}}
+    if f"{asked[3]}/{asked[4]}" != call.world.full_name:
+        return {"data": {"viewer": viewer, "repository": None}}
+    return {"data": {"viewer": viewer, "repository": {"id": node("R", REPOSITORY_ID), "stargazerCount": 0}}}
 
 
 @dataclass
