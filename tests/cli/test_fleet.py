@@ -31,6 +31,7 @@ from tests.helpers import cli_here, copy_bare, make_repo
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+WORKING = {"path": ".github/workflows/ralph-fleet.yml", "state": "active"}
 
 
 def memory(due_at, urgency=Urgency.LOW, cycle=3, **more):
@@ -397,7 +398,25 @@ def test_the_doctor_looks_at_what_the_workflows_say_and_at_those_that_are_named(
             "note secret RALPH_APP_PRIVATE_KEY: look at Settings → Secrets and variables → Actions",
         ),
         (
-            {"/actions/workflows?per_page=100": {"workflows": []}},
+            {
+                "/actions/secrets/RALPH_APP_PRIVATE_KEY": "gone",
+                "/actions/organization-secrets?per_page=100": None,
+            },
+            "note secret RALPH_APP_PRIVATE_KEY: look at Settings → Secrets and variables → Actions",
+        ),
+        (
+            {
+                "/actions/secrets/RALPH_APP_PRIVATE_KEY": "gone",
+                "/actions/organization-secrets?per_page=100": {"total_count": 101, "secrets": [{"name": "A"}] * 100},
+            },
+            "note secret RALPH_APP_PRIVATE_KEY: look at Settings → Secrets and variables → Actions",
+        ),
+        (
+            {"": "gone", "/labels/ralph:fleet": "gone", "/actions/variables/RALPH_APP_CLIENT_ID": "gone"},
+            "wrong repository on GitHub: check GITHUB_REPOSITORY, and that the token is for this repository",
+        ),
+        (
+            {"/actions/workflows?per_page=100": {"workflows": [WORKING]}},
             "wrong workflow: commit and push what ralph fleet init wrote",
         ),
         ({"/actions/workflows?per_page=100": None}, "note workflow: look at the Actions tab"),

@@ -118,7 +118,10 @@ class FakeFleet:
             "/actions/organization-variables?per_page=100": {"variables": []},
             "/actions/organization-secrets?per_page=100": {"secrets": []},
             "/actions/workflows?per_page=100": {
-                "workflows": [{"path": ".github/workflows/ralph-fleet.yml", "state": "active"}]
+                "workflows": [
+                    {"path": f".github/workflows/{name}.yml", "state": "active"}
+                    for name in ("ralph-fleet", "ralph-fleet-cycle")
+                ]
             },
         }
         self.known = set(self.control_has)

@@ -55,7 +55,7 @@ def github(hub: Hub) -> tuple[DoctorLine, ...]:
     except UserError as problem:
         return (wrong("GitHub", problem),)
     if status != 200 or not isinstance(repository, dict):
-        return (_no_entry(status),)
+        return (no_entry(status),)
     return tuple(line for name, check in CHECKS.items() for line in _attempt(name, check(hub, repository)))
 
 
@@ -82,7 +82,8 @@ def asking(api: Api) -> Get:
     return get
 
 
-def _no_entry(status: int) -> DoctorLine:
+def no_entry(status: int) -> DoctorLine:
+    """Why a repository cannot be looked at, by the status of asking for it."""
     if status == 401:
         return DoctorLine("token", "wrong", "GitHub does not accept it", "set GITHUB_TOKEN to a valid one")
     if status in (403, 404):

@@ -163,8 +163,10 @@ def _on_github(settings: FleetConfig, now: datetime) -> Iterator[DoctorLine]:
 
 
 def check_permissions() -> Iterator[DoctorLine]:
-    """Whether the app's installation has what the workflows ask for; with less they get no token."""
-    app = place(os.environ).credential
+    """Whether the app's installation in the control repository has what the workflows ask for; with less they get no
+    token. Those of other owners are not looked at."""
+    control = place(os.environ)
+    app = control.credential
     if isinstance(app, str):
         hint = "set GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY instead of GITHUB_TOKEN, then: ralph fleet doctor"
         yield DoctorLine("permissions", "note", "those of the app cannot be seen with this token", hint)
@@ -173,20 +175,25 @@ def check_permissions() -> Iterator[DoctorLine]:
     held = getattr(app, "permissions", {})
     lacking = [f"{name}: {level}" for name, level in PERMISSIONS.items() if held.get(name) not in (level, "write")]
     if lacking:
-        what = f"the app's installation has no {', '.join(lacking).replace('_', ' ')}"
+        what = f"the app's installation in {control.repository} has no {', '.join(lacking).replace('_', ' ')}"
         hint = "the app's settings on GitHub, Permissions & events; then accept the new ones in its installation"
         yield DoctorLine("permissions", "wrong", what, hint)
     else:
-        yield DoctorLine("permissions", "ok", "the app has what the workflows ask for")
+        yield DoctorLine(
+            "permissions", "ok", f"the app's installation in {control.repository} has what the workflows ask for"
+        )
 
 
 def check_control_repository() -> Iterator[DoctorLine]:
     """The control repository: what its workflow needs there."""
     from ralph_mission.adapters.forges.github.api import Api, ReadCache
-    from ralph_mission.cli.doctor.github import asking, describe_workflow
+    from ralph_mission.cli.doctor.github import asking, describe_workflow, no_entry
 
     get = asking(Api(place(os.environ), ReadCache(None, ""), staged=True))
-    told = get("")[1] or {}
+    status, told = get("")
+    if status != 200 or not isinstance(told, dict):
+        yield no_entry(status)
+        return
     if not told.get("has_issues", True):
         hint = "Settings → General → Features → Issues"
         yield DoctorLine("page", "wrong", "the control repository's issues are switched off", hint)
@@ -202,7 +209,8 @@ def check_control_repository() -> Iterator[DoctorLine]:
         yield unseen("workflow", "the Actions tab")
         return
     states = {Path(str(one.get("path"))).name: str(one.get("state")) for one in flows.get("workflows", ())}
-    yield describe_workflow(states, Path(WORKFLOWS[0]).name, "commit and push what ralph fleet init wrote")
+    for name in WORKFLOWS:
+        yield describe_workflow(states, Path(name).name, "commit and push what ralph fleet init wrote")
 
 
 def _setting(get: Get, kind: str, name: str) -> DoctorLine:
@@ -211,8 +219,11 @@ def _setting(get: Get, kind: str, name: str) -> DoctorLine:
     status, _ = get(f"/actions/{kind}/{name}")
     if status == 404:
         there, told = get(f"/actions/organization-{kind}?per_page=100")
-        listed = told.get(kind, ()) if there == 200 else ()
-        status = 200 if name in [str(one.get("name")) for one in listed] else 404
+        listed = [str(one.get("name")) for one in told[kind]] if there == 200 else []
+        if name in listed:
+            status = 200
+        elif there != 200 or told.get("total_count", 0) > len(listed):
+            return unseen(f"{noun} {name}", place)  # the organization may have it
     if status == 200:
         return DoctorLine(noun, "ok", f"{name} is set")
     if status == 404:
