@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 from ralph_mission.adapters.sandbox.inside import still
 from ralph_mission.adapters.sandbox.isolation import OPEN, Inside, Sandbox, enter_sandbox
+from ralph_mission.safety.secrets import redact
 from ralph_mission.values import dataclass
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -37,7 +38,8 @@ MEMORY = 20  # `vsize` among the fields of /proc/PID/stat behind the name: proc(
 ASKED_EVERY = 0.2  # seconds between two polls of the stop condition
 SIGN, SIGN_LATER = 5.0, 15.0  # seconds between two signs of life, in the first minute and later
 NAMED = 32  # characters of a running command in such a sign, so that a row has room for the line
-LINE = 200  # bytes of the last line that a sign of life quotes
+LINE = 400  # bytes of the longest line that a sign of life quotes: what is cut could not be redacted any more
+WINDOW = 4096  # bytes of the output in which that line is looked for
 PROC = Path("/proc")
 FILE_BLOCKS = 8 * 1024 * 1024  # of 512 bytes, POSIX's unit for `ulimit -f`: 4 GiB
 # A shell sets limits instead of a fork of ourselves, which is unsafe with threads.
@@ -86,9 +88,9 @@ def run_foreign(
     `allow` names our variables it may see. `timeout` in seconds; `output_cap` in bytes over
     both streams: reaching either ends the whole process group, and so does `stopped`, polled five times
     a second. An ended process has `grace` seconds between TERM and KILL. `live` receives standard output
-    as it comes; `running` gets the seconds since the start and the last line printed so far (untrusted, up to
-    `LINE` bytes), every `SIGN` seconds. A missing program gives code 127. `sandbox` isolates it further, or raises
-    UserError.
+    as it comes; `running` gets the seconds since the start and the last whole line printed so far (untrusted, up to
+    `LINE` bytes, "" if it is longer), every `SIGN` seconds. A missing program gives code 127. `sandbox` isolates it
+    further, or raises UserError.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     with (
@@ -133,8 +135,8 @@ def tell_running(doing: str, command: str, note: Callable[[str], None]) -> Calla
     """For `run_foreign`: notes such as `setting up, 45 s: yarn install: [2/4] Fetching packages...`."""
 
     def tell(seconds: float, line: str) -> None:
-        room = NAMED if line else 2 * NAMED
-        named = command if len(command) <= room else f"{command[: room - 1].rstrip()}…"
+        room, named = NAMED if line else 2 * NAMED, redact(command)
+        named = named if len(named) <= room else f"{named[: room - 1].rstrip()}…"
         note(f"{doing}, {seconds:.0f} s: {named}{f': {line}' if line else ''}")
 
     return tell
@@ -213,9 +215,11 @@ class _Capture:
         return bytes(list(self._kept.values())[1])
 
     def last_line(self) -> str:
-        """The last line that is not empty, of the stream that was written to last."""
-        lines = self._kept[self._latest][-4 * LINE :].replace(b"\r", b"\n").split(b"\n")
-        return next((line[:LINE].decode("utf-8", "replace").strip() for line in reversed(lines) if line.strip()), "")
+        """The last line that ended and is not empty, of the stream that was written to last; never a part of one."""
+        kept = self._kept[self._latest]
+        whole = kept[-WINDOW:].replace(b"\r", b"\n").split(b"\n")[len(kept) > WINDOW : -1]
+        last = next((line for line in reversed(whole) if line.strip()), b"")
+        return last.decode("utf-8", "replace").strip() if len(last) <= LINE else ""
 
     def until(self, deadline: float, stopped: Callable[[], bool] | None) -> Literal["", "late", "stopped"]:
         """Read until the process is over or the cap is hit; returns which came first."""

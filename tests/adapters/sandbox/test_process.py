@@ -15,6 +15,7 @@ import pytest
 
 from ralph_mission.adapters.sandbox import inside, process
 from ralph_mission.adapters.sandbox.process import ENDED_BY_US, FinishedProcess, own_tool, run_foreign
+from ralph_mission.safety.secrets import redact
 from tests.helpers import time_out_at
 
 
@@ -64,6 +65,18 @@ def test_a_command_that_runs_on_gives_signs_of_life_with_its_last_line(run, monk
     run(r"printf '[1/4] Resolving\n[2/4] 1%%\r[2/4] Fetching\n\n' >&2; exec sleep 20", running=note, stopped=stopped)
     assert heard[-1] == "setting up, 0 s: yarn install --frozen-lockfile…: [2/4] Fetching"
     assert not run("echo done", running=note).stopped and len(heard) < 50
+
+
+@pytest.mark.parametrize("line", ["{} " + "0" * 765, "0" * 182 + " {}", "0" * 382 + " {}", "go"])
+def test_no_sign_of_life_quotes_a_part_of_a_line_in_which_a_secret_could_no_longer_be_seen(run, monkeypatch, line):
+    monkeypatch.setattr(process, "SIGN", 0.05)
+    token, heard = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8", list[str]()
+    named = f"npm ci --registry https://{token}@npm.example"
+    note = process.tell_running("setting up", named, lambda text: heard.append(redact(text)))
+    said = f"printf '{line.format(token)}\\n{'' if '0' in line else token[:30]}'; exec sleep 20"
+    run(said, running=note, stopped=lambda: len(heard) > 1)
+    assert heard and not [told for told in heard if token[:5] in told or token[-6:] in told]
+    assert heard[-1].endswith(": go") == (line == "go")
 
 
 def test_a_sequence_is_never_given_to_a_shell(run):
