@@ -76,7 +76,7 @@ def _story(item: _Item, place: int) -> UserStory:
 def _items(text: str) -> Iterator[_Item]:
     current: _Item | None = None
     headings: dict[int, str] = {}
-    for start, line in _prose(text):
+    for start, line in read_prose(text):
         if found := BOX.match(line):
             indent, words = len(found["indent"].expandtabs(4)), found["text"].strip()
             if current and indent > current.indent:
@@ -98,7 +98,7 @@ def _items(text: str) -> Iterator[_Item]:
         yield current
 
 
-def _prose(text: str) -> Iterator[tuple[int, str]]:
+def read_prose(text: str) -> Iterator[tuple[int, str]]:
     """The lines outside code blocks and comments, with their offsets."""
     start, fenced, hidden = 0, False, False
     for line in text.splitlines(keepends=True):

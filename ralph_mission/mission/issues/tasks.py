@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from ralph_mission.loop.stories.checklist import read_prose
 from ralph_mission.mission.coder.tasks import GUIDANCE, REMARK, REMARKS, quote_issue, task_prompt
 from ralph_mission.mission.findings.exclusions import closed_issues
 from ralph_mission.mission.lifecycle import approval
@@ -30,8 +31,8 @@ PRIORITY = compile_regex(r"(?:prio(?:rity)?[ :/_-]+)?((?<=[ :/_-])[a-z]+|p[0-4]|
 LEVELS = {"0": 0, "critical": 0, "urgent": 0, "1": 1, "highest": 1, "high": 1, "3": 3, "low": 3, "4": 4, "lowest": 4}
 USUAL = 2
 NEEDS = compile_regex(
-    r"^[ \t]*(?:[-*][ \t]+)?(?:needs|depends on|blocked by)[: \t]+"
-    r"(#\d{1,9}(?:(?:,| and|[ \t])[ \t]*#\d{1,9})*)[. \t]*$",
+    r"^[ \t]*(?:[-*+][ \t]+)?(?:\[ \][ \t]+)?[*_]{0,2}(?:needs|depends on|blocked by)[*_: \t]+"
+    r"(#\d{1,9}(?:[,;& \t]+(?:and[ \t]+)?#\d{1,9})*)(?:[ \t]+\([^()\n]{1,200}\))?[. \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 SPARED = 5
@@ -97,7 +98,8 @@ def turn_of(issue: Issue, record: WorkRecord | None) -> tuple[int, int, int]:
 
 def find_needs(issue: Issue) -> tuple[int, ...]:
     """The issues that have to be done before, by a line such as `Needs #4, #5` or `Depends on #4`."""
-    numbers = " ".join(found[1] for found in NEEDS.finditer(issue.body))
+    prose = "\n".join(line for _, line in read_prose(issue.body))
+    numbers = " ".join(found[1] for found in NEEDS.finditer(prose))
     return tuple(dict.fromkeys(int(one) for one in re.findall(r"\d+", numbers) if int(one) != issue.number))
 
 

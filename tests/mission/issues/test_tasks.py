@@ -78,6 +78,9 @@ def test_nobody_asks_whether_a_bot_may_have_work_done():
         ("needs work, see #4", ()),
         (f"Needs #{ASKED.number}", ()),
         ("> Needs #4", ()),
+        ("Add retries.\r\n\r\nNeeds #4\r\n\r\nThanks", (4,)),
+        ("Needs #4 (the API).\n- [ ] Blocked by #5; #6\n**Depends on:** #18, and #19", (4, 5, 6, 18, 19)),
+        ("```\nNeeds #4\n```", ()),
     ],
 )
 def test_what_an_issue_needs_stands_on_a_line_of_its_own(body, needs):
