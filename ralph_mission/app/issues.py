@@ -28,13 +28,13 @@ from ralph_mission.app.run_options import RunOptions
 from ralph_mission.app.services import AgentServiceOptions, AppFactory, ServiceOptions
 from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.config.reading import NAME
-from ralph_mission.errors import UserError
+from ralph_mission.errors import Missing, UserError
 from ralph_mission.loop.cost import CostMeter
 from ralph_mission.loop.stories.prd import parse_prd, render_prd
 from ralph_mission.mission.cycle import follow_up_pulls
 from ralph_mission.mission.issues.agent import IssueWorker
 from ralph_mission.mission.issues.listed import answer_issue, take_issues
-from ralph_mission.mission.issues.tasks import READY
+from ralph_mission.mission.issues.tasks import READY, WORKING
 from ralph_mission.mission.lifecycle.approval import agent_of
 from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.ledger import WorkRecord
@@ -84,7 +84,10 @@ def listed_issues(asked: RunOptions, progress: PlainRunProgress) -> Iterator[Run
     git, pause = doors.first().git, partial(rest, progress.watch)
     place = git.state_dir / LISTED
     with ExitStack() as held:
-        if not (asked.go_on and place.exists()):
+        if place.exists() and not asked.go_on:
+            problem = "the last run on issues is not over: not all of them were told how it ended"
+            raise UserError(problem, f"finish it with --continue, or remove {WORKING} from them and delete {place}")
+        if not place.exists():
             prd, skipped = run_transaction(doors.house, pause, partial(take_issues, held), LONG)
             for number, why in skipped:
                 progress.note(f"#{number} is not taken: {why}")
@@ -95,9 +98,31 @@ def listed_issues(asked: RunOptions, progress: PlainRunProgress) -> Iterator[Run
             yield replace(asked, prd_file=place)
         finally:
             branch = git.try_text("symbolic-ref", "--short", "HEAD").strip() or "a detached HEAD"
-            for story in parse_prd(place.read_text("utf-8")).stories:
-                run_transaction(doors.house, pause, partial(answer_issue, story, branch), LONG)
-            place.unlink()
+            told = [
+                _answer(
+                    partial(run_transaction, doors.house, pause, partial(answer_issue, story, branch), LONG),
+                    story.id,
+                    progress,
+                )
+                for story in parse_prd(place.read_text("utf-8")).stories
+            ]
+            if all(told):
+                place.unlink()
+
+
+def _answer(send: Callable[[], bool], issue: str, progress: PlainRunProgress) -> bool:
+    """Whether nothing is left to be said on an issue; a note says why it is not told yet."""
+    try:
+        if send():
+            return True
+        why, then = "it may not be sent now", "ralph resume, if Ralph is paused, and"
+    except Missing as gone:
+        progress.note(f"{issue} is not told: {gone.what}")
+        return True
+    except UserError as problem:
+        why, then = problem.what, f"{problem.next_step}; and"
+    progress.note(f"{issue} is not told yet how it ended: {why}; next: {then} ralph run --issues --continue")
+    return False
 
 
 def look_after_pulls(wanted: WorkOptions, doors: AppFactory, first: App, progress: PlainRunProgress) -> Iterator[str]:

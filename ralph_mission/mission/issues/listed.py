@@ -48,14 +48,14 @@ def take_issues(held: ExitStack, tx: Transaction) -> tuple[Prd, Skipped]:
     return Prd("", "", f"The issues that are labelled {READY}.", stories), tuple(skipped)
 
 
-def answer_issue(story: UserStory, branch: str, tx: Transaction) -> None:
-    """Say on an issue that is done where its change is; give another one back."""
+def answer_issue(story: UserStory, branch: str, tx: Transaction) -> bool:
+    """Say on an issue that is done where its change is; give another one back. Whether all of it was sent."""
     issue = tx.ports.forge.issue(int(story.id.removeprefix("#")))
     label = _label(issue, remove=(WORKING, READY) if story.passes else (WORKING,))
     key = key_of(label.key, "done")
     sentence = f"**Done** by `ralph run` on the branch {inline(branch)}. Close this issue once the change is merged."
     comment = Comment(key, issue.number, f"{sentence}\n\n{marker(key)}")
-    _carry_out(tx, *(("done", [label, comment]) if story.passes else ("given back", [label])))
+    return _carry_out(tx, *(("done", [label, comment]) if story.passes else ("given back", [label])))
 
 
 def _sort_by_needs(issues: Sequence[Issue]) -> list[Issue]:
@@ -90,7 +90,7 @@ def _label(issue: Issue, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
 
 
 def _carry_out(tx: Transaction, what: str, effects: Sequence[Effect]) -> bool:
-    """Whether nothing spoke against it."""
+    """Whether nothing spoke against it, or failed."""
     plan = Proposal(effects[0].key, Action.WORK, KIND, f"issues of this run are {what}", tuple(effects))
     done = execute_plan(tx, ExecutionRequest("run-issues", f"issues of a run: {what}", rules=WORK_RULES), plan)
-    return not done.refused and not done.cut
+    return not done.refused and not done.cut and all(one.status != "failed" for one in done.receipts.values())

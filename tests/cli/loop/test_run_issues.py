@@ -8,6 +8,7 @@ import pytest
 
 from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.mission import execute
 from tests.cli.loop_world import World, until, world
 
 BUILDS = """
@@ -88,6 +89,27 @@ def test_a_killed_run_is_resumed_with_its_issues(shop: World, mara: Person) -> N
     resumed = shop.run("--issues", "--continue", *shop.agent(BUILDS))
     assert (resumed.code, resumed.json["sessions"]) == (0, 2), resumed.err
     assert labels(shop, first) == labels(shop, second) == set() and len(remarks(shop, first)) == 1
+
+
+def test_what_could_not_be_told_at_the_end_is_told_by_continue(shop: World, mara: Person, monkeypatch) -> None:
+    gone, first, second = ready(mara, "Paint it"), ready(mara, "Add a cart"), ready(mara, "Sum up")
+    script = f"""
+if call == 3:
+    pathlib.Path({str(shop.repo)!r}, ".ralph/forge/issues/{gone:04d}.md").unlink()
+    (here / "paused").touch()
+"""
+    monkeypatch.setattr(execute, "is_stopped", lambda _: (shop.aside / "paused").exists())
+    paused = shop.run("--issues", *shop.agent(BUILDS + script))
+    assert (paused.code, paused.json["stories"]) == (0, {"passing": 3, "total": 3}), paused.err
+    assert f"#{gone} is not told: " in paused.err and f"#{second} is not told yet" in paused.err
+    assert labels(shop, first) == {"ralph-ready", "ralph-working"}
+    fresh = shop.run("--issues", *shop.agent(BUILDS))
+    assert fresh.code == 1 and "--continue" in fresh.out
+    (shop.aside / "paused").unlink()
+    resumed = shop.run("--issues", "--continue", *shop.agent(BUILDS))
+    assert (resumed.code, len(shop.calls)) == (0, 3), resumed.err
+    assert labels(shop, first) == labels(shop, second) == set()
+    assert len(remarks(shop, first)) == len(remarks(shop, second)) == 1
 
 
 def test_another_list_beside_the_issues_is_wrong_usage(shop: World) -> None:
