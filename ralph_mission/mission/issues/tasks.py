@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from ralph_mission.loop.stories.checklist import read_prose
 from ralph_mission.mission.coder.tasks import GUIDANCE, REMARK, REMARKS, quote_issue, task_prompt
 from ralph_mission.mission.findings.exclusions import closed_issues
 from ralph_mission.mission.lifecycle import approval
@@ -98,6 +97,8 @@ def turn_of(issue: Issue, record: WorkRecord | None) -> tuple[int, int, int]:
 
 def find_needs(issue: Issue) -> tuple[int, ...]:
     """The issues that have to be done before, by a line such as `Needs #4, #5` or `Depends on #4`."""
+    from ralph_mission.loop.stories.checklist import read_prose  # not needed by an idle cycle
+
     prose = "\n".join(line for _, line in read_prose(issue.body))
     numbers = " ".join(found[1] for found in NEEDS.finditer(prose))
     return tuple(dict.fromkeys(int(one) for one in re.findall(r"\d+", numbers) if int(one) != issue.number))
