@@ -89,7 +89,7 @@ def looked(here: Place) -> list[dict[str, Any]]:
 def made(action: Path, home: Path, python: str = sys.executable) -> Runner:
     home.mkdir()
     runner = Runner(home, action)
-    runner.seed(python=python)
+    runner.seed(python=python, files={"ralph.yml": SETTINGS})
     return runner
 
 
@@ -117,8 +117,10 @@ def test_the_token_stands_in_no_argument_and_is_told_to_nobody_but_git(action: P
     text = GIT.format(notes=shlex.quote(str(notes)), git=shutil.which("git"))
     (recorder / "git").write_text(text)
     (recorder / "git").chmod(0o755)
-    start = runner.place() / "bin" / "python"
-    start.write_text(start.read_text().replace("#!/bin/sh\n", f'#!/bin/sh\nPATH="{recorder}:$PATH"; export PATH\n'))
+    starts = list(runner.tools.glob("**/bin/python"))
+    assert starts, "one environment for each sort of checkout"
+    for start in starts:
+        start.write_text(start.read_text().replace("#!/bin/sh\n", f'#!/bin/sh\nPATH="{recorder}:$PATH"; export PATH\n'))
     job, token = worked(runner, here.root / "server", files(here))
     plain, basic = forms(token)
     calls = [call.partition("\n") for call in notes.read_text().split("\0") if call]
@@ -127,7 +129,7 @@ def test_the_token_stands_in_no_argument_and_is_told_to_nobody_but_git(action: P
     assert not [words for words, _, told in calls if plain in told]
     talks = {words for words, _, told in calls if basic in told}
     assert talks and all(" fetch " in words or " push " in words or " ls-remote " in words for words in talks)
-    assert not [start for _, start in job.starts if plain in start["ARGUMENTS"]]
+    assert job.starts and not [start for _, start in job.starts if plain in start["ARGUMENTS"]]
     assert (job.leaks, [name for name in job.temporary if not name.startswith("ralph-summary-")]) == ([], [])
     (found,) = looked(here)
     assert not [form for form in (plain, basic) if form in json.dumps(found["environment"])]
