@@ -535,7 +535,9 @@ if call == 1:
     time.sleep(600)
 print("LOOP_COMPLETE")
 """
-CHECK = "test -e {0} && exit 0; trap '' TERM INT; echo $$ > {0}.new; mv {0}.new {0}; sleep 600"
+CHECK = (  # it hangs once, of what a session made
+    "test -e file-1.txt && test ! -e {0} || exit 0; trap '' TERM INT; echo $$ > {0}.new; mv {0}.new {0}; sleep 600"
+)
 BUSY = {
     "an agent": (WAITS, False),
     "an agent that ignores it": (STUBBORN + WAITS, False),
