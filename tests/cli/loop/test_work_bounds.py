@@ -58,8 +58,9 @@ def test_what_configures_agents_is_put_back_after_each_session_ignored_or_not(tm
     done = work(shop, STEERS, "--max-iterations", "3")
     assert (shop.aside / "found").read_text() == ".claude/settings.json{}"
     assert (done.code, done.json["outcome"]) == (0, "done"), done.err
-    for path in (".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".github/workflows/x.yml"):
+    for path in (".claude/settings.json", ".mcp.json", ".github/workflows/x.yml"):
         assert f"undone: {path}" in done.err
+    assert "settings.local.json" not in done.err, "ignored: gone before the next session, unsaid"
     diff = shop.ralph("pr", "diff", str(done.json["pull_request"])).out
     assert "file-1.txt" in diff and "hooks" not in diff
 
