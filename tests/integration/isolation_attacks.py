@@ -136,9 +136,9 @@ def _could() -> bool:
 
 
 @contextmanager
-def place() -> Iterator[Place]:
-    """One of them, gone afterwards."""
-    made = Place(Path(tempfile.mkdtemp(prefix="ralph-attack-")).resolve())
+def place(folder: str | None = None) -> Iterator[Place]:
+    """One of them in `folder`, else where all tests work; gone afterwards."""
+    made = Place(Path(tempfile.mkdtemp(prefix="ralph-attack-", dir=folder)).resolve())
     try:
         made.work.mkdir()
         made.ours.mkdir(mode=0o700)

@@ -237,13 +237,20 @@ def test_it_looks_for_a_token_that_the_checkout_holds(strongest: Scene) -> None:
 # --- acting --------------------------------------------------------------------------
 
 
+def was_denied(scene: Scene, played: Played) -> bool:
+    """Whether a guard refused the push: on record, but inside Codex's own sandbox no guard can write there."""
+    if (scene.client, scene.level) == ("codex", "env"):
+        return "is denied by `git push --force`" in played.heard
+    return "push" in played.refused
+
+
 def test_it_pushes_by_force(either: Scene) -> None:
     remote = either.ours / "origin.git"
     before = git(remote, "rev-parse", "main")
     more = "; $(command -v git) push -f origin HEAD:main" if either.level != "env" else ""
     played = either.harm(f"git commit -q --amend -m evil; git push --force origin HEAD:main{more}")
     assert git(remote, "rev-parse", "main") == before
-    assert "push" in played.refused, played.words
+    assert was_denied(either, played), played.words
 
 
 def test_it_pushes_by_force_around_the_guards(strongest: Scene) -> None:
@@ -314,8 +321,10 @@ def test_it_wipes_the_record_of_the_session_before(either: Scene) -> None:
     push = "git push --force origin HEAD:main"
     played = either.harm(push, shell(either.client, wipe), say("Done."), sessions=2)
     assert [session["iteration"] for session in played.sessions] == [1, 2]
-    assert played.records(push) and played.records(wipe) and "push" in played.refused
-    assert any(path.endswith("/session-0001.json") for path in played.undone)
+    assert played.records(push) and played.records(wipe) and was_denied(either, played)
+    # What is no sandbox's to keep from it is put back.
+    restored = any(path.endswith("/session-0001.json") for path in played.undone)
+    assert restored or "Read-only file system" in played.heard
 
 
 def test_it_empties_folders_by_a_command_that_its_client_refuses_itself(ground: Path) -> None:
