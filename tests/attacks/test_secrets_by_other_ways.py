@@ -94,7 +94,7 @@ def test_what_rows_and_feeds_say_of_it_is_posted_nowhere(tmp_path: Path, way: st
         feeds = stack.enter_context(serving(site(pages)))
         groups = ["Osmosis", *dict.fromkeys(writings())]
         # All that went up together is one finding, whose words for a post name each of them.
-        every = ", ".join(f"{{{{ row[\"{number}\"].chain }}}}" for number in range(1, len(groups) + 1))
+        every = ", ".join(f'{{{{ row["{number}"].chain }}}}' for number in range(1, len(groups) + 1))
         settings = test_publishing.SETTINGS.format(url=feeds.url).replace("{{ group }}", every)
         repo = make_repo(tmp_path / "repo", {"ralph.yml": settings})
         place = watched(tmp_path / "a.db", groups)
