@@ -141,7 +141,7 @@ class GitHubEffects(EffectVerbs):
                     self.heads.remote.delete(effect.branch, here)
             return None
         wanted = self._commit(effect)
-        if here != wanted and not effect.onto:
+        if here != wanted:
             self.heads.fetch({HEADS + effect.branch: here})
         return self._pushed_receipt(effect, "adopted", here) if self.heads.git.says_the_same(here, wanted) else None
 

@@ -51,6 +51,8 @@ def test_a_fix_that_follows_its_branch_is_verified_too(world: GitHubWorld) -> No
     assert world.forge.perform(effect).status == "done"
     made = tip(world, "ralph/fix")
     assert (made.signed, made.parents, made.message) == (True, (first.sha,), "More\n\nWhy not.")
+    found = world.connected().find(effect)  # by a process that comes after one that died
+    assert found and (found.status, found.sha) == ("adopted", made.sha)
 
 
 @pytest.mark.parametrize("mode", ["100755", "120000"])
