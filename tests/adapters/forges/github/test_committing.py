@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ralph_mission.adapters.git.git import Git
@@ -10,7 +12,7 @@ from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.model.effects import PushBranch
 from ralph_mission.safety.patch import Edit, FileDelta
 from tests.adapters.forges.github.making import new_branch
-from tests.adapters.forges.github_world import GitHubWorld
+from tests.adapters.forges.github_world import GitHubWorld, clone_of
 from tests.adapters.storage.memory.making import SteppingClock, batch
 from tests.contract.forge_world import KEY, OTHER, WHEN, line, new_file, push_branch
 from tests.fakes.github.bare import CommitInfo
@@ -44,14 +46,16 @@ def test_a_fix_is_a_verified_commit_of_the_account(world: GitHubWorld) -> None:
     assert world.connected().find(push_branch(world, line("README.md", "# Better\n"), new_file("docs/é b.md", "x\n")))
 
 
-def test_a_fix_that_follows_its_branch_is_verified_too(world: GitHubWorld) -> None:
+def test_a_fix_that_follows_its_branch_is_verified_and_found_elsewhere(world: GitHubWorld, tmp_path: Path) -> None:
     first = world.forge.perform(push_branch(world))
     base = world.forge.default_branch().sha
     effect = PushBranch(OTHER, "ralph/fix", base, "More\n\nWhy not.", WHEN, (new_file("b", "b\n"),), onto=first.sha)
+    before = clone_of(world.fake.bare, tmp_path / "before")
     assert world.forge.perform(effect).status == "done"
     made = tip(world, "ralph/fix")
     assert (made.signed, made.parents, made.message) == (True, (first.sha,), "More\n\nWhy not.")
-    found = world.connected().find(effect)  # by a process that comes after one that died
+    world.clone = before  # as where a process died before it fetched the commit
+    found = world.connected().find(effect)
     assert found and (found.status, found.sha) == ("adopted", made.sha)
 
 
