@@ -25,6 +25,8 @@ LIVES: dict[str, tuple[str, ...]] = {
     "a yes is taken back in the merge queue": (FIX, FINISHED, "answer spelling low"),
     "a box that was ticked on the dashboard is obeyed": (FIX, FINISHED),
     "a pull to be changed is escalated": (FIX, "answer spelling low"),
+    "a fix may not be opened, and a person is asked": (FIX,),
+    "a merge is refused for good, and a person is asked": (FIX, FINISHED, "answer spelling low"),
     "a closed pull ends its mission": (FIX, FINISHED),
     "a proposal is made": (ASKED,),
     "an approved proposal is carried on": (ASKED, "answer bug high, by mara"),
