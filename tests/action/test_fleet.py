@@ -170,5 +170,8 @@ def test_two_due_repositories_get_a_cycle_each_and_a_broken_one_costs_them_nothi
     again = run(runner, front, tmp_path)  # nobody is due, and the broken one is not over for the plan
     assert again.returncode == 0, again.stdout
     assert len(front.fleet.state) == scans
-    for page in (front.fleet.pages[0]["body"], (tmp_path / "tokens" / "fleet.html").read_text()):
+    pages = [front.fleet.pages[0]["body"]]
+    if "no page in HTML, as MarkupSafe is not installed" not in done.stdout:
+        pages.append((tmp_path / "tokens" / "fleet.html").read_text())
+    for page in pages:
         assert all(name in page for name in front.hubs)
