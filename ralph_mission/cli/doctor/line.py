@@ -27,7 +27,7 @@ class DoctorLine:
 
     @property
     def unused(self) -> bool:
-        """Whether it is about a feature that is not switched on, which nobody has to want."""
+        """Whether it is about an optional feature that is switched off."""
         return self.found == UNUSED
 
 

@@ -88,7 +88,7 @@ class ReadCache:
             return
         with suppress(OSError, ValueError):
             text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._load_answers()})
-            self.path.unlink(missing_ok=True)  # or it would keep its mode, whoever created it
+            self.path.unlink(missing_ok=True)  # an existing file would keep its mode
             files.write(self.path, text.encode(), 0o600, lasting=False)
             self.changed = False
 

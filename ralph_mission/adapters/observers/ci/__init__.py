@@ -24,8 +24,8 @@ from ralph_mission.adapters.observers.ci.history import (
     red_streak,
     step_key,
 )
+from ralph_mission.adapters.observers.ci.signals import Breakage, broken, flaky
 from ralph_mission.adapters.observers.ci.state import ChanceFailure, CiCursor
-from ralph_mission.adapters.observers.ci.telling import Breakage, broken, flaky
 from ralph_mission.adapters.observers.looking import unavailable
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.projects.excerpt import failing_lines
