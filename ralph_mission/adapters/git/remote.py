@@ -235,6 +235,12 @@ class Remote:
         """The commit a branch points at, or "". Raises UserError."""
         return self.heads(branch).get(branch, "")
 
+    def newest_pulls(self, most: int) -> tuple[int, ...]:
+        """The highest numbers of pull requests, open or closed, highest first. Raises UserError."""
+        lines = self._ask("ls-remote", "--quiet", self.url, "refs/pull/*/head").decode("ascii", "replace")
+        numbers = sorted((int(number) for number in re.findall(r"\trefs/pull/(\d+)/head$", lines, re.M)), reverse=True)
+        return tuple(numbers[:most])
+
     def default(self) -> tuple[str, str]:
         """Name and commit of the default branch. Raises UserError if there is none."""
         lines = self._ask("ls-remote", "--quiet", "--symref", self.url, "HEAD").decode("utf-8", "surrogateescape")

@@ -49,6 +49,7 @@ Wire = IssueWire | PullWire | CommentWire | ReviewWire
 ACTIONS = "github-actions[bot]"
 ALLOWED = "pull requests may be opened"
 PULL = "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }"
+NEWEST = 10  # pull requests to read: more than open while GitHub's lists are late, seconds to minutes
 COMMENTED = "COMMENTED"
 """The state of a review without a decision."""
 
@@ -164,6 +165,19 @@ class GitHubEffects(EffectVerbs):
             if self._is_ours(wire):
                 self.labelling.repair(wire, effect.labels)
                 return _adopted_receipt(effect, wire)
+        return None
+
+    def find_unlisted_pull(self, effect: OpenPull) -> Receipt | None:
+        """One of the newest pull requests that is this one, by git's refs, which unlike GitHub's lists are never late.
+
+        A person may have closed it meanwhile, so GitHub would take a second one. Raises UserError.
+        """
+        for number in self.heads.remote.newest_pulls(NEWEST):
+            with suppress(Missing):
+                wire = self.threads.pull(number, fresh=True)
+                if wire.head.ref == effect.head and wire.ours and self._is_ours(wire):
+                    self.labelling.repair(wire, effect.labels)
+                    return _adopted_receipt(effect, wire)
         return None
 
     def do_open_pull(self, effect: OpenPull) -> Receipt:

@@ -29,7 +29,7 @@ from ralph_mission.mission.lifecycle.table import SET_ASIDE
 from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import HELD, FailedJob, WorkflowRun
-from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, OpenPull, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.mission import FailureReason
@@ -295,8 +295,14 @@ class GitHubForge:
     # --- doing
 
     def find(self, effect: Effect) -> Receipt | None:
-        """The receipt of an existing `effect`, or None. Our pull request gets missing labels."""
-        return effects.find(effect, self.verbs)
+        """The receipt of an existing `effect`, or None. Our pull request gets missing labels.
+
+        This settles what an ended run left behind, so a pull request is found even if no list shows it yet.
+        """
+        found = effects.find(effect, self.verbs)
+        if found is None and isinstance(effect, OpenPull):
+            return self.verbs.find_unlisted_pull(effect)
+        return found
 
     def perform(self, effect: Effect) -> Receipt:
         """Do it once, or adopt an existing one. A refusal is `failed`; doubt is checked, then failed or `unknown`.

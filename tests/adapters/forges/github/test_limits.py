@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -88,6 +89,18 @@ def test_pull_that_no_list_shows_yet_is_not_opened_twice(world: GitHubWorld) -> 
         receipt = world.connected().perform(effect)
     assert receipt.status == "adopted"
     assert len([thread for thread in world.fake.threads.values() if thread.pull]) == 1
+
+
+def test_pull_that_was_closed_and_that_no_list_shows_yet_is_found(world: GitHubWorld) -> None:
+    effect = new_pull(world, "x")
+    world.fake.list_lag = 100
+    number = world.forge.perform(effect).number
+    world.human("mara").close_pull(number)
+    world.fake.push("theirs", {"theirs.txt": b"x\n"})
+    world.human("mara").open_pull("theirs", "main", "Not ours")
+    found = world.connected().find(effect)
+    assert found and (found.status, found.number) == ("adopted", number)
+    assert world.connected().find(replace(effect, head="ralph/y")) is None
 
 
 def test_anchor_is_made_once_even_when_lists_are_late(world: GitHubWorld) -> None:
