@@ -159,7 +159,7 @@ def _read_forge(
     facts = orders.known_to(facts, state, ports.seal)
     facts = tuple((id, replace(one, untold=is_untold(one, forge.ticks()))) for id, one in facts)
     ticked, us = read_ticks(ports, settings, state), forge.identity().id
-    followed = {mission.pull for mission in state.missions}
+    followed = {mission.pull for mission in (*state.missions, *adopted)}
     rejected = (pull for pull in pulls if pull.number not in followed and ownership.was_rejected(pull, us))
     seen = (read_if_there(pull.number, forge.pull) for pull in rejected)
     reopened = tuple(pull for pull in seen if pull and not ownership.was_left(pull, us))

@@ -13,6 +13,7 @@ import pytest
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import CycleSummary
+from tests.crash.setups import LONG, agreed
 from tests.crash.snapshots import Snapshot
 from tests.fakes.github.nouns import Request
 from tests.helpers import Result, cli_here, git
@@ -475,6 +476,20 @@ def test_a_token_that_may_not_push_stops_before_anything_and_names_its_permissio
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_rejected_pull_that_a_person_reopens_is_hers_and_that_is_said_once(harbour: Hub) -> None:
+    reopened_and_left(harbour)
+
+
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
+def test_so_is_one_whose_mission_lived_in_an_issue(tmp_path: Path) -> None:
+    with hub(tmp_path, LONG) as place:
+        agreed(place)
+        place.cycle()
+        reopened_and_left(place)
+        assert {"ralph:rejected"} <= set(place.issues[0].labels)
+
+
+def reopened_and_left(harbour: Hub) -> None:
+    """A person closes the only pull request, and opens it again after Ralph has taken that for a no."""
     (pull,) = harbour.pulls
     harbour.person().close_pull(pull.number)
     head = harbour.fake.pull(pull.number).pull.head_sha

@@ -144,9 +144,9 @@ def _last_seen(mission: Mission, facts: MissionFacts) -> dict[str, datetime | No
 def _label_pull(
     mission: Mission, facts: MissionFacts, slot: str, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
 ) -> tuple[Label, ...]:
-    """Put the same labels on the waiting pull request, so that its state shows there."""
+    """Put the same labels on the mission's pull request, if its issue is the thread, so that its state shows there."""
     pull = facts.pull
-    if pull is None or not mission.issue or pull.state != "open" or not (add or pull.labels & set(remove)):
+    if pull is None or not mission.issue or not (add or pull.labels & set(remove)):
         return ()
     return (Label(key_of(mission.key, "label", slot, "pull"), pull.number, add=add, remove=remove),)
 
@@ -270,6 +270,7 @@ def _refuse(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
     step = step.finish("rejected", f"{who} rejected this{why}").teach("rejected", reason)
     label = Label(key_of(mission.key, "label", "rejected"), mission.thread, add=("ralph:rejected",))
     step = step.close_pull(facts.pull, f"{who} rejected #{mission.thread}{why}").send_story().send(label)
+    step = step.send(*_label_pull(mission, facts, "rejected", add=label.add))
     return step.close_issue(facts.issue, "not_planned").propose(Action.FINISH, who)
 
 

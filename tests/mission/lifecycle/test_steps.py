@@ -78,8 +78,10 @@ def test_an_issue_that_is_closed_already_is_not_closed_again():
 
 def test_a_no_closes_both_and_teaches_with_the_reason():
     found = one(MissionEvent.REFUSED, "not in this project")
-    assert kinds(found) == ["close_pull", "comment", "comment", "label", "close_issue"]
+    assert kinds(found) == ["close_pull", "comment", "comment", "label", "label", "close_issue"]
     assert isinstance(found.proposal.effects[0], ClosePull)
+    labels = [(effect.issue, effect.add) for effect in found.proposal.effects if isinstance(effect, Label)]
+    assert labels == [(3, ("ralph:rejected",)), (4, ("ralph:rejected",))]
     assert found.proposal.after.status is Status.REJECTED
     assert (found.lesson.verdict, found.lesson.reason) == ("rejected", "not in this project")
 
