@@ -146,21 +146,30 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(one)
 
 
+def _require_known_kinds(settings: Config) -> None:
+    """Raises UserError for a kind in `thinker` that neither Ralph's nor the owner's observers find."""
+    from ralph_mission.mission.model.proposal import KINDS
+
+    thinker = settings.thinker
+    named = [*(("watch_only", kind) for kind in thinker.watch_only), *(("weights", kind) for kind in thinker.weights)]
+    unknown = [(key, kind) for key, kind in named if kind not in KINDS]
+    own = set(_texts(settings.observers.model_dump())) if unknown else set()
+    for key, kind in unknown:
+        if kind not in own:
+            near = "".join(f"did you mean {one}? " for one in get_close_matches(kind, KINDS, 1))
+            next_step = f"{near}There are {', '.join(sorted(KINDS))}"
+            raise UserError(f"thinker.{key} names {kind}, which is no kind of finding", next_step, usage=True)
+
+
 def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings:
     """The settings of `ralph.yml` for a cycle; `name` and `page` are the repository's, for people.
 
-    Raises UserError for watched kinds that no observer here finds.
+    Raises UserError for kinds of finding that no observer here finds.
     """
     from ralph_mission.mission.model.cycle import CycleSettings
-    from ralph_mission.mission.model.proposal import KINDS
 
-    unknown = [] if settings.extensions else [kind for kind in settings.thinker.watch_only if kind not in KINDS]
-    named = set(_texts(settings.observers.model_dump())) if unknown else set()  # the owner's observers name their kinds
-    for kind in unknown:
-        if kind not in named:
-            near = "".join(f"did you mean {one}? " for one in get_close_matches(kind, KINDS, 1))
-            next_step = f"{near}There are {', '.join(sorted(KINDS))}"
-            raise UserError(f"thinker.watch_only names {kind}, which is no kind of finding", next_step, usage=True)
+    if not settings.extensions:
+        _require_known_kinds(settings)
     return CycleSettings(
         limits=replace(
             settings.limits.limits(), posts_per_day=settings.publishers.per_day, auto_kinds=settings.hands.auto

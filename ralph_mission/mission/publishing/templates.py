@@ -49,7 +49,9 @@ class _Sandbox(SandboxedEnvironment):
         return self.getitem(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """An item of a row or a ranking, never a Python attribute."""
+        """An item of a row or a ranking, never a Python attribute. The n-th one (`row.1`) has its number as name."""
+        if isinstance(obj, Mapping) and isinstance(argument, int):
+            argument = str(argument)
         try:
             return obj[argument]
         except (LookupError, TypeError):

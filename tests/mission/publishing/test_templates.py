@@ -12,7 +12,7 @@ FACTS = {
     "value": Decimal("1234567.891"),
     "change_percent": Decimal("31.25"),
     "unit": "%",
-    "row": {"chain": {"name": "Cosmos Hub"}},
+    "row": {"chain": {"name": "Cosmos Hub"}, "1": {"chain": "Osmosis"}},
     "rows": [{"name": "a", "apr": Decimal(3)}, {"name": "b", "apr": Decimal(2)}],
     "window_to": "2026-02-16T06:00:00Z",
 }
@@ -22,6 +22,7 @@ FACTS = {
     ("source", "said"),
     [
         ("{{ row.chain.name }}: {{ value | thousands }}", "Cosmos Hub: 1,234,567.89"),
+        ("{{ row.1.chain }} {{ row['1'].chain }}", "Osmosis Osmosis"),
         ("{{ change_percent | percent }}", "31.2%"),
         ("{{ change_percent | percent(0, signed=true) }}", "+31%"),
         ("{{ value | compact }}", "1.2M"),
