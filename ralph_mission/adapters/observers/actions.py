@@ -1,4 +1,4 @@
-"""Finds outdated actions: made for a Node.js that GitHub has ended, or left behind by other workflows here.
+"""Finds outdated actions: made for a Node.js that GitHub no longer supports, or left behind by other workflows here.
 
 Only actions whose majors follow the runners' Node.js, with the same inputs, are fixed. Where Renovate or Dependabot is
 configured for actions, the first is theirs; the second needs no knowledge about actions, because the repository itself
@@ -25,6 +25,8 @@ NODE_24: Mapping[str, int] = {
     "actions/setup-java": 5,
     "actions/setup-node": 5,
     "actions/setup-python": 6,
+    "gradle/actions/setup-gradle": 5,
+    "gradle/actions/wrapper-validation": 5,
 }
 """The first major made for Node.js 24, by `runs.using` of `action.yml` at their tags."""
 ENDED = date(2026, 9, 23)
@@ -110,7 +112,7 @@ def lagging_actions(workflows: Mapping[str, bytes], commit: str, judge_node: boo
     names = " and ".join(f"{action} v{major}" for action, major in better.items())
     where = paths[0] if len(paths) == 1 else count_noun(len(paths), "workflow")
     ended = [one for one in found if one.ended]
-    why = ": older ones are for a Node.js that GitHub has ended" if ended else ", as other workflows here do"
+    why = ": older ones need a Node.js that GitHub no longer supports" if ended else ", as other workflows here do"
     lines = [
         f"{one.path}:{one.line}: {one.action} v{one.major}, "
         + ("made for Node.js 20 or older" if one.ended else OTHERS.format(one))
@@ -133,5 +135,5 @@ def lagging_actions(workflows: Mapping[str, bytes], commit: str, judge_node: boo
         line=found[0].line,
         facts=tuple(("file", path) for path in paths),
         patch=Patch(commit, tuple(changes)),
-        quotes=tuple(Quote(one.text, one.path, one.line, commit) for one in found[:5]),
+        quotes=tuple(Quote(one.text, one.path, one.line, commit) for one in found[:SHOWN]),
     )

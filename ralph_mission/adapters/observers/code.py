@@ -328,7 +328,7 @@ def _signal(seen: SeenMarker, origin: Origin | None, now: datetime, head: str) -
     hit, age = seen.hit, _age(origin, now)
     label, text = hit.word if hit.word.isalpha() else hit.kind, hit.text.strip()
     said = text.partition(hit.word)[2].lstrip(" :") if hit.word.isalpha() else text
-    by = f"\nWritten by {origin.author}, {age:.0f} days ago." if origin else ""
+    by = f"\nLast changed by {origin.author}, {age:.0f} days ago." if origin else ""
     return Signal(
         observer=NAME,
         kind=hit.kind,

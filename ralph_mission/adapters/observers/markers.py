@@ -133,6 +133,8 @@ class Marker:
     def _stands(self, path: str, before: str, after: str) -> bool:
         if self.where == "code":
             return not _SCRIPT_LEADER.search(before)
+        if self.kind == "ts-ignore" and any(before.count(quote) % 2 for quote in _QUOTES):
+            return False  # in a string, such as code to be generated
         return self.where == "anywhere" or _marks(path, before, after)
 
 

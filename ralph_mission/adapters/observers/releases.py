@@ -30,11 +30,12 @@ HABIT = 4  # releases
 PAUSES = 10  # of which the usual one is the median
 PATIENCE = 2.0  # usual pauses
 LEAST_FIXES = 2  # without a feature; nobody releases a single fix
-ENCODING = 1  # of what is cached
+ENCODING = 2  # of what is cached
 MOST, SHOWN = 1_000, 15  # commits that are read, and that are named
 TAG = compile_regex(r"(?P<prefix>(?:.*[^0-9A-Za-z.])?[vV]?)(?P<version>\d+\.\d+(?:\.\d+)?)")
 CONVENTIONAL = compile_regex(r"(?P<type>[a-z]+)(?:\([^()]*\))?!?: ")
 PULL = compile_regex(r"Merge pull request #\d+ |.* \(#\d+\)$")
+NUMBER = compile_regex(r" \(#\d+\)$")
 FEATURE = compile_regex(r"(?:add|allow|introduce|implement|support|new)\w*\b", re.IGNORECASE)
 FIX = compile_regex(r"(?:.*\b)?(?:fix(?:e[sd])?|bug|crash|regression|security)\b", re.IGNORECASE)
 SECURITY = compile_regex(r"\bCVE-\d{4}-\d+|\bGHSA(?:-[a-z0-9]{4}){3}", re.IGNORECASE)
@@ -110,7 +111,7 @@ class ReleaseObserver:
             return [tag for tag in tags if tag.name in held], [UnreleasedCommit(**one) for one in known["since"]]
         held = held_tags(self.git, commit)
         tags = tuple(tag for tag in tags if tag.name in held) if tags[-1].name in held else ()
-        since = list(_commits(self.git, f"refs/tags/{tags[-1].name}", commit)) if tags else []
+        since = _unreleased(self.git, tags, commit) if tags else []
         self.cache.put(question, {"held": [tag.name for tag in tags], "since": [asdict(one) for one in since]})
         self.cache.tidy()
         return tags, since
@@ -150,6 +151,13 @@ def patience(tags: Sequence[VersionTag], least: timedelta) -> timedelta:
     times = sorted(tag.at for tag in tags)[-PAUSES - 1 :]
     usual = median((later - earlier).total_seconds() for earlier, later in pairwise(times))
     return max(least, timedelta(seconds=PATIENCE * usual))
+
+
+def _unreleased(git: Git, tags: Sequence[VersionTag], commit: str) -> list[UnreleasedCommit]:
+    """Commits since the last release, without those it holds by the same title (it was made on a branch of its own)."""
+    before, last = (f"refs/tags/{tag.name}" for tag in tags[-2:])
+    released = {NUMBER.sub("", one.title) for one in _commits(git, before, last)}
+    return [one for one in _commits(git, last, commit) if NUMBER.sub("", one.title) not in released]
 
 
 def _commits(git: Git, tag: str, commit: str) -> Iterator[UnreleasedCommit]:

@@ -192,7 +192,7 @@ _STANDS = {
 def _next(backlog: Sequence[Finding]) -> list[str]:
     """Findings that are not started, best first."""
     shown = _cut([f"- {foreign(redact(finding.title))}" for finding in backlog], NEXT)
-    return ["## Up next", "", *shown] if shown else []
+    return ["## Also found", "", *shown] if shown else []
 
 
 def _done_lines(memory: Memory, state: OpenState) -> list[str]:

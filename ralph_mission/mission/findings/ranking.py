@@ -155,10 +155,10 @@ def explain(
         elsewhere = f"in other repositories {past.elsewhere.accepted} of {known}; {past.mean:.0%} expected"
         history += f" ({elsewhere})" if total else f", {elsewhere}"
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
-    ready = "a fix is ready" if signal.patch else effort(signal.effort)
+    ready = ", a fix is ready" if signal.patch else effort(signal.effort)
     return (
         f"impact {lookup(kind).impact:g} of 10, severity {signal.severity}{age}, "
-        f"{signal.confidence:.0%} sure, {ready}{history}{_engagement_words(engagement.get(kind, 1.0))}"
+        f"{signal.confidence:.0%} sure{ready}{history}{_engagement_words(engagement.get(kind, 1.0))}"
     )
 
 
@@ -173,8 +173,8 @@ def days(age: float) -> str:
 
 
 def effort(amount: float) -> str:
-    """What an effort means in a person's time."""
-    return "minutes of work" if amount <= 1 else "about an hour of work" if amount <= 4 else "real work"
+    """What an effort means in a person's time, if it is more than the least that is assumed of every finding."""
+    return "" if amount <= 1 else ", about an hour of work" if amount <= 4 else ", real work"
 
 
 # --- what is worth a thread ---

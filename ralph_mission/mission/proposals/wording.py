@@ -149,7 +149,7 @@ def fix_pull(
 
 def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Number) -> str:
     """Subject and body of the single commit on our branch."""
-    lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 100) for m in members[:SHOWN]]
+    lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 300) for m in members[:SHOWN]]
     evidence = "\n".join(f"- {line}" for line in lines)
     part = f"Part of {_number(issue)}.\n" if issue else ""
     end = f"{part}To reject: close its pull request; once merged, revert this commit.\n"

@@ -1,4 +1,4 @@
-"""Actions that one workflow left behind, told by the others, and those made for a Node.js that GitHub has ended."""
+"""Actions that other workflows here have left behind, and those made for a Node.js that GitHub no longer supports."""
 
 import pytest
 

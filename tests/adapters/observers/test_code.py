@@ -71,7 +71,7 @@ def test_an_overdue_marker_is_a_finding_of_its_own_with_the_line_itself(place: P
     (signal,) = overdue(look(place))
     assert signal.title == "Overdue TODO in a.py:2: remove this after 2019"
     assert signal.quotes == (Quote("# TODO: remove this after 2019", "a.py", 2, head),)
-    assert signal.detail.startswith("The date that it names is over: 2019.\nWritten by Mara Quint, 5 days ago.")
+    assert signal.detail.startswith("The date that it names is over: 2019.\nLast changed by Mara Quint, 5 days ago.")
 
 
 def test_what_one_fact_made_overdue_is_one_finding_with_the_line_that_proves_it(place: Place) -> None:

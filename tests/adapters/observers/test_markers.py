@@ -83,6 +83,7 @@ def test_any_is_a_type_in_typescript_code(path: str, line: str, found: bool) -> 
         ("a.tsx", "{/* @ts-ignore: old types */}", True),
         ("a.vue", "  // @ts-ignore", True),
         ("a.ts", 'const rule = "@ts-ignore"', False),
+        ("a.ts", "  isTypeScript ? ` //@ts-ignore\\n` : ``", False),
         ("a.md", "// @ts-ignore", False),
     ],
 )

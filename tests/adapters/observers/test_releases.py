@@ -162,6 +162,19 @@ def test_a_merged_pull_request_counts_by_its_title(project):
     assert "Support lists of lists" in told.detail and dict(told.facts)["features"] == 1
 
 
+def test_what_the_release_branch_holds_by_the_same_title_is_released(project):
+    project.tag(*REGULAR)
+    git(project.repo, "switch", "-q", "-c", "1.3.x")
+    project.commit("feat: ask twice (#8)")
+    project.tag("v1.3.0")
+    git(project.repo, "switch", "-q", "main")
+    project.commit("feat: ask twice (#7)", "src/b.py")
+    git(project.repo, "merge", "-q", "-s", "ours", "-m", "Back", "v1.3.0", env=project.dated())
+    project.commit("feat: ask thrice (#9)", "src/b.py")
+    (signal,) = project.look(days=200).signals
+    assert "ask thrice" in signal.detail and "ask twice" not in signal.detail
+
+
 def test_a_second_look_at_the_same_commit_and_tags_reads_no_history(project, tmp_path, monkeypatch):
     project.tag(*REGULAR)
     project.commit("feat: something")

@@ -69,7 +69,7 @@ def test_an_empty_memory_makes_a_page() -> None:
     assert page.startswith(OPENING)
     assert section(page, "Waiting for you").startswith("\nNothing.")
     assert find_boxes(page) == {"run 0", "pause 0"}
-    for absent in ("## Under way", "## Up next", "## Done", "<details>"):
+    for absent in ("## Under way", "## Also found", "## Done", "<details>"):
         assert absent not in page
 
 

@@ -277,7 +277,7 @@ class TestForeign:
 def test_parking_says_how_to_bring_it_back():
     found = one(MissionEvent.UNANSWERED, "nobody answered for 14 days")
     assert found.proposal.after.status is Status.PARKED
-    assert "ralph:mission" in found.proposal.effects[0].body
+    assert "ralph:parked" in found.proposal.effects[0].body
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "ralph:approved": (GREEN, "Yes: Ralph may do what is proposed here"),
     "ralph:rejected": (RED, "No: Ralph does not ask for this again"),
     "ralph:escalated": (RED, "Ralph is stuck here and needs a person"),
-    "ralph:parked": (GREY, "Ralph has put this aside; set ralph:mission to bring it back"),
+    "ralph:parked": (GREY, "Ralph has set this aside; remove this label to bring it back"),
     "content:review": (YELLOW, "A text that waits for a person's eye"),
     "content:approved": (GREEN, "This text may be published"),
     "content:published": (GREY, "This text was published"),

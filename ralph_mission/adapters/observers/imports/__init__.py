@@ -196,7 +196,7 @@ def _signal(
     start, end = direction
     against, along = now[start, end], now[end, start]
     author, age = written(against[0].path, against[0].line)
-    who = f"\nWritten by {one_line(author)}, {age:.0f} days ago." if author else ""
+    who = f"\nLast changed by {one_line(author)}, {age:.0f} days ago." if author else ""
     files = count_noun(len(along), "file")
     return Signal(
         observer="code",

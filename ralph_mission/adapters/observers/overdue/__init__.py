@@ -154,7 +154,7 @@ def overdue_signal(essence: Essence, found: Sequence[OverdueMarker], commit: str
     said = behind[len(tag) :].strip(" :-*/")
     more = f" (and {count_noun(len(found) - 1, 'marker')} more)" if len(found) > 1 else ""
     lines = [Quote(one.hit.text.strip(), valid_path(one.hit.path), one.hit.line, commit) for one in found[:QUOTED]]
-    who = f"\nWritten by {one_line(author)}, {age:.0f} days ago." if author else ""
+    who = f"\nLast changed by {one_line(author)}, {age:.0f} days ago." if author else ""
     return Signal(
         observer="code",
         kind=KIND,
