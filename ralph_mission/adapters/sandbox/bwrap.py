@@ -358,8 +358,10 @@ def _needed_paths(view: View) -> Iterator[Path]:
         if (folder / "rustup").exists():  # its `cargo` starts a toolchain's, which is elsewhere
             found |= {rustup_home() / name for name in RUSTUP}
         found |= {folder, *(folder.parent / name for name in INSTALLED if folder.name == "bin")}
-        links = (entry for entry in folder.iterdir() if entry.is_symlink())
-        targets = [folder.resolve() / "-", *(Path(os.path.realpath(link)) for link in links)]  # one may lead to itself
+        with os.scandir(folder) as entries:
+            links = [entry.path for entry in entries if entry.is_symlink()]
+        leads = {os.path.realpath(link) for link in links}  # one may lead to itself, and many to one
+        targets = [folder.resolve() / "-", *map(Path, leads)]
         folders += [target.parent for target in targets if target.parent.name == "bin" or target.name == "-"]
         found |= {target for target in targets if target.parent.name != "bin" and target.name != "-"}
     return (place for place in found if os.path.exists(place))

@@ -258,7 +258,7 @@ class _Walk:
 def differing(before: Files, now: Files) -> list[str]:
     """The paths that differ between both sides."""
     changed = [path for path, value in now.items() if before.get(path) != value]
-    return sorted(changed + [path for path in before if path not in now])
+    return sorted([*changed, *(before.keys() - now.keys())])
 
 
 def how(before: File | None, now: File | None) -> str:

@@ -105,6 +105,7 @@ class Workspace:
         self._hidden: frozenset[str] = frozenset()  # created in this session and ignored by its own rules
         self._held: dict[str, bytes] = {}  # contents of lists, which must not be committed
         self._fits = ""  # the commit the files matched when last judged
+        self._compared: tuple[str, Files] = "", {}
         self._judged_contents: dict[str, bytes] = {}  # judged contents that are not stored yet
 
     # --- beginning --------------------------------------------------------------------
@@ -363,7 +364,8 @@ class Workspace:
         self._held = {file.oid: content for one in found if one for file, content in (one,)}
 
     def _rule_files(self, files: Files) -> dict[str, File]:
-        return {path: file for path, file in files.items() if path.rpartition("/")[2] == IGNORE_FILE}
+        named = (path for path in files if path.endswith(IGNORE_FILE))  # few: far cheaper than to take each path apart
+        return {path: files[path] for path in named if path.rpartition("/")[2] == IGNORE_FILE}
 
     def _rules_of(self, files: Files) -> dict[str, bytes]:
         wanted = {path: file.oid for path, file in self._rule_files(files).items() if file.mode != LINK}
@@ -453,13 +455,19 @@ class Workspace:
     def since(self, mark: str) -> NetChange:
         """The net change between an earlier mark and the judged state; reverted changes do not count."""
         try:
-            old = self._before if mark == self._marked else self._entries("" if mark == EMPTY else mark)[0]
+            old = self._before if mark == self._marked else self._files_at(mark)
         except GitError:  # history was rewritten since
             old = self._before
         lists, named = self._lists(), {word.removeprefix("./") for word in self._words_of_checks()}
         paths = [path for path in differing(old, self._now) if path in old or self._committable(path, lists)]
         tests = [path for path in paths if self._now.get(path) and self._tests_differ(path, old, path in named)]
         return NetChange(tuple(paths), tuple(tests))
+
+    def _files_at(self, mark: str) -> Files:
+        """The files of an earlier mark; the last one is cached, as a run compares with its beginning each time."""
+        if self._compared[0] != mark:
+            self._compared = mark, self._entries("" if mark == EMPTY else mark)[0]
+        return self._compared[1]
 
     def _tests_differ(self, path: str, old: Files, named: bool) -> bool:
         """Whether the tests at a path changed; a file that a check names counts as a test."""
