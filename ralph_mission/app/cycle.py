@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -161,6 +163,11 @@ def _require_known_kinds(settings: Config) -> None:
             raise UserError(f"thinker.{key} names {kind}, which is no kind of finding", next_step, usage=True)
 
 
+def _name_checks(settings: Config) -> str:
+    told = json.dumps([settings.hands.verify, settings.hands.setup, settings.hands.verify_timeout])
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
 def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings:
     """The settings of `ralph.yml` for a cycle; `name` and `page` are the repository's, for people.
 
@@ -186,4 +193,5 @@ def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings
         watch_only=settings.thinker.watch_only,
         weights=tuple(settings.thinker.weights.items()),
         agent=settings.hands.agent.kind if settings.hands.agent else "",
+        checks=_name_checks(settings),
     )

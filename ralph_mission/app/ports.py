@@ -79,7 +79,7 @@ def build_ports(
 ) -> CyclePorts:
     """The ports of a repository, with the `host` of its issues and memory; `config`: another settings file."""
     settings, cache = host.settings, None if staged else git.state_dir / "cache"
-    setup = _setup(settings, git, None if staged else git.state_dir / "setup", progress)
+    setup = _setup(settings, git, staged, progress)
     chat = None if staged else orders.inbox(settings, os.environ, clock.now)
     return CyclePorts(
         clock=clock,
@@ -116,14 +116,15 @@ def _patch_sandbox(settings: Config, git: Git) -> Sandbox:
     return sandboxes.patch_sandbox(settings, git)
 
 
-def _setup(settings: Config, git: Git, place: Path | None, progress: CycleProgress) -> ProjectSetup | None:
-    """The set-up for checks, if any."""
+def _setup(settings: Config, git: Git, staged: bool, progress: CycleProgress) -> ProjectSetup | None:
+    """The set-up for checks, if any. A staged cycle uses one that is there, and keeps none."""
     own = any(isinstance(fixer, FixerCommand) for fixer in settings.hands.fixers)
     if not settings.hands.verify and not own and not any(command.setup for command in settings.observers.commands):
         return None
     from ralph_mission.app import sandboxes
 
-    return sandboxes.project_setup(settings, git, place, progress.note)
+    setup = sandboxes.project_setup(settings, git, git.state_dir / "setup", progress.note)
+    return replace(setup, keeps=not staged)
 
 
 def thinker(settings: Config, cache: Path | None, checkout: Path | None = None) -> Thinker:

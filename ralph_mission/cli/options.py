@@ -260,6 +260,10 @@ def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cy
 
     if not staged:
         refuse_links(house.git)
+    if force and not staged:
+        from ralph_mission.adapters.projects.setup import forget_failures
+
+        forget_failures(house.git.state_dir / "setup")
     event = os.environ.get("GITHUB_EVENT_NAME", "")
     spoken = event in SPOKEN or os.environ.get("RALPH_SPOKEN") == "true"  # or the gate decided so
     trigger: Trigger = "person" if spoken else TRIGGERS.get(event, "cli")

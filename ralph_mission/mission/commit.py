@@ -288,7 +288,8 @@ def next_state(
         backlog=conclusion.backlog,
         recent=conclusion.recent,
         opened=conclusion.opened,
-        unverified=situation.state.unverified,
+        unverified=decide.failed_verifications(situation),
+        held=situation.state.held,
         silenced=silenced,
         done=(*base.done, situation.cycle_id)[-KEPT_IDS:],
         posted=posting.remember_posts(base.posted, conclusion.posted, collect_measurements(situation), situation.now),
@@ -383,6 +384,7 @@ def _observation_lines(situation: Situation) -> Iterable[str]:
         unavailable = " unavailable" if observation.status == "unavailable" else ""
         detail = wording.plain(observation.detail, 200) or f"{len(observation.signals)} seen"
         yield f"{observation.name}{unavailable}: {detail}"
+        yield from (f"not checked: {wording.plain(one, 200)}" for one in observation.unchecked)
     for finding in situation.fresh[: learning.SHOWN]:
         yield wording.plain(finding.title)
     if len(situation.fresh) > learning.SHOWN:

@@ -18,7 +18,7 @@ from ralph_mission.mission import commit, execute, gather, observe, rank, report
 from ralph_mission.mission.chat import inbox
 from ralph_mission.mission.coder import agent_jobs
 from ralph_mission.mission.conclude import Conclusion, after, conclude, refused_for_good
-from ralph_mission.mission.decide import ask_about, decide, facts_of_missions
+from ralph_mission.mission.decide import ask_about, decide, facts_of_missions, without_retried
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.memory import schedule
@@ -156,6 +156,7 @@ def _build_situation(tx: Transaction, request: CycleRequest) -> tuple[Transactio
         situation = rank.rank_findings(ports, situation, tx.secrets)
         situation = rank.write_wordings(ports, situation, tx.past)
         situation = gather.read_fix_records(ports, situation, tx.past)
+        situation = without_retried(situation, request.force or bool(situation.world.requested("run")))
         return tx, verify.verify(ports, situation, scratch, tx.secrets)
 
 

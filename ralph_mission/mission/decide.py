@@ -19,7 +19,7 @@ from ralph_mission.mission.memory.learning import WINDOW, learn
 from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.cycle import CycleDecisions, MissionFacts, MissionStep, Situation, StepContext
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.ledger import FindingRecord, MonitorRecord, monitor_key
+from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, MonitorRecord, monitor_key
 from ralph_mission.mission.model.mission import HUMAN, Action, Finding, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import BUMPS, KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge_all
@@ -74,7 +74,6 @@ def silenced_kinds(situation: Situation) -> frozenset[str]:
 
 def drafts(situation: Situation) -> tuple[Proposal, ...]:
     """What would be done about the plan's thoughts."""
-    verified = situation.world.default.sha
     context = DraftContext(
         situation.world.default,
         situation.cycle,
@@ -83,7 +82,8 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         situation.settings.limits,
         situation.records,
         recent_lines(situation),
-        frozenset(key for key, base in situation.state.unverified if base == verified),
+        frozenset(key for key, base in situation.state.unverified if base == _checked(situation)),
+        frozenset(one.key for one in situation.state.held if one.whole),
         other_pulls(situation.world.pulls, situation.world.bot),
         frozenset(mission.kind for mission in situation.missions if mission.status is Status.EXECUTING),
         {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
@@ -282,7 +282,31 @@ def keys_to_read(situation: Situation) -> set[str]:
     return parts | {f.fingerprint for f in seen} | {monitor_key(f.kind) for f in seen} | pending | members | doubt
 
 
-def with_unverified(situation: Situation, key: str) -> Situation:
-    """The situation once the repository's own checks failed on a proposal."""
-    tried = (key, situation.world.default.sha)
-    return replace(situation, state=replace(situation.state, unverified=(*situation.state.unverified, tried)[-50:]))
+def _checked(situation: Situation) -> str:
+    """What a failed verification is remembered for: the commit, with its checks."""
+    return f"{situation.world.default.sha} {situation.settings.checks}".strip()
+
+
+def with_held(situation: Situation, held: HeldFix) -> Situation:
+    """The situation once the repository's own checks failed on a proposal, or could not be run."""
+    state, tried = situation.state, (held.key, _checked(situation))
+    others = tuple(one for one in state.held if one.key != held.key)
+    return replace(
+        situation, state=replace(state, unverified=(*state.unverified, tried)[-50:], held=(*others, held)[-50:])
+    )
+
+
+def without_retried(situation: Situation, force: bool) -> Situation:
+    """The situation before fixes are verified: those whose checks could not be run, or run on another commit or with
+    others, are tried again; if `force`, all."""
+    state, now = situation.state, _checked(situation)
+    unverified = () if force else state.unverified
+    failed = {key for key, base in unverified if base == now}
+    held = tuple(one for one in state.held if one.key in failed)
+    return replace(situation, state=replace(state, unverified=unverified, held=held))
+
+
+def failed_verifications(situation: Situation) -> tuple[tuple[str, str], ...]:
+    """Those to remember: what could not be run is tried again."""
+    again = {one.key for one in situation.state.held if not one.ran}
+    return tuple(one for one in situation.state.unverified if one[0] not in again)

@@ -69,7 +69,9 @@ def redact_observation(ports: CyclePorts, observation: Observation, secrets: tup
     """The observation without secrets that an observed text or an error contained."""
     # A redacted cursor would be useless: without one, the observer starts over.
     cursor = "" if "known-value" in find_secrets(observation.cursor, secrets) else observation.cursor
-    observation = replace(observation, detail=redact(observation.detail, secrets), cursor=cursor)
+    unchecked = tuple(redact(one, secrets) for one in observation.unchecked)
+    detail = redact(observation.detail, secrets)
+    observation = replace(observation, detail=detail, cursor=cursor, unchecked=unchecked)
     found = len(observation.signals)
     ports.progress.note(f"{observation.name}: {observation.detail or f'{found} result' + 's' * (found != 1)}")
     nameable = (signal for signal in observation.signals if not find_secrets(signal.path, secrets))

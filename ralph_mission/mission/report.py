@@ -10,7 +10,7 @@ from ralph_mission.mission import decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.findings import exclusions, ranking
-from ralph_mission.mission.lifecycle.waiting import How, find_waiting
+from ralph_mission.mission.lifecycle.waiting import How, describe_held, find_waiting
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
     CycleDecisions,
@@ -160,7 +160,9 @@ def report_wake(account: tuple[CycleReport, CycleSummary], receipt: Receipt) -> 
 
 
 def _observers(observations: Iterable[Observation]) -> tuple[ObserverLine, ...]:
-    return tuple(ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail) for s in observations)
+    return tuple(
+        ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail, s.unchecked) for s in observations
+    )
 
 
 def _findings(situation: Situation, findings: Iterable[Finding]) -> tuple[FindingLine, ...]:
@@ -217,12 +219,24 @@ def _cycle_summary(
     staged: bool,
 ) -> CycleSummary:
     return CycleSummary(
-        why=tuple(dict.fromkeys(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR)),
-        held=tuple(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
+        why=(
+            *dict.fromkeys(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
+            *(f"not proposed: {refused}" for refused in situation.refused),
+        ),
+        held=(
+            *describe_held(situation.state.held),
+            *(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
+        ),
         waiting=find_waiting(conclusion.missions, how),
         remarks=tuple(_remarks(situation, acts, conclusion)),
         threads=tuple(_opened(acts, staged)),
         posts=tuple(lines(acts)),
+        watched=tuple(
+            member.title
+            for act in acts
+            if act.complete and act.decision.proposal.monitor
+            for member in act.decision.proposal.members
+        ),
         refusal=refusal(acts),
         late=conclusion.header.drift_seconds,
     )
@@ -306,8 +320,6 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
         why = f": {result.reason}" if result.reason else ""
         sessions = count_noun(result.sessions, "session")
         yield f"an agent worked on mission {result.mission}, {sessions}{cost}: {result.outcome}{why}"
-    for refused in situation.refused:
-        yield f"not proposed, as the repository's own checks did not pass or could not be run: {refused}"
     for kind in decide.silent_kinds(situation):
         yield f"people refuse {lookup(kind).plural}, so no more are proposed: {ranking.bring_back(kind)}"
     for line in _not_understood(situation):

@@ -6,37 +6,40 @@ from dataclasses import replace
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.decide import decide as decide_now
-from ralph_mission.mission.decide import drafts, with_unverified
+from ralph_mission.mission.decide import drafts, with_held
 from ralph_mission.mission.model.cycle import Situation
+from ralph_mission.mission.model.ledger import HeldFix
 from ralph_mission.mission.model.proposal import PatchVerification, Proposal
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import truncate
 
 VERIFIED = 2  # changes that are checked in one cycle
+WHY = 300  # characters of a reason
+LATER = PatchVerification(False, "other changes failed their checks first; it is checked in the next cycle", ran=False)
 
 
 def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:
-    """Check each change that would be allowed. One that fails the repository's own checks is not proposed."""
+    """Check each change that would be allowed. One that fails the repository's own checks is not proposed; where they
+    cannot be run, none is.
+    """
     tried = 0
+    given_up: PatchVerification | None = None
     while (candidate := _to_verify(situation, secrets)) is not None:
-        if tried == VERIFIED:
-            ports.progress.note(f"put off, enough was tried: {candidate.title}")
-            situation = _put_off(situation, candidate.kind)
-            continue
-        outcome = _try(ports, candidate, scratch)
+        outcome = given_up or _try(ports, candidate, scratch)
         if outcome.ok:
             break
         tried += 1
-        failure = f"{candidate.title}: {redact(outcome.detail, secrets)}"
+        given_up = given_up or (LATER if tried == VERIFIED else None if outcome.ran else outcome)
+        detail = redact(outcome.detail, secrets)
+        failure = f"{candidate.title}: {detail}"
         ports.progress.note(f"not proposed: {failure}")
-        situation = replace(with_unverified(situation, candidate.key), refused=(*situation.refused, failure))
+        why = truncate(detail.partition("\n")[0], WHY)
+        members = tuple(member.fingerprint for member in candidate.members)
+        whole = outcome.red_base or not outcome.ran
+        held = HeldFix(candidate.key, candidate.title, why, members, whole, outcome.ran)
+        situation = replace(with_held(situation, held), refused=(*situation.refused, failure))
     return situation
-
-
-def _put_off(situation: Situation, kind: str) -> Situation:
-    """The situation without ranked findings of a kind: they are not checked in this cycle, so not proposed."""
-    ranked_findings = tuple(ranked for ranked in situation.plan.ranked_findings if ranked.kind != kind)
-    return replace(situation, plan=replace(situation.plan, ranked_findings=ranked_findings))
 
 
 def _try(ports: CyclePorts, candidate: Proposal, scratch: str) -> PatchVerification:
@@ -45,9 +48,8 @@ def _try(ports: CyclePorts, candidate: Proposal, scratch: str) -> PatchVerificat
     try:
         return ports.hands.verify(candidate.patch, scratch)
     except Exception as error:  # what could not be checked is not proposed
-        return PatchVerification(
-            False, error.what if isinstance(error, UserError) else f"could not run ({type(error).__name__})"
-        )
+        what = error.what if isinstance(error, UserError) else f"could not run ({type(error).__name__})"
+        return PatchVerification(False, what, ran=False)
 
 
 def _to_verify(situation: Situation, secrets: tuple[str, ...]) -> Proposal | None:

@@ -216,7 +216,21 @@ def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path
     harbour = world(tmp_path, config=f"{CALM.replace('[typos]', '[typos], verify: [' + verify + ']')}")
     _, cycle_summary = harbour.cycle()
     assert harbour.pulls == ()
-    assert any("own checks did not pass" in line for line in cycle_summary.remarks)
+    held, again = cycle_summary.held
+    assert held.startswith("Correct ") and f"`{verify}`: exit code 1" in held
+    assert again == "to try again now: ralph cycle --force; otherwise on the next commit"
+
+
+def test_a_fix_whose_set_up_failed_is_named_in_each_cycle_and_proposed_once_the_set_up_was_repaired(tmp_path):
+    broken = CALM.replace("[typos]", "[typos], verify: ['true'], setup: ['echo error: no registry >&2; exit 4']")
+    harbour = world(tmp_path, config=broken)
+    for _ in range(2):
+        _, cycle_summary = harbour.cycle()
+        held, _ = cycle_summary.held
+        assert "cannot be set up" in held and held.endswith("no registry") and harbour.pulls == ()
+    (harbour.repo / "ralph.yml").write_text(broken.replace("echo error: no registry >&2; exit 4", "true"))
+    _, cycle_summary = harbour.cycle()
+    assert len(harbour.pulls) == 1 and cycle_summary.held == ()
 
 
 @pytest.mark.long  # a variation; the step and the rule have pure tests

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.decide import with_fresh_findings
+from ralph_mission.mission.decide import failed_verifications, with_fresh_findings, with_held, without_retried
 from ralph_mission.mission.model.cycle import CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.model.ledger import FindingRecord, OpenState
+from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, OpenState
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Status
 from tests.mission.build import BASE, BOT, NOW, finding, mission
@@ -42,3 +42,20 @@ def test_other_findings_do_not_wait_for_one_another() -> None:
     other = replace(NEXT, signal=replace(NEXT.signal, observer="database"))
     begun = OpenState(missions=(mission(members=(THIS.fingerprint,)),))
     assert with_fresh_findings(replace(SITUATION, findings=(other,), state=begun)).fresh == (other,)
+
+
+@pytest.mark.parametrize(
+    ("ran", "changed", "force", "held"),
+    [
+        (True, {}, False, True),
+        (True, {"settings": CycleSettings(checks="others")}, False, False),
+        (True, {"world": replace(WORLD, default=Branch("main", "another commit"))}, False, False),
+        (True, {}, True, False),
+        (False, {}, False, False),  # what could not be run is tried in each cycle
+    ],
+)
+def test_a_fix_that_failed_its_checks_is_held_until_something_changed(ran, changed, force, held) -> None:
+    tried = with_held(SITUATION, HeldFix("k", "Fix it", "why", ran=ran))
+    kept = replace(tried.state, unverified=failed_verifications(tried))
+    state = without_retried(replace(SITUATION, state=kept, **changed), force).state
+    assert [one.key for one in state.held] == ["k"] * held

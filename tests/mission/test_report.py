@@ -20,7 +20,7 @@ from ralph_mission.mission.model.cycle import (
 )
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.model.ledger import FindingRecord, MemorySnapshot, OpenState
+from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Action, Observation, Status, Urgency, Verdict
 from ralph_mission.mission.model.proposal import Decision, Plan, RankedFinding
@@ -141,9 +141,9 @@ def test_drift_is_worth_a_line_from_a_quarter_of_an_hour(seconds: int, said: boo
 
 def test_what_went_wrong_is_never_left_out():
     memory, plan = Memory(Header(), do_not_repeat="- be nice\n"), Plan((), remark="no model")
-    refused = ("Fix it: `make test`: exit code 1",)
-    _, cycle_summary = told(acts=(act("failed"), act("unknown")), refused=refused, memory=memory, plan=plan)
-    said = "\n".join(cycle_summary.remarks)
+    state = OpenState(held=(HeldFix("k", "Fix it", "`make test`: exit code 1"),))
+    _, cycle_summary = told(acts=(act("failed"), act("unknown")), state=state, memory=memory, plan=plan)
+    said = "\n".join((*cycle_summary.remarks, *cycle_summary.held))
     for part in (
         "could not comment: the forge said why",
         "in doubt whether it did comment: the forge said why",

@@ -81,10 +81,10 @@ class CommandFixes:
             return Observation(self.name, "ok", cursor=context.cursor)
         results = self._results(commit, tools, Path(context.scratch))
         signals = tuple(signal for result in results for signal in self._signals(commit, result))
-        detail = "; ".join(f"{result.fixer.name}: {result.note}" for result in results if result.note)
+        notes = tuple(f"{result.fixer.name}: {result.note}" for result in results if result.note)
         return Observation(
-            self.name, "ok", signals, time.monotonic() - started, truncate(detail, 300), commit,
-            complete=not any(result.note for result in results),
+            self.name, "ok", signals, time.monotonic() - started, truncate("; ".join(notes), 300), commit,
+            complete=not notes, unchecked=notes,
         )  # fmt: skip  # one value
 
     def _results(self, commit: str, tools: Sequence[ProjectFixer], scratch: Path) -> list[ToolResult]:

@@ -161,6 +161,7 @@ class Workbench:
     setup: ProjectSetup | None = None
     cache: Path | None = None
     note: Callable[[str], None] = lambda _: None
+    red_bases: set[tuple[str, str]] = field(default_factory=set, compare=False)  # (base, first red command) seen so far
 
     def verify(self, patch: Patch, scratch: str, red: Sequence[RedCheck] = ()) -> PatchVerification:
         """Whether all commands pass with the patch, but for the checks `red`, which may stay as red as they are;
@@ -181,9 +182,11 @@ class Workbench:
                 break
         if failure is None:
             return PatchVerification(True, standing=tuple(standing))
-        needed = self.commands[: self.commands.index(failure.command) + 1]
-        before = any(done.code for _, done in self._run(patch, (), needed, Path(scratch)))
-        return PatchVerification(False, _failure_text(failure, fails_anyway=before))
+        seen, needed = (patch.base, failure.command), self.commands[: self.commands.index(failure.command) + 1]
+        if seen not in self.red_bases and any(done.code for _, done in self._run(patch, (), needed, Path(scratch))):
+            self.red_bases.add(seen)
+        before = seen in self.red_bases
+        return PatchVerification(False, _failure_text(failure, fails_anyway=before), red_base=before)
 
     def base(self, commit: str, scratch: str) -> BaseChecks:
         """Run all commands on an unchanged commit. A failed one is run twice."""
@@ -279,7 +282,7 @@ def known_red(red: Sequence[RedCheck]) -> Callable[[str, FinishedProcess], bool]
 
 
 def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
-    from ralph_mission.adapters.projects.excerpt import excerpt
+    from ralph_mission.adapters.projects.excerpt import excerpt, find_cause
 
     finished = failure.finished
     how = f"exit code {finished.code}"
@@ -288,4 +291,6 @@ def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
     elif finished.truncated:
         how = "ended: too much output"
     also = "; it fails without the change too" if fails_anyway else ""
-    return f"`{failure.command}`: {how}{also}\n{excerpt(finished.stdout, finished.stderr)}".rstrip()
+    cause = find_cause(finished.stdout, finished.stderr)
+    told = f"`{failure.command}`: {how}{also}{f': {cause}' if cause else ''}"
+    return f"{told}\n{excerpt(finished.stdout, finished.stderr)}".rstrip()

@@ -215,15 +215,15 @@ class ScannerObserver:
         entries = {entry.path: entry for entry in self.git.listing(commit)}
         signals: list[Signal] = []
         told: list[str] = []
-        failed = 0
+        failed: list[str] = []
         for scanner in fitting_scanners(entries, self.scanners):
             if not self._may_run(scanner):
                 continue
             try:
                 report = self._report(scanner, commit, entries, Path(context.scratch))
             except (GarbledOutput, UserError) as problem:
-                failed += 1
-                told.append(f"{scanner.name}: {one_line(str(problem), 160)}")
+                failed.append(f"{scanner.name}: {one_line(str(problem), 160)}")
+                told.append(failed[-1])
                 continue
             found = tuple(self._signals(scanner, report, commit, entries))
             results = count_noun(len(report.left) + len(report.fixed), "result")
@@ -236,11 +236,12 @@ class ScannerObserver:
         detail = one_line("; ".join(told) or "no files for the installed scanners", 300)
         return Observation(
             NAME,
-            "unavailable" if failed and failed == len(told) else "ok",
+            "ok" if len(failed) < len(told) or not failed else "unavailable",
             tuple(signals),
             detail=detail,
             cursor=commit,
             complete=not failed,
+            unchecked=tuple(failed) if len(failed) < len(told) else (),
         )
 
     def _read_files(self, entries: Mapping[str, TreeEntry], is_wanted: Callable[[str], bool]) -> dict[str, bytes]:

@@ -65,6 +65,26 @@ class SetupStep:
     needs: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
 
+    @property
+    def short(self) -> str:
+        """The command as a person names it: what decides, of the first of its alternatives."""
+        if self._brings:
+            return f"install {self.tool}"
+        return self.command.partition(" || ")[0].rpartition(" && ")[2][:60] if self.tool else self.command[:60]
+
+    @property
+    def label(self) -> str:
+        """What it does, for progress."""
+        if self._brings:
+            return f"installing {self.tool}"
+        packages = self.inputs and self.tool != "prisma"
+        return f"installing the project's packages ({self.tool})" if packages else self.short
+
+    @property
+    def _brings(self) -> bool:
+        """Whether it installs the package manager itself, where there is none."""
+        return not self.inputs and "exit 0;" in self.command
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectCheck:

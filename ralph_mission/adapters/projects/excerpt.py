@@ -1,6 +1,6 @@
-"""Excerpts of a failed command's output: the first lines that say why (the last ones often name a log that is gone),
-whether packages are missing, and new complaints compared with another run; and the lines of a job's log that say why it
-failed.
+"""Excerpts of a failed command's output: why it failed in one line, the first lines that say why (the last ones often
+name a log that is gone), whether packages are missing, and new complaints compared with another run; and the lines of a
+job's log that say why it failed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,21 @@ TELLING = compile_regex(
     r"|exception|traceback|unable|unsupported|requires?\b|incompatible|✖|✕|^E\s",
     re.IGNORECASE,
 )
+
+TOLD = tuple(
+    compile_regex(pattern)
+    for pattern in (r"^(?:FAILED|ERROR) \S", r"^E\s{2,}\S|^(?:\w+\.)*\w+(?:Error|Exception): ", r"\berror\b(?! code\b)")
+)
+"""A line that tells why by itself, the best ones first."""
+ROOT = compile_regex(r"^\s*(?:cause|caused by):? ?(?=\S)", re.IGNORECASE)
+"""A line of a chain of causes, of which the last one counts."""
+PREFIX = compile_regex(r"^(?:E\s+|(?:npm |yarn )?(?:error|ERR!|fatal)\b:?\s+(?=\S+ ))+", re.IGNORECASE)
+AUTHORITY = compile_regex(
+    r"UnknownIssuer|self[- ]signed cert|local issuer cert|CERTIFICATE_VERIFY_FAILED|unknown authority|SELF_SIGNED_CERT"
+    r"|UNABLE_TO_(?:GET_ISSUER|VERIFY_LEAF)|invalid peer certificate",
+    re.IGNORECASE,
+)
+HEAD, REASON = 120, 240  # characters of the first line, where another follows, and of both
 
 _NAME = r"[`'\"\u2018\u201c]+(?P<name>[^`'\"\u2019\u201d]+)[`'\"\u2019\u201d]+"
 MISSING = tuple(
@@ -94,6 +109,22 @@ def excerpt(stdout: bytes, stderr: bytes, root: Path | None = None) -> str:
     useful = output_lines(stdout, stderr, root)
     start = next((number for number, line in enumerate(useful) if TELLING.search(line)), max(0, len(useful) - LINES))
     return "\n".join(useful[start : start + LINES])
+
+
+def find_cause(stdout: bytes, stderr: bytes, root: Path | None = None) -> str:
+    """Why a command failed, in one line: what failed and, of a chain of causes, the last one; "" for no output."""
+    useful = output_lines(stdout, stderr, root)
+    telling = [line for line in useful if TELLING.search(line)]
+    found = (line for pattern in TOLD for line in telling if pattern.search(line))
+    first = next(found, telling[0] if telling else useful[-1] if useful else "")
+    first = PREFIX.sub("", first.strip())
+    last = next((ROOT.sub("", line).strip() for line in reversed(useful) if ROOT.search(line)), "")
+    return truncate(f"{truncate(first, HEAD)}: {last}" if last and last not in first else first, REASON)
+
+
+def is_untrusted(cause: str) -> bool:
+    """Whether a server's certificate was refused, as behind a company's own certificate authority."""
+    return bool(AUTHORITY.search(cause))
 
 
 def _lines(stream: bytes, root: Path | None) -> list[str]:

@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import asdict, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject, Read, SetupStep, detect_project
-from ralph_mission.adapters.projects.excerpt import excerpt
+from ralph_mission.adapters.projects.excerpt import excerpt, find_cause, is_untrusted
 from ralph_mission.adapters.sandbox.bwrap import rustup_home
 from ralph_mission.adapters.sandbox.isolation import Sandbox
 from ralph_mission.adapters.sandbox.process import run_foreign, tell_running
@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 SECONDS = 1_800.0
 """For one step: a first install of a large repository takes minutes."""
 AGAIN = 6 * 3600.0
-"""Seconds after which a set-up that failed is tried again, though nothing has changed: a registry was away."""
+"""Seconds after which a set-up that failed is tried again, though nothing has changed: a registry was away. One in
+another environment (`PASSED_ON`) is tried at once, as is any after `forget_failures`."""
 KEPT = 3
 """Set-ups that stay on the disk, the last used ones."""
 LARGEST = 2_000_000  # bytes of a manifest that is read
 REWRITTEN = 1_000_000  # bytes of a script in which a path is put right
+NODE = ("npm", "yarn", "pnpm", "bun", "prisma", "next")
 REPORT, MARK = "setup.json", "lent"
 """What a set-up came to, and in the folder of lent tools: which set-up they are of."""
 PASSED_ON = tuple(
@@ -91,8 +93,18 @@ class LentSetup:
 
 
 @dataclass(frozen=True, slots=True)
+class SetupResult:
+    """How a set-up ended: why it failed ("" if it is ready; the first line tells all), and when, in seconds."""
+
+    failed: str
+    at: float
+    environment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectSetup:
-    """`place`: where results are kept; None: beside the tools of the clone, for once.
+    """`place`: where results are kept; None: beside the tools of the clone, for once. `keeps`: whether they may be
+    written there; if not, one that is there is used, and another is made for once.
 
     `commands`: the owner's own; None: those that are detected; () for none. `sandbox_for`: how the set-up is kept
     apart, given the clone in which it runs.
@@ -104,6 +116,7 @@ class ProjectSetup:
     seconds: float = SECONDS
     sandbox_for: Callable[[Git], Sandbox] = lambda _: Sandbox()
     note: Callable[[str], None] = lambda _: None
+    keeps: bool = True
 
     def detect(self, commit: str) -> DetectedProject:
         """What stands in a commit."""
@@ -134,8 +147,8 @@ class ProjectSetup:
         steps = self._steps(commit)
         return self._digest(commit, steps) if steps else ""
 
-    def last_result(self, commit: str) -> str | None:
-        """Why the last set-up of this kind failed, "" if it is ready; None if the next use of it runs it."""
+    def last_result(self, commit: str) -> SetupResult | None:
+        """How the last set-up of this kind ended; None if the next use of it runs it."""
         digest = self.digest(commit)
         return _read_report(self.place / digest) if self.place and digest else None
 
@@ -148,7 +161,7 @@ class ProjectSetup:
         steps = self._steps(commit)
         if not steps:
             return LentSetup()
-        ready = self._ready(commit, steps, self.place or tools.parent / "setup")
+        ready = self._ready(commit, steps, self.place or tools.parent / "setup", tools.parent / "setup")
         mark, lent = tools / MARK, f"{ready.name} {folder}".encode("utf-8", "surrogateescape")
         if files.content(mark, 10_000) == lent:
             return LentSetup((), lent_environment(folder, tools))  # lent before
@@ -165,7 +178,7 @@ class ProjectSetup:
             clone = Git(folder / ".git", folder / ".git", folder)
             failed = next(filter(None, (self._run(step, clone, folder, tools) for step in steps)), "")
             if failed:
-                raise UserError(f"the change cannot be set up: {failed}", "give the commands in hands.setup")
+                raise _cannot("the change", failed)
         return LentSetup(names, lent_environment(folder, tools))
 
     def _steps(self, commit: str) -> tuple[SetupStep, ...]:
@@ -173,15 +186,22 @@ class ProjectSetup:
             return self.detect(commit).steps
         return tuple(SetupStep("", "", command) for command in self.commands)
 
-    def _ready(self, commit: str, steps: Sequence[SetupStep], place: Path) -> Path:
+    def _ready(self, commit: str, steps: Sequence[SetupStep], place: Path, for_once: Path) -> Path:
         """The folder of a set-up that succeeded."""
-        folder = (files.own(place) if self.place else place) / self._digest(commit, steps)
+        digest = self._digest(commit, steps)
+        if self.place and not self.keeps:
+            if (known := _read_report(place / digest)) is not None:
+                if known.failed:
+                    raise _cannot("the repository", known.failed)
+                return place / digest
+            self.note("a staged cycle installs the project's packages in a temporary folder; a cycle keeps them")
+            place = for_once
+        folder = (files.own(place) if place is self.place else place) / digest
         with files.hold_file(folder.with_suffix(".lock"), wait=None):
-            failed = _read_report(folder)
-            if failed is None:
-                failed = self._set_up(commit, steps, folder)
+            result = _read_report(folder)
+            failed = result.failed if result else self._set_up(commit, steps, folder)
             if failed:
-                raise UserError(f"the repository cannot be set up: {failed}", "give the commands in hands.setup")
+                raise _cannot("the repository", failed)
             os.utime(folder)
         _forget_old(folder)
         return folder
@@ -219,21 +239,45 @@ class ProjectSetup:
         missing = [program for program in step.needs if not shutil.which(program)]
         if missing:
             return f"`{step.tool}` needs {' and '.join(missing)}, which is not installed here"
-        self.note(f"setting up: {step.command[:100]}")
-        passed = {name: os.environ[name] for name in PASSED_ON if _is_harmless(os.environ.get(name, ""))}
+        self.note(f"setting up: {step.label}")
         done = run_foreign(
             step.command,
             cwd=tree / step.folder,
             home=home,
             timeout=self.seconds,
-            extra_env={**QUIET, **passed, **_rustup(), "PATH": os.pathsep.join(_path_entries(tree, home))},
-            running=tell_running("setting up", step.command, self.note),
+            extra_env={**QUIET, **_passed_on(), **_rustup(), "PATH": os.pathsep.join(_path_entries(tree, home))},
+            running=tell_running("setting up", step.label, self.note),
             sandbox=self.sandbox_for(fresh),
         )
         if done.code == 0:
             return ""
         how = f"not done after {done.seconds:.0f} s" if done.timed_out else f"exit code {done.code}"
-        return f"`{step.command[:160]}`: {how}\n{excerpt(done.stdout, done.stderr, tree)}".rstrip()
+        cause = find_cause(done.stdout, done.stderr, tree)
+        told = f"`{step.short}`: {cause or how}"
+        if is_untrusted(cause):
+            name = "NODE_EXTRA_CA_CERTS" if step.tool in NODE else "SSL_CERT_FILE"
+            told += f" (if your network has its own certificate authority: {name}=/path/to/ca.pem)"
+        return f"{told}\n{how}\n{excerpt(done.stdout, done.stderr, tree)}".rstrip()
+
+
+def _cannot(what: str, failed: str) -> UserError:
+    again = "fix that, or give the commands in hands.setup; to try again now: ralph cycle --force"
+    return UserError(f"{what} cannot be set up: {failed}", again)
+
+
+def forget_failures(place: Path) -> None:
+    """Let the set-ups that failed be tried again at once. `place`: where results are kept."""
+    for report in place.glob(f"*/{REPORT}"):
+        if (result := _read_report(report.parent)) and result.failed:
+            report.unlink(missing_ok=True)
+
+
+def _passed_on() -> dict[str, str]:
+    return {name: os.environ[name] for name in PASSED_ON if _is_harmless(os.environ.get(name, ""))}
+
+
+def _name_environment() -> str:
+    return hashlib.sha256(json.dumps(_passed_on(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _forget_old(used: Path) -> None:
@@ -268,18 +312,20 @@ def _path_entries(folder: Path, home: Path) -> Iterator[str]:
     yield os.environ.get("PATH", os.defpath)
 
 
-def _read_report(folder: Path) -> str | None:
-    """Why the set-up kept here failed, "" when it succeeded; None when it has to be run."""
+def _read_report(folder: Path) -> SetupResult | None:
+    """How the set-up kept here ended; None when it has to be run."""
     try:
         found = files.read_json(folder / REPORT, 100_000)
-        failed, at = str(found["failed"]), float(found["at"])
+        result = SetupResult(str(found["failed"]), float(found["at"]), str(found.get("environment", "")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return None if failed and not 0 <= time.time() - at < AGAIN else failed
+    fresh = 0 <= time.time() - result.at < AGAIN and result.environment in ("", _name_environment())
+    return result if fresh or not result.failed else None
 
 
 def _write_report(folder: Path, failed: str) -> None:
-    files.write(folder / REPORT, json.dumps({"failed": failed, "at": time.time()}).encode())
+    result = SetupResult(failed, time.time(), _name_environment())
+    files.write(folder / REPORT, json.dumps(asdict(result)).encode())
 
 
 def _remove_tracked(tree: Path, tracked: set[str]) -> None:

@@ -7,11 +7,11 @@ is a copy without boxes. For boxes and their bindings see `mission/lifecycle/tic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
-from ralph_mission.adapters.report.progress import count_noun
+from ralph_mission.adapters.report.progress import count_noun, unread
 from ralph_mission.mission.lifecycle.ticks import box, explain
 from ralph_mission.mission.lifecycle.waiting import (
     CLOSES_BY_ITSELF,
@@ -19,7 +19,7 @@ from ralph_mission.mission.lifecycle.waiting import (
     waits_for_agent,
     waits_for_click,
 )
-from ralph_mission.mission.model.ledger import MonitorRecord, OpenState
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model.mission import Finding, Mission, Status
 from ralph_mission.mission.model.proposal import lookup
@@ -38,7 +38,6 @@ _CODE = compile_regex(r"(`[^`\s][^`]*`)(?!`)")
 _PAGE = compile_regex(r"[ :]{0,2}\(?(https?://[^\s()<>\[\],;“”]+)\)?")
 _PLAIN_PAGE = compile_regex(r"https?://[\w.:-]+(?:/[\w./#?=&%:+-]*)?")
 _LISTED = compile_regex(r"(\[(?:#\d+|`[^`\]]+`)\]\(https?://[\w./#:%~@+-]+\))")
-_UNREAD = compile_regex(r"([\w-]+) unavailable: (.*)")
 
 
 def foreign(text: str, limit: int = TITLE) -> str:
@@ -84,7 +83,8 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _n
         _under_way(under_way, memory.issues, link),
     )
     told = (
-        _next(state.backlog),
+        _held(state.held),
+        _next(state.backlog, {member for one in state.held for member in one.members}),
         _done_lines(memory, state),
         *(_watched(one, one.kind in state.silenced, link) for one in state.watched),
         _aside(aside, link),
@@ -189,9 +189,19 @@ _STANDS = {
 """The state of an issue assigned to an agent."""
 
 
-def _next(backlog: Sequence[Finding]) -> list[str]:
+def _held(fixes: Sequence[HeldFix]) -> list[str]:
+    """Fixes that are ready but for the repository's own checks."""
+    lines = [f"- {titled(one.title)}: {foreign(one.why, 300)}{RETRIED if one.ran else ''}" for one in fixes]
+    return ["## Held back", "", *_cut(lines), "", "“Run now” tries again."] if lines else []
+
+
+RETRIED = " (tried again on the next commit)"
+
+
+def _next(backlog: Sequence[Finding], held: Collection[str]) -> list[str]:
     """Findings that are not started, best first."""
-    shown = _cut([f"- {foreign(redact(finding.title))}" for finding in backlog], NEXT)
+    waiting = (finding for finding in backlog if finding.fingerprint not in held)
+    shown = _cut([f"- {foreign(redact(finding.title))}" for finding in waiting], NEXT)
     return ["## Also found", "", *shown] if shown else []
 
 
@@ -241,11 +251,10 @@ def _controls(obeyed: int) -> list[str]:
 
 def _health(memory: Memory) -> str:
     """One line: whether all observers succeeded."""
-    observed = memory.observations[0].observed if memory.observations else ()
-    unread = [found for line in observed if (found := _UNREAD.match(line))]
-    if not unread:
-        return "All sources could be read."
-    return "Could not be read: " + "; ".join(f"{foreign(one[1])} ({foreign(one[2])})" for one in unread) + "."
+    missed = unread(memory.observations[0].observed) if memory.observations else []
+    if not missed:
+        return "All sources were read."
+    return "Not checked: " + "; ".join(f"{foreign(what)} ({foreign(why, 300)})" for what, why in missed) + "."
 
 
 def _listed(line: str, link: Link) -> str:

@@ -19,7 +19,7 @@ from ralph_mission.mission.model.mission import WaitingLine
 from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,9 +80,9 @@ def indent_lines(lines: Iterable[str]) -> list[str]:
     return [shorten(f"  {safe(line)}") for line in lines]
 
 
-def fold_lines(lines: Iterable[str]) -> list[str]:
-    """Each line below its heading, in up to three rows."""
-    return ["\n".join(_few_rows(safe(line))) for line in lines]
+def fold_lines(lines: Iterable[str], most: int = 3) -> list[str]:
+    """Each line below its heading, in up to `most` rows."""
+    return ["\n".join(_few_rows(safe(line), most)) for line in lines]
 
 
 def waiting_blocks(waiting: Iterable[WaitingLine]) -> list[str]:
@@ -104,13 +104,13 @@ def wrap_text(text: str) -> list[str]:
     )
 
 
-def _few_rows(text: str) -> list[str]:
+def _few_rows(text: str, most: int) -> list[str]:
     rows = textwrap.wrap(
         text,
         WIDTH,
         initial_indent="  ",
         subsequent_indent="    ",
-        max_lines=3,
+        max_lines=most,
         placeholder=" …",
         break_on_hyphens=False,
     )
@@ -120,6 +120,17 @@ def _few_rows(text: str) -> list[str]:
 def _harmless(rows: Iterable[str]) -> list[str]:
     """Text within a line may start a row, where a GitHub runner would obey it."""
     return [sanitise(row, "log") for row in rows]
+
+
+def unread(observed: Iterable[str]) -> list[tuple[str, str]]:
+    """What the last cycle could not look at, and why, from memory's lines about it."""
+    found = filter(None, map(_UNREAD.match, observed))
+    return [(NAMES.get(one[1], one[1]) if one[1] else one[2], one[3]) for one in found]
+
+
+_UNREAD = compile_regex(r"(?:([\w.-]+) unavailable|not checked: ([^:]+)): (.*)")
+NAMES = {"fixers.project": "this repository's formatters"}
+"""Observers by a better name, for people."""
 
 
 def count_noun(number: int, noun: str) -> str:

@@ -88,7 +88,9 @@ def page(report: RepositoryReport) -> str:
         ),
         figures(_figures(report)),
         _waiting(report),
+        _lines("Held back", report.held),
         _missions(report),
+        _lines("Watched: no answer needed", report.watched),
         element(
             "div",
             element("div", _decided(report), _next(report.backlog), _spending(report)),
@@ -237,6 +239,10 @@ def _pieces(
             yield WORDS[mark.status][0], start, (until - first) / span
 
 
+def _lines(heading: str, lines: Sequence[str]) -> Markup | None:
+    return section(heading, element("ul", *(element("li", titled(line)) for line in lines))) if lines else None
+
+
 def _next(backlog: Sequence[str]) -> Markup | None:
     if not backlog:
         return None
@@ -304,18 +310,25 @@ def _days(cycles: Sequence[CycleFacts]) -> list[tuple[str, list[CycleFacts]]]:
 
 def _health(observers: Sequence[ObserverHealth]) -> Markup:
     blind = [one for one in observers if one.status == "unavailable"]
-    told = f"{count_noun(len(blind), 'observer')} could not look." if blind else "Everything that it looks at answered."
+    told = [f"{count_noun(len(blind), 'observer')} failed."] if blind else []
+    told += (
+        [f"Not checked: {'; '.join(missed)}."]
+        if (missed := [what for one in observers for what in one.unchecked])
+        else []
+    )
     rows = (
         (
             one.name,
-            element("b", one.status, class_={"ok": "good", "unavailable": "warn"}.get(one.status, "other")),
+            element(
+                "b", one.status, class_={"ok": "good", "unavailable": "warn", "partly": "warn"}.get(one.status, "other")
+            ),
             one.detail,
         )
         for one in sorted(observers, key=lambda one: one.status != "unavailable")
     )
     return section(
         "Health",
-        element("p", told if observers else "Nothing was looked at yet."),
+        element("p", " ".join(told) or "All observers responded." if observers else "Nothing was looked at yet."),
         table(("observer", "state", "what it saw"), rows, texts=2, name="Observers") if observers else None,
     )
 

@@ -13,7 +13,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.report.progress import count_noun
+from ralph_mission.adapters.report.status import describe_watched
 from ralph_mission.adapters.report.summary import SHOWN
+from ralph_mission.mission.lifecycle.waiting import describe_held
 from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Limits, Status, WaitingLine
@@ -82,8 +84,9 @@ class ObserverHealth:
     """An observer's result in the last cycle."""
 
     name: str
-    status: str
+    status: str  # ok, partly, unavailable or skipped
     detail: str
+    unchecked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,9 @@ class RepositoryReport:
     slots: int
     missions: tuple[MissionStory, ...]  # in progress or parked
     ended: tuple[MissionStory, ...]
+    held: tuple[str, ...]  # fixes whose checks failed or could not be run
     backlog: tuple[str, ...]  # titles, best first
+    watched: tuple[str, ...]  # the dashboard's lists of findings
     verdicts: tuple[KindVerdicts, ...]
     learned: tuple[str, ...]
     cycles: tuple[CycleFacts, ...]
@@ -171,7 +176,9 @@ def collect_report(
         slots=limits.active_missions,
         missions=missions,
         ended=ended[:MOST_ENDED],
+        held=tuple(describe_held(state.held)),
         backlog=tuple(finding.title for finding in state.backlog),
+        watched=tuple(describe_watched(state, 10)),
         verdicts=tuple(KindVerdicts(kind, tally.accepted, tally.rejected) for kind, tally in state.acceptance),
         learned=memory.measured,
         cycles=tuple(_cycle(one) for one in reversed(told)),
@@ -205,7 +212,9 @@ def _stories(told: Iterable[Document], find_url: Callable[[int], str]) -> dict[i
 
 
 def _health(line: Document) -> ObserverHealth:
-    return ObserverHealth(line["name"], line["status"], line["detail"] or count_noun(line["signals"], "result"))
+    unchecked = tuple(line.get("unchecked", ()))  # an earlier version has none
+    status = "partly" if unchecked and line["status"] == "ok" else line["status"]
+    return ObserverHealth(line["name"], status, line["detail"] or count_noun(line["signals"], "result"), unchecked)
 
 
 def _cycle(document: Document) -> CycleFacts:

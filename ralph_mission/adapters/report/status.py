@@ -14,12 +14,15 @@ from ralph_mission.adapters.report.progress import (
     indent_lines,
     spell,
     stamp,
+    unread,
     waiting_blocks,
 )
+from ralph_mission.mission.lifecycle.waiting import describe_held
 from ralph_mission.mission.memory.schedule import day_of, is_due
-from ralph_mission.mission.model.ledger import MemorySnapshot
+from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Limits, Mission, WaitingLine
+from ralph_mission.mission.model.proposal import lookup
 
 WORTH_TELLING = timedelta(
     hours=1
@@ -58,9 +61,30 @@ def facts(
         "waiting": list(waiting),
         "unknown": list(recalled.state.unknown) if recalled else [],
         "unfinished": list(recalled.state.effects) if recalled else [],
+        "held": list(describe_held(recalled.state.held)) if recalled else [],
+        "watched": describe_watched(recalled.state) if recalled else [],
+        "unchecked": [f"{what}: {why}" for what, why in _unread(recalled)],
         "backlog": len(recalled.state.backlog) if recalled else 0,
         "spend": {**_spend(header, now), "limit_usd": limits.usd_per_day},
     }
+
+
+def _unread(recalled: MemorySnapshot | None) -> list[tuple[str, str]]:
+    notes = recalled.memory.observations if recalled else ()
+    return unread(notes[0].observed) if notes else []
+
+
+def describe_watched(state: OpenState, most: int = 1) -> list[str]:
+    """Each list of watched findings, as its number and its newest lines; without those that people do not want."""
+    return [
+        f"{lookup(one.kind).plural} ({one.total}): {'; '.join(map(_plain, one.lines[:most]))}"
+        for one in state.watched
+        if one.total and one.kind not in state.silenced
+    ]
+
+
+def _plain(line: str) -> str:
+    return line.removeprefix("- ").replace("`", "").strip()
 
 
 def lines(
@@ -68,8 +92,9 @@ def lines(
     typed: Callable[[str], str] = str,
     waiting: Sequence[WaitingLine] = (),
     paint: Callable[[str, str], str] = lambda text, _role: text,
+    dashboard: str = "",
 ) -> list[str]:
-    """`facts` for people; `typed` spells the commands in a text, `paint` colours it by role."""
+    """`facts` for people; `typed` spells the commands in a text, `paint` colours it by role. `dashboard`: its file."""
     if not known["started"]:
         return [
             "ralph has not run here yet",
@@ -85,11 +110,15 @@ def lines(
         typed(f"  Nobody knows whether it was sent: ralph journal resolve {key} --sent|--not-sent")
         for key in known["unknown"]
     ]
+    parts += [] if waiting or doubts else ["", "Nothing waits for you."]
     asked = {(line.number, line.pull) for line in waiting}
     for heading, role, some, room in (
         ("Waiting for you", "waits", [*waiting_blocks(waiting), *doubts], 14),
+        ("Held back", "waits", fold_lines(map(typed, known["held"]), 4), 8),
         ("Missions", "title", list(_missions(known, asked)), 14),
         ("Issues an agent works on", "title", list(_issues(known)), 8),
+        (f"Watched{f', see {dashboard}' if dashboard else ''}", "title", indent_lines(known["watched"]), 4),
+        ("Not looked at", "waits", fold_lines(known["unchecked"], 4), 6),
     ):
         if some:
             parts += ["", paint(heading, role), *cap_lines(some, room, typed("ralph status --json"))]

@@ -61,13 +61,14 @@ def step_summary(
         _missions(report.missions, places),
         section(done, (_effect(effect, titles, places) for effect in report.effects if is_done(effect))),
         section("Would be posted" if report.staged else "Posted", (_post(post) for post in cycle_summary.posts)),
+        section("Watched", map(harmless, cycle_summary.watched)),
         section("Looked at", map(harmless, filter(None, [looked_at(report)]))),
         section("Waiting for you", (_waiting_line(line, places) for line in cycle_summary.waiting)),
         section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *cycle_summary.remarks))),
+        section("Held back", (_held_line(line, places) for line in cycle_summary.held)),
         [_next(report, cycle_summary)],
         ["<details><summary>Details</summary>"],
         section("Why", map(harmless, cycle_summary.why)),
-        section("Held back", (_held_line(line, places) for line in cycle_summary.held)),
         [_spend(report, asked), "", "</details>"],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -148,6 +149,7 @@ def _unavailable(report: CycleReport) -> Iterator[str]:
     for line in report.observers:
         if line.status == "unavailable":
             yield f"{line.name} could not be observed: {line.detail or 'no reason given'}"
+        yield from (f"not checked: {one}" for one in line.unchecked)
 
 
 def _next(report: CycleReport, cycle_summary: CycleSummary) -> str:

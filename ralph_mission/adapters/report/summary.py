@@ -14,10 +14,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.report.progress import (
+    NAMES,
     RequestCounts,
     cap_lines,
     count_noun,
     fold_lines,
+    indent_lines,
     safe,
     shorten,
     spell,
@@ -97,6 +99,7 @@ class Standpoint:
 
     typed: Rewrite = str  # a text with its commands as they have to be typed
     place: Rewrite = str  # an issue's or pull request's place, to open it
+    dashboard: str = ""  # its file, if it is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +165,24 @@ def _sections(
     quiet = [f"looked at {seen}"] if (seen := looked_at(report)) else []
     held = cycle_summary.held if whole_account else [_RULES.sub("", line) for line in cycle_summary.held]
     return (
-        SummarySection(done, "good", _done_lines(report, cycle_summary, at), 5 if said else 8, whole),
+        SummarySection(done, "good", _done_lines(report, cycle_summary, at), 4 if said else 6, whole),
         SummarySection("Nothing needs you", "good", fold_lines(quiet), 3, whole),
         SummarySection("Would post" if report.staged else "Posted", "good", public, said, whole),
         SummarySection(
-            "Waiting for you", "waits", waiting_blocks(cycle_summary.waiting), 5 if said else 9, "ralph status"
+            "Waiting for you", "waits", waiting_blocks(cycle_summary.waiting), 4 if said else 7, "ralph status"
         ),
-        SummarySection("Held back", "quiet", fold_lines(held or _verdicts(report)), 3 if said else 4, whole),
+        SummarySection(
+            "Held back", "quiet", fold_lines(map(at.typed, held or _verdicts(report)), 4), 3 if said else 5, whole
+        ),
+        SummarySection(
+            f"Watched{f', see {at.dashboard}' if at.dashboard else ''}",
+            "quiet",
+            indent_lines(cycle_summary.watched),
+            1 if said else 2,
+            at.dashboard or whole,
+        ),
         SummarySection("Not looked at", "waits", _unavailable_lines(report), 2 if said else 3, whole),
-        SummarySection("Note", "quiet", [f"  {at.typed(safe(one))}" for one in cycle_summary.remarks], 3, whole),
+        SummarySection("Note", "quiet", [f"  {at.typed(safe(one))}" for one in cycle_summary.remarks], 2, whole),
         *(_whole_account(report, cycle_summary, verbose) if whole_account else ()),
     )
 
@@ -225,8 +237,9 @@ def _unavailable_lines(report: CycleReport) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for one in report.observers:
         if one.status == "unavailable":
-            reasons.setdefault(one.detail or "no reason given", []).append(one.name)
-    return fold_lines(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+            reasons.setdefault(one.detail or "no reason given", []).append(NAMES.get(one.name, one.name))
+    told = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return fold_lines((*told, *(one for line in report.observers for one in line.unchecked)), 4)
 
 
 def looked_at(report: CycleReport) -> str:
@@ -234,7 +247,7 @@ def looked_at(report: CycleReport) -> str:
     if report.outcome != "done" or report.missions or any(effect.kind in SHOWN for effect in report.effects):
         return ""
     there = (one for one in report.observers if one.status == "ok" and not one.detail.startswith("no "))
-    seen = [f"{one.name}: {re.split('[;,] ', one.detail)[0] or 'nothing'}" for one in there]
+    seen = [f"{one.name}: {re.split('[;,] ', one.detail)[0] or count_noun(one.signals, 'result')}" for one in there]
     return "; ".join(seen)
 
 

@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -203,6 +204,7 @@ def _project(git: Git, settings: Config) -> DetectedProject:
 
 def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequence[str]) -> DoctorLine:
     """`commands`: the checks that use what the set-up installs."""
+    from ralph_mission.adapters.projects.setup import AGAIN
     from ralph_mission.app.sandboxes import project_setup
 
     missing = sorted({name for step in project.steps for name in step.needs if not shutil.which(name)})
@@ -214,12 +216,13 @@ def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequ
     if not commands or not project.steps:
         unused = "" if told == "none" or not project.steps else f"; it is not run while no check needs it{lacks}"
         return DoctorLine("setup", "ok", f"{told}{unused}")
-    failed = project_setup(settings, git, git.state_dir / "setup").last_result(git.resolve("HEAD"))
-    if failed:
-        what, _, detail = failed.partition("\n")
-        why = f" ({detail.partition(chr(10))[0]})" if detail else ""
-        return DoctorLine("setup", "wrong", f"it failed: {what}{why}", "give the commands in hands.setup")
-    if failed is None:
+    result = project_setup(settings, git, git.state_dir / "setup").last_result(git.resolve("HEAD"))
+    if result and result.failed:
+        when = f"{datetime.fromtimestamp(result.at, UTC):%H:%M} UTC"
+        until = f"{datetime.fromtimestamp(result.at + AGAIN, UTC):%H:%M} UTC"
+        advice = f"it is tried again after {until}, or now: ralph cycle --force; or give the commands in hands.setup"
+        return DoctorLine("setup", "wrong", f"failed at {when}: {result.failed.partition(chr(10))[0]}", advice)
+    if result is None:
         absent = dict.fromkeys(filter(None, (_absent(command, git) for command in commands)))
         lacking = f"not installed here yet: {', '.join(absent)}; " if absent else ""
         steps = ", ".join(dict.fromkeys(step.tool for step in project.steps))

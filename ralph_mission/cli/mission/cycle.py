@@ -113,7 +113,9 @@ def show(
     else:
         from ralph_mission.adapters.report.summary import Standpoint, summary
 
-        at = Standpoint(partial(type_commands, repo=repo), partial(_from_here, work_tree=work_tree))
+        at = Standpoint(
+            partial(type_commands, repo=repo), partial(_from_here, work_tree=work_tree), _dashboard(work_tree)
+        )
         click.echo(summary(report, cycle_summary, _paint, at, asked, verbose))
 
 
@@ -136,6 +138,15 @@ def _from_here(place: str, work_tree: Path | None) -> str:
     """A path in the work tree relative to the present folder; anything else unchanged."""
     inside = place and work_tree and not Path(place).is_absolute() and "://" not in place
     return os.path.relpath(work_tree / place) if inside and work_tree else place
+
+
+def _dashboard(work_tree: Path | None) -> str:
+    """The dashboard's file, relative to the present folder; "" where it is none."""
+    from ralph_mission.adapters.files import RALPH
+    from ralph_mission.adapters.forges.local.store import DASHBOARD
+
+    place = f"{RALPH}/forge/{DASHBOARD}"
+    return _from_here(place, work_tree) if work_tree and (work_tree / place).is_file() else ""
 
 
 @click.command()
@@ -174,5 +185,5 @@ def status(
     elif recalled or not told:
         missions = recalled.state.missions if recalled else ()
         waiting = find_waiting(missions, house.forge.how, answers)
-        rows = lines(known, partial(type_commands, repo=repo), waiting, _paint)
+        rows = lines(known, partial(type_commands, repo=repo), waiting, _paint, _dashboard(house.git.work_tree))
         click.echo("\n".join([*rows, *([remark] if remark else [])]))

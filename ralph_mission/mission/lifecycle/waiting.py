@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from ralph_mission.mission.model.forge import Pull
+from ralph_mission.mission.model.ledger import HeldFix
 from ralph_mission.mission.model.mission import FailureReason, Mission, Status, WaitingLine
 
 How = Callable[[str, int], str]
@@ -51,6 +52,14 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
     elif mission.status in (Status.ESCALATED, Status.PLANNED) and not waits_for_agent(mission):
         thread = (mission.thread, not mission.issue, mission.title)
         yield WaitingLine(*thread, (("decide", show(mission, how)),))
+
+
+def describe_held(fixes: Sequence[HeldFix]) -> Iterator[str]:
+    """Fixes that are not proposed, why, and how they are tried again."""
+    yield from (f"{one.title}: {one.why}" for one in fixes)
+    if fixes:
+        otherwise = "; otherwise on the next commit" if any(one.ran for one in fixes) else ""
+        yield f"to try again now: ralph cycle --force{otherwise}"
 
 
 def show(mission: Mission, how: How) -> str:

@@ -40,13 +40,14 @@ Trigger = Literal["cron", "manual", "dispatch", "cli", "watch", "person"]
 
 @dataclass(frozen=True, slots=True)
 class ObserverLine:
-    """One observer's run; `signals` is a count, `seconds` its duration."""
+    """One observer's run; `signals` is a count, `seconds` its duration, `unchecked` what it did not check, and why."""
 
     name: str
     status: Literal["ok", "unavailable", "skipped"]
     signals: int
     seconds: float
     detail: str
+    unchecked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ class CycleSummary:
     late: int | None = None  # seconds between due and started; None if it did not start
     threads: tuple[ThreadLine, ...] = ()  # what was opened
     posts: tuple[PostLine, ...] = ()  # posts, by network
+    watched: tuple[str, ...] = ()  # titles of what was new on the dashboard's lists
     refusal: str = ""  # why everything was refused, if only a person can change that
 
 
@@ -296,6 +298,7 @@ class CycleSettings:
     watch_only: tuple[str, ...] = ()  # finding kinds that never open a thread
     weights: tuple[tuple[str, float], ...] = ()  # by finding kind, where the owners set one
     agent: str = ""  # the agent that makes changes; "" if none is set up
+    checks: str = ""  # names the commands that verify a change, and their set-up
     priors: tuple[tuple[str, Acceptance], ...] = ()  # by finding kind: verdicts in other repositories of the fleet
     in_fleet: bool = False  # a fleet bounds its money: what a model may cost is in memory before it is asked
 

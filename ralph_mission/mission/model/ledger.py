@@ -187,6 +187,22 @@ class ChatGuidance:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldFix:
+    """A fix that is not proposed, and why; `key`: its action's.
+
+    `whole`: a part of it would fail as well. `ran`: its checks ran and failed, so that they are not run again until the
+    commit or the checks change.
+    """
+
+    key: str
+    title: str
+    why: str
+    members: tuple[str, ...] = ()  # fingerprints of its findings
+    whole: bool = False
+    ran: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class OpenState:
     """`memory/open.json`: all that a cycle must know without knowing a key."""
 
@@ -199,7 +215,8 @@ class OpenState:
     backlog: tuple[Finding, ...] = ()  # seen, held, not yet acted on; best first
     recent: tuple[tuple[datetime, str, int], ...] = ()  # (when, path, lines) of automatic pulls
     opened: tuple[tuple[datetime, int], ...] = ()  # (when, mission or 0) of issues and pulls that nobody asked for
-    unverified: tuple[tuple[str, str], ...] = ()  # (action key, base commit) whose verification failed
+    unverified: tuple[tuple[str, str], ...] = ()  # (action key, base commit and checks) whose verification failed
+    held: tuple[HeldFix, ...] = ()  # fixes that the last cycle did not propose
     silenced: tuple[str, ...] = ()  # finding kinds whose monitoring issue a person closed
     done: tuple[str, ...] = ()  # ids of the last cycles
     wakes: tuple[tuple[datetime, int], ...] = ()  # (start, seconds after it was due) of the last cycles

@@ -227,6 +227,7 @@ class Observation:
     gone: tuple[tuple[str, ...], ...] = ()
     measured: tuple[Measured, ...] = ()  # what became of our own posts
     usage: Usage = Usage()  # what a model cost that was asked for it
+    unchecked: tuple[str, ...] = ()  # what it could not check though it looked, and why: "what: why"
 
 
 # --- what is intended -----------------------------------------------------------------

@@ -367,12 +367,17 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class PatchVerification:
-    """The repository's own checks on a patch; `detail` is for people if they failed. `standing`: checks that failed
-    before and still do, where that is allowed."""
+    """The repository's own checks on a patch; `detail` is for people if they failed: its first line says why.
+
+    `standing`: checks that failed before and still do, where that is allowed. `red_base`: what failed fails without the
+    patch, too. `ran`: whether they could be run.
+    """
 
     ok: bool
     detail: str = ""
     standing: tuple[str, ...] = ()
+    red_base: bool = False
+    ran: bool = True
 
 
 @dataclass(frozen=True, slots=True)

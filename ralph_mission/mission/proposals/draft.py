@@ -68,6 +68,7 @@ class DraftContext:
     records: Mapping[str, Record]
     recent_lines: Mapping[str, int]
     unverified: frozenset[str] = frozenset()  # keys whose verification failed on this commit
+    held: frozenset[str] = frozenset()  # those of them whose parts would fail as well
     pulls: tuple[Pull, ...] = ()  # other people's open ones
     under_way: frozenset[str] = frozenset()  # kinds with a fix under way
     wordings: Mapping[tuple[str, str], Wording] = field(default_factory=dict)  # by fingerprint and occurrence
@@ -295,7 +296,7 @@ def _not_refused(ranked: RankedFinding, members: Sequence[Finding], context: Dra
     proposal = _fix(ranked, members, context)
     if proposal.key not in context.unverified:
         return proposal
-    if len(members) == 1:
+    if len(members) == 1 or proposal.key in context.held:
         return None
     half = len(members) // 2
     return _not_refused(ranked, members[:half], context) or _not_refused(ranked, members[half:], context)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.projects.excerpt import complaints, excerpt, is_worse, not_set_up
+from ralph_mission.adapters.projects.excerpt import complaints, excerpt, find_cause, is_untrusted, is_worse, not_set_up
 
 NPM = b"""npm error code EUSAGE
 npm error
@@ -42,6 +42,33 @@ def test_it_begins_where_the_output_says_what_went_wrong(output, first):
 def test_a_log_that_will_be_gone_is_not_quoted():
     assert "complete log" not in excerpt(b"", NPM)
     assert "can only install" in excerpt(b"", NPM)
+
+
+UV = b"""Using CPython 3.11
+error: Failed to download `mypy==1.20.0`
+  cause: Request failed after 3 retries
+  cause: Failed to fetch: `https://pypi.example/mypy.whl`
+  cause: error sending request for url (https://pypi.example/mypy.whl)
+  cause: client error (Connect)
+  cause: invalid peer certificate: UnknownIssuer
+"""
+
+
+@pytest.mark.parametrize(
+    "output, cause",
+    [
+        (UV, "Failed to download `mypy==1.20.0`: invalid peer certificate: UnknownIssuer"),
+        (UV.replace(b"==1.20.0", b"=" * 200), "UnknownIssuer"),
+        (NPM, "The `npm ci` command can only install with an existing package-lock.json"),
+        (YARN, 'Couldn\'t find package "left-padd" on the "npm" registry.'),
+        (PYTEST, "FAILED tests/test_a.py::test_a - assert 1 == 2"),
+        (b"a\nb\n", "b"),
+        (b"", ""),
+    ],
+)
+def test_the_cause_is_one_line_with_the_last_of_a_chain_of_causes(output, cause):
+    assert find_cause(b"", output).endswith(cause)
+    assert is_untrusted(find_cause(b"", output)) is ("Unknown" in cause)
 
 
 def test_without_a_telling_line_the_last_ones_are_shown():

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,47 @@ def test_a_failed_set_up_says_why_and_is_not_tried_again_at_once(lend, counter):
         assert "cannot be set up" in caught.value.what and "exit code 4" in caught.value.what
         assert "Couldn't find package left-padd" in caught.value.what and "hands.setup" in caught.value.next_step
     assert runs(counter) == 1
+
+
+def test_a_failed_set_up_is_tried_again_at_once_where_the_environment_changed_or_a_person_asks(
+    lend, counter, tmp_path, monkeypatch
+):
+    def fails() -> None:
+        with pytest.raises(UserError, match="cannot be set up"):
+            lend(f"{COUNT}; exit 1")
+
+    fails()
+    monkeypatch.setenv("SSL_CERT_FILE", "/own/ca.pem")
+    fails()
+    fails()
+    assert runs(counter) == 2
+    module.forget_failures(tmp_path / "kept")
+    fails()
+    assert runs(counter) == 3
+
+
+def test_a_refused_certificate_says_what_to_set(lend):
+    with pytest.raises(UserError) as caught:
+        lend("echo 'error: invalid peer certificate: UnknownIssuer' >&2; exit 2")
+    assert "invalid peer certificate: UnknownIssuer (if your" in caught.value.what.partition("\n")[0]
+    assert "SSL_CERT_FILE=/path/to/ca.pem" in caught.value.what
+
+
+def test_one_that_keeps_nothing_uses_what_is_there_and_leaves_no_trace(repo, tmp_path, counter):
+    head, kept = git(repo, "rev-parse", "HEAD"), tmp_path / "kept"
+    setup = ProjectSetup(Git.open(repo), kept, (COUNT.replace("$COUNTER", str(counter)),), keeps=False)
+
+    def use(setup: ProjectSetup) -> None:
+        place = tmp_path / f"place{len(list(tmp_path.iterdir()))}"
+        place.mkdir()
+        with clone(Git.open(repo), head, place) as folder:
+            setup.lend(head, folder, place / "tools")
+
+    use(setup)
+    assert not kept.exists() and runs(counter) == 1
+    use(replace(setup, keeps=True))
+    use(setup)
+    assert runs(counter) == 2
 
 
 def test_a_failed_set_up_is_tried_again_after_hours(lend, counter, monkeypatch):

@@ -16,11 +16,12 @@ from ralph_mission.adapters.forges.github.dashboard import OPENING
 from ralph_mission.adapters.report.dashboard import dashboard, ours
 from ralph_mission.mission.lifecycle.ticks import box, find_boxes, without_boxes
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
-from ralph_mission.mission.model.ledger import MonitorRecord, OpenState
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote, IssueNote, Memory, Urgency
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.safety.detect import mentions
 from tests.adapters.report.samples import MEMORY, NOON, STATE, mission
+from tests.mission.build import finding
 
 HOSTILE = (
     "a | b \\| c",
@@ -132,9 +133,20 @@ def test_lines_of_lists_keep_their_links_to_this_repository_alone() -> None:
 
 
 def test_a_source_that_cannot_be_looked_at_is_the_line_of_health() -> None:
-    assert dashboard(MEMORY, STATE, "x").endswith("All sources could be read.\n")
-    note = CycleNote(3, NOON, ("ci unavailable: no token",), (), Urgency.LOW, "6h")
-    assert dashboard(replace(MEMORY, observations=(note,)), STATE, "x").endswith("Could not be read: ci (no token).\n")
+    assert dashboard(MEMORY, STATE, "x").endswith("All sources were read.\n")
+    seen = ("ci unavailable: no token", "fixers.project unavailable: no uv", "not checked: advisories: no: network")
+    note = CycleNote(3, NOON, seen, (), Urgency.LOW, "6h")
+    page = dashboard(replace(MEMORY, observations=(note,)), STATE, "x")
+    told = "ci (no token); this repository's formatters (no uv); advisories (no: network)"
+    assert page.endswith(f"Not checked: {told}.\n")
+
+
+def test_a_fix_that_is_held_back_is_told_with_its_reason_and_is_not_next() -> None:
+    waiting, other = (finding(essence=(name,), title=name) for name in ("1 misspelling", "another one"))
+    held = HeldFix("k", "Correct it", "no uv here", (waiting.fingerprint,))
+    page = dashboard(MEMORY, replace(STATE, backlog=(waiting, other), held=(held,)), "x")
+    assert "- Correct it: no uv here (tried again on the next commit)" in section(page, "Held back")
+    assert section(page, "Also found").strip().startswith("- another one") and "1 misspelling" not in page
 
 
 @pytest.mark.parametrize("failure", ["blocked: a *check* is missing"])

@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.adapters.report.status import facts, lines
-from ralph_mission.mission.model.memory import IssueNote
-from ralph_mission.mission.model.mission import Limits, Status
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
+from ralph_mission.mission.model.memory import CycleNote, IssueNote
+from ralph_mission.mission.model.mission import Limits, Status, Urgency
 from tests.adapters.report.samples import MEMORY, NOON, RECALLED, STATE, ask, mission
 
 DONE = IssueNote(9, "Old one", "done", 1, 10)
@@ -76,3 +77,21 @@ def test_lines_name_issues_that_an_agent_works_on_and_not_what_is_done() -> None
 def test_a_title_cannot_paint_the_terminal() -> None:
     state = replace(STATE, missions=(mission(title="\x1b[2Jgone", next_step="\x1b[31m"),))
     assert "\x1b" not in "\n".join(lines(facts(replace(RECALLED, state=state), Limits(), NOON)))
+
+
+def test_watched_findings_and_what_was_not_checked_are_named_and_that_nothing_waits() -> None:
+    lists = (
+        MonitorRecord("k", "code-quality", 0, ("- `Same test twice`; `a.py:3`", "- another"), 2),
+        MonitorRecord("l", "todo", 0, ("- `x`",), 1),
+    )
+    note = CycleNote(3, NOON, ("not checked: advisories: no network",), (), Urgency.LOW, "6h")
+    past = replace(
+        RECALLED,
+        memory=replace(MEMORY, observations=(note,)),
+        state=OpenState(watched=lists, silenced=("todo",), held=(HeldFix("k", "Fix it", "no `uv`", ran=False),)),
+    )
+    told = "\n".join(lines(facts(past, Limits(), NOON), dashboard="dash.md"))
+    assert "Nothing waits for you." in told
+    assert "Watched, see dash.md\n  code quality findings (2): Same test twice; a.py:3\n" in told
+    assert "Not looked at\n  advisories: no network\n" in told
+    assert "Held back\n  Fix it: no `uv`\n  to try again now: ralph cycle --force\n" in told

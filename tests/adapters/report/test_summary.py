@@ -198,7 +198,7 @@ def test_a_quiet_cycle_says_what_was_looked_at() -> None:
         ObserverLine("briefs", "ok", 0, 0.1, "none"),
     )
     quiet = replace(REPORT, observers=seen, findings=(), missions=(), effects=())
-    said = "Nothing needs you looked at docs: 42 pages; typos: nothing"
+    said = "Nothing needs you looked at docs: 42 pages; typos: 0 results; briefs: none"
     assert said in " ".join(summary(quiet, CycleSummary()).split())
     assert "looked at docs" not in summary(REPORT, CYCLE_SUMMARY)
     assert "looked at docs" not in summary(replace(quiet, outcome="failed"), CycleSummary())

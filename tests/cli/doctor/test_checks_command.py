@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,10 @@ def test_what_the_setup_still_has_to_install_is_noted_and_a_failed_setup_is_wron
     with pytest.raises(UserError):
         setup.lend(git(repo, "rev-parse", "HEAD"), tmp_path / "clone", tmp_path / "tools")
     told = checks(cli_here("doctor", "--json", repo=repo))
-    assert told["setup"]["status"] == "wrong" and "it failed: `false`: exit code 1" in told["setup"]["found"]
+    assert told["setup"]["status"] == "wrong" and re.match(
+        r"failed at \d\d:\d\d UTC: `false`: exit code 1", told["setup"]["found"]
+    )
+    assert "or now: ralph cycle --force" in told["setup"]["hint"]
 
 
 def test_it_changes_nothing(tmp_path: Path) -> None:

@@ -57,6 +57,9 @@ Alerts = Callable[[], "Sequence[SecurityAlert] | None"]
 Against = Mapping[Subject, Sequence[Advisory]]
 
 
+NO_ADVISORIES = "no advisories of OSV: "
+
+
 @dataclass(frozen=True, slots=True)
 class DependencyFindings:
     """A check's results, before reporting."""
@@ -173,7 +176,7 @@ class DependencyLookup:
         try:
             known = self._about(subjects)
         except UserError as problem:
-            what = f"no advisories of OSV: {problem.what}"
+            what = f"{NO_ADVISORIES}{problem.what}"
             self.shelf.put(failed, CachedAnswer(what, self.now))
             return (), what
         return known.advisories, str(known)

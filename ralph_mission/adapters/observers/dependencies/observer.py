@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
@@ -22,6 +22,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.dependencies import signals as about
 from ralph_mission.adapters.observers.dependencies import updates as bots
 from ralph_mission.adapters.observers.dependencies.lookup import (
+    NO_ADVISORIES,
     Alerts,
     DependencyFindings,
     DependencyLookup,
@@ -82,6 +83,13 @@ def build(
     return Dependencies(settings, git, web, shelf, bumper, endpoint, told, pulls, alerts)
 
 
+def _unchecked(seen: DependencyFindings) -> Iterator[str]:
+    if seen.problem:
+        yield f"known vulnerabilities of packages: {one_line(seen.problem.removeprefix(NO_ADVISORIES), 200)}"
+    if seen.told.failed:
+        yield f"releases of some packages: {one_line(next(iter(seen.told.failed.values())), 200)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """Looks at the lock files of one commit."""
@@ -123,6 +131,7 @@ class Dependencies:
             cursor=json.dumps(told[:MOST_REMEMBERED], separators=(",", ":")),
             complete=seen.complete,
             gone=() if seen.complete else _gone(context.cursor, reading),
+            unchecked=tuple(_unchecked(seen)),
         )
 
     def try_out(self, context: ObservationContext) -> tuple[str, tuple[Project, ...]]:
