@@ -249,9 +249,11 @@ class GitHubEffects(EffectVerbs):
         """
         if not head_sha or self.api.staged or not wire.ours or not wire.head.ref.startswith(BRANCHES):
             return
-        with suppress(Denied, UserError):
-            if self.heads.remote.head(wire.head.ref) == head_sha and not self.threads.needed_by_others(wire):
-                self.heads.remote.delete(wire.head.ref, head_sha)
+        for _ in range(2):  # nobody comes back for it, and a deletion at a known commit can be sent again
+            with suppress(Denied, UserError):
+                if self.heads.remote.head(wire.head.ref) == head_sha and not self.threads.needed_by_others(wire):
+                    self.heads.remote.delete(wire.head.ref, head_sha)
+                return
 
     def find_review(self, effect: PostReview) -> Receipt | None:
         return self._find_ours(effect, (r for r in self.threads.reviews(effect.pull) if r.state == COMMENTED))
