@@ -68,8 +68,10 @@ def _branches(harbour: Hub) -> list[str]:
 
 
 def _commits(harbour: Hub, ref: str) -> str:
-    """What a branch of ours adds; not by object ids, since a message names its issue by number."""
-    return git(harbour.fake.bare, "log", "--topo-order", "--format=%T %an %ae %aI %cI%n%B", ref, "^main")
+    """What a branch of ours adds; not by object ids, since a message names its issue by number, nor by seconds, which
+    each request takes of the server's clock."""
+    shown = ("--date=format:%F %R %z", "--format=%T %an %ae %ad %cd%n%B")
+    return git(harbour.fake.bare, "log", "--topo-order", *shown, ref, "^main")
 
 
 def _thread(thread: Any, text: Callable[[str], str]) -> tuple[Any, ...]:

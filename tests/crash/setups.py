@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from tests.crash.witness import MEMORY
@@ -22,6 +23,15 @@ MENDED = {
 FIVE = {f"src/{n}.py": "x = 1\n" for n in "abcde"} | {
     "bugs.txt": "".join(f"src/{n}.py:1: {n} is wrong in its own way\n" for n in "abcde")
 }
+MISSING = "is required and missing"
+RESULTS = {
+    "failed": "failure",
+    "still runs": None,
+    "is held": "action_required",
+    "was cancelled": "cancelled",
+    "passed": "success",
+}
+WAITS = re.compile(r"not green: tests |blocked: the required check tests |its checks wait for a click")
 APPROVE = re.compile(r"- \[ \](?= .*<!-- ralph:box approve )")
 WRITTEN = "write('src/table.py', 'TIDES = 1\\n')"
 
@@ -49,6 +59,25 @@ def approved_in_vain(harbour: Hub) -> None:
     """A ruleset lets nobody merge."""
     approved(harbour)
     harbour.fake.ruleset("main", forbidden=("update",))
+
+
+def let_check_stand(harbour: Hub, state: str) -> None:
+    """How a check of the only pull request stands, in the words of docs/github.md, or that it `passed`."""
+    (pull,) = harbour.pulls
+    head = harbour.fake.branch(pull.pull.head)
+    if state == MISSING:
+        harbour.fake.ruleset("main", required_checks=("tests",))
+    elif state == "is held" or 70 in harbour.fake.world.runs:
+        run = partial(harbour.fake.workflow_run, 70, "completed", event="pull_request", path=".github/workflows/ci.yml")
+        run(conclusion=RESULTS[state], head_sha=head, head_branch=pull.pull.head)
+    else:
+        harbour.fake.check(head, "tests", RESULTS[state])
+
+
+def approved_while(state: str, harbour: Hub) -> None:
+    """With a check that keeps it waiting."""
+    approved(harbour)
+    let_check_stand(harbour, state)
 
 
 def approved_before_a_queue(harbour: Hub) -> None:
@@ -169,6 +198,12 @@ def closes_pulls(harbour: Hub) -> None:
     for pull in harbour.pulls:
         if pull.state == "open":
             harbour.person().close_pull(pull.number)
+
+
+def check_passes(harbour: Hub) -> None:
+    """Once the dashboard names the check that keeps a merge waiting, and not before, it passes."""
+    if any(WAITS.search(thread.body or "") for thread in harbour.fake.threads.values() if thread.title == "Ralph"):
+        let_check_stand(harbour, "passed")
 
 
 def queue_merges(harbour: Hub) -> None:

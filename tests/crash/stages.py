@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -162,6 +163,17 @@ EVERY = {
     ),
     "a box that was ticked on the dashboard is obeyed": Stage("ticked → merged", expected.merged, setups.ticked),
     "two runners wake together": Stage("two runners waking together", expected.merged, setups.approved, act=two_wake),
+    **{
+        f"two runners find that a check of an approved pull {state}": Stage(
+            "two runners waking together",
+            expected.merged,
+            partial(setups.approved_while, state),
+            act=two_wake,
+            meanwhile=setups.check_passes,
+        )
+        for state in (*setups.RESULTS, setups.MISSING)
+        if state != "passed"
+    },
     "three missions are under way and two more are wanted": Stage(
         "never more than three missions", expected.three_missions, setups.three_missions, setups.FIVE, THREE
     ),

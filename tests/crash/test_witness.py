@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -42,6 +43,19 @@ def test_an_issue_that_nobody_intended_is_seen(harbour):
     witness = Witness(harbour)
     witness.coming(sent("/issues", {"title": "x", "body": "y"}))
     assert witness.wrong == ["not intended: POST /issues"]
+
+
+def test_a_merge_while_a_check_is_not_green_is_seen(harbour):
+    proposed(harbour, "mine")
+    (pull,), witness = harbour.pulls, Witness(harbour)
+    sha = harbour.fake.branch("mine")
+    for result in ("failure", None, "success"):
+        harbour.fake.check(sha, "tests", result)
+        witness.coming(replace(asked_to_merge(pull.number), body={"sha": sha}))
+    assert [wrong.partition(": ")[0] for wrong in witness.wrong if wrong.startswith("merged")] == [
+        "merged while tests is failure",
+        "merged while tests is running",
+    ]
 
 
 @pytest.mark.parametrize("url", ["https://api.telegram.org/bot1:x/sendMessage", "https://api.x.com/2/tweets"])

@@ -64,6 +64,8 @@ class Witness:
             now = intended(self.harbour)
             owed = self.pulls if request.below.endswith("/labels") else set()
             self.pulls.update(effect for effect in now if isinstance(effect, effects.OpenPull))
+            if request.below.endswith("/merge") and (bad := _not_green(self.harbour, request)):
+                self.wrong.append(f"merged while {bad}: {told(request)}")
             if not any(covers(effect, request) and self._is_its_pull(effect, request) for effect in (*now, *owed)):
                 self.wrong.append(f"not intended: {told(request)}")
 
@@ -180,6 +182,15 @@ def _peoples(harbour: Hub, number: int) -> bool:
     events = [event for event in list(harbour.fake.world.events) if event.number == number]
     made = [e for e in events if e.name == "reopened" or (e.name, e.label) == ("labeled", "ralph:mission")]
     return bool(made) and not made[-1].actor.is_bot
+
+
+def _not_green(harbour: Hub, request: Request) -> str:
+    """The check that keeps that commit from being merged, "" if there is none."""
+    world, head = harbour.fake.world, (request.body or {}).get("sha")
+    found = {check.name: check.conclusion or "running" for check in world.checks if check.sha == head}
+    found |= {f"run {run.id}": run.conclusion or "running" for run in world.runs.values() if run.head_sha == head}
+    asked = dict.fromkeys((name for rules in world.rulesets for name in rules.required_checks), "missing")
+    return next((f"{name} is {how}" for name, how in (asked | found).items() if how != "success"), "")
 
 
 def heads(harbour: Hub) -> dict[str, str]:
