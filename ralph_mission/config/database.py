@@ -213,9 +213,9 @@ def _lift_old_spellings(value: object) -> object:
     lifted = dict(value)
     if "table" in lifted and lifted.get("model") is None:
         lifted["model"] = lifted.pop("table")
-    given = [name for name in ("count", "sum") if lifted.get(name) is not None]
-    if len(given) == 1 and lifted.get("value") is None:
-        lifted["value"] = f"{given[0]}({lifted.pop(given[0])})"
+    functions = [name for name in ("count", "sum") if lifted.get(name) is not None]
+    if len(functions) == 1 and lifted.get("value") is None:
+        lifted["value"] = f"{functions[0]}({lifted.pop(functions[0])})"
     top = lifted.get("top")
     if isinstance(top, Mapping) and top.get("order") in ("asc", "desc") and isinstance(top.get("order_by"), str):
         rest = {key: item for key, item in top.items() if key != "order"}

@@ -80,8 +80,8 @@ def _complaint(error: ErrorDetails, place: KeyPath, model: type[BaseModel]) -> t
     if error["type"] == "extra_forbidden":
         return f"unknown key {name}", _nearest(place, model)
     if error["type"] == "missing":
-        lacking = error["loc"][-1]
-        return f"{name} lacks the key {lacking}", f"add {lacking}: to it"
+        missing = error["loc"][-1]
+        return f"{name} lacks the key {missing}", f"add {missing}: to it"
     ceiling = error.get("ctx", {}).get("le")
     if place[:1] == ("limits",) and ceiling is not None:
         return (

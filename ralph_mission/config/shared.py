@@ -202,9 +202,9 @@ def _overlay(
 def _refuse_looser(layer: SettingsLayer, path: Path, own: Any, theirs: Any, origins: Mapping[Path, str]) -> None:
     check = next((rule for known, rule in LIMITS.items() if _matches(path, known)), None)
     if check and (next_step := check(own, theirs)):
-        shown = ", ".join(map(str, theirs)) if isinstance(theirs, list) else theirs
+        value = ", ".join(map(str, theirs)) if isinstance(theirs, list) else theirs
         file = next(source for place, source in origins.items() if place[: len(path)] == path)
-        raise LooserSetting(layer, path, f"allows more than {file}, which says {shown}", next_step)
+        raise LooserSetting(layer, path, f"allows more than {file}, which says {value}", next_step)
 
 
 def _matches(path: Path, known: Path) -> bool:

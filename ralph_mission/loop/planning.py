@@ -354,11 +354,13 @@ def _rows(value: Any) -> list[Mapping[str, Any]]:
 def _row(row: Any) -> Mapping[str, Any]:
     if not isinstance(row, dict) or not set(row) <= set(FIELDS):
         raise UnclearVerdict(f"an issue has other fields than {', '.join(FIELDS)}")
-    given = {name: value for name, value in row.items() if value is not None}
-    if odd := [name for name, value in given.items() if type(value) is not FIELDS[name]]:
-        raise UnclearVerdict(f"the {odd[0]} of an issue is not a {'number' if FIELDS[odd[0]] is int else 'text'}")
-    if not given.get("message", "").strip() or given.get("severity") not in SEVERITIES or given.get("line", 0) < 0:
+    fields = {name: value for name, value in row.items() if value is not None}
+    if mistyped := [name for name, value in fields.items() if type(value) is not FIELDS[name]]:
+        raise UnclearVerdict(
+            f"the {mistyped[0]} of an issue is not a {'number' if FIELDS[mistyped[0]] is int else 'text'}"
+        )
+    if not fields.get("message", "").strip() or fields.get("severity") not in SEVERITIES or fields.get("line", 0) < 0:
         raise UnclearVerdict(
             f"an issue has no message, or none of the severities {', '.join(SEVERITIES)}, or an odd line"
         )
-    return given
+    return fields

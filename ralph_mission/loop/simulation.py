@@ -160,8 +160,8 @@ def summary_text(pattern: str, account: RunResult) -> str:
     """The rows as a table, and the ending."""
     lines = [_line(row) for row in rows(account.outputs)]
     reviews = [str(row.issues) for row in rows(account.outputs) if row.issues is not None]
-    shown = f"; issues per review: {' -> '.join(reviews)}" if reviews else ""
-    return "\n".join([*lines, f"{pattern}: {account.ending.reason}, {account.ending.detail}{shown}"])
+    counts = f"; issues per review: {' -> '.join(reviews)}" if reviews else ""
+    return "\n".join([*lines, f"{pattern}: {account.ending.reason}, {account.ending.detail}{counts}"])
 
 
 def document(pattern: str, account: RunResult) -> dict[str, Any]:

@@ -84,13 +84,13 @@ def prepare_intents(
 def intend_more(
     state: OpenState,
     situation: Situation,
-    asked: CycleDecisions,
+    questions: CycleDecisions,
     refused: Sequence[ExecutedDecision],
     known: Mapping[str, Record],
 ) -> MemoryBatch | None:
     """What a person is asked about refusals, within the same claim; None if that is nothing. What was refused is
     settled, so that a runner that dies now leaves only the question."""
-    allowed = [decision.proposal for decision in asked.allowed if decision.proposal.effects]
+    allowed = [decision.proposal for decision in questions.allowed if decision.proposal.effects]
     settled = {record.key: record for record in settled_records(refused, known)}
     now_known = {**known, **settled}
     intents = {record.key: record for proposal in allowed for record in _intents(proposal, situation, now_known)}

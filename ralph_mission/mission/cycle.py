@@ -127,16 +127,16 @@ def _ask_about_refusals(
         return tx, decided, acts, known
     settled = {record.key: record for record in commit.settled_records(refused, known)}
     stuck = {act.decision.proposal.key: after(act) if act.decision.proposal.before else None for act in refused}
-    asked = ask_about(replace(situation, records={**situation.records, **settled}), stuck, tx.secrets)
-    known = {**known, **gather.read_effects(tx.ports, asked, tx.past)}  # an earlier cycle may have asked in part
-    batch = commit.intend_more(tx.state, situation, asked, refused, known)
+    questions = ask_about(replace(situation, records={**situation.records, **settled}), stuck, tx.secrets)
+    known = {**known, **gather.read_effects(tx.ports, questions, tx.past)}  # an earlier cycle may have asked in part
+    batch = commit.intend_more(tx.state, situation, questions, refused, known)
     if batch is None:
         return tx, decided, acts, known
     tx, known = transaction.commit_intents(tx, batch, known)
-    new = {decision.proposal.key for decision in asked.decisions}
+    new = {decision.proposal.key for decision in questions.decisions}
     kept = (decision for decision in decided.decisions if decision.proposal.key not in new)
-    decided = CycleDecisions((*decided.steps, *asked.steps), (*kept, *asked.decisions))
-    return tx, decided, (*acts, *transaction.act(tx, asked.allowed, known)), known
+    decided = CycleDecisions((*decided.steps, *questions.steps), (*kept, *questions.decisions))
+    return tx, decided, (*acts, *transaction.act(tx, questions.allowed, known)), known
 
 
 def _build_situation(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situation]:

@@ -56,8 +56,8 @@ def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
 
 def is_forge_lost(forge: Forge, state: OpenState) -> bool:
     """Whether a forge with reliable lists has nothing of ours left although memory has missions there."""
-    standing = [mission for mission in state.missions if mission.thread]
-    if not standing or not forge.lists_at_once or any(_is_there(forge, mission) for mission in standing):
+    missions = [mission for mission in state.missions if mission.thread]
+    if not missions or not forge.lists_at_once or any(_is_there(forge, mission) for mission in missions):
         return False
     return not forge.has_our_work()
 
@@ -82,8 +82,8 @@ def anchor_of(past: MemorySnapshot) -> Anchor:
 
 def describe_slots(past: MemorySnapshot | None, settings: CycleSettings) -> str:
     """ "2 of 3 mission slots used": a mission that waits for an answer before its work begins takes none."""
-    taken = sum(mission.status.begun for mission in past.state.missions) if past else 0
-    return f"{taken} of {settings.limits.active_missions} mission slots used"
+    used = sum(mission.status.begun for mission in past.state.missions) if past else 0
+    return f"{used} of {settings.limits.active_missions} mission slots used"
 
 
 def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:

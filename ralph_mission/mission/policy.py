@@ -153,8 +153,8 @@ def _kind_tier(proposal: Proposal, context: PolicyContext) -> bool:
 
 
 def _branch_name(proposal: Proposal, context: PolicyContext) -> bool:
-    taken = [name for name in context.branches if name not in {e.branch for e in _branches(proposal)}]
-    return any(not paths.branch_name_ok(effect.branch, taken) for effect in _branches(proposal))
+    others = [name for name in context.branches if name not in {e.branch for e in _branches(proposal)}]
+    return any(not paths.branch_name_ok(effect.branch, others) for effect in _branches(proposal))
 
 
 def _default_branch(proposal: Proposal, context: PolicyContext) -> bool:

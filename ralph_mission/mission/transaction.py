@@ -294,10 +294,10 @@ def _policy_context(tx: Transaction, effects: Sequence[Effect]) -> PolicyContext
     lately = posting.within(settings.post_pause, tx.state.posted, tx.now, doubts)
     spent = BudgetUsed(posts_day=posting.on_day(tx.state.posted, tx.now, doubts), posts_lately=lately)
     pushes = any(isinstance(effect, PushBranch) for effect in effects)
-    taken = tuple(pull.head for pull in forge.pulls("all")) if pushes else ()
+    branches = tuple(pull.head for pull in forge.pulls("all")) if pushes else ()
     return PolicyContext(
         settings.limits, spent, forge.default_branch().name, settings.memory_branch, forge.identity().id, tx.now,
-        branches=taken, secrets=tx.secrets, owners=settings.owners,
+        branches=branches, secrets=tx.secrets, owners=settings.owners,
         quiet_hours=settings.quiet_hours, paused=execute.is_stopped(tx.ports),
         post_pause=settings.post_pause,
     )  # fmt: skip  # one value

@@ -147,11 +147,11 @@ class TextViews:
         if not self.markdown:
             return _different(self.live, plain, meant)
         unescaped = ESCAPED.sub(r"\1", meant)
-        shown = _without_tags(unescaped)
+        visible = _without_tags(unescaped)
         # Within HTML an address between angle brackets is a tag, too.
         without_tags = HTML_TAG.sub("", COMMENT.sub("", unescaped))
-        bare = (EMPHASIS.sub("", view) for view in (shown, without_tags))
-        return _different(self.live, plain, meant, unescaped, shown, without_tags, *bare)
+        bare = (EMPHASIS.sub("", view) for view in (visible, without_tags))
+        return _different(self.live, plain, meant, unescaped, visible, without_tags, *bare)
 
 
 views_of = lru_cache(maxsize=128)(TextViews)
@@ -206,7 +206,7 @@ def decode_entities(text: str) -> str:
     return text
 
 
-def shows_nothing(shown: str) -> bool:
+def shows_nothing(text: str) -> bool:
     """Whether a decoded entity is, or contains, something invisible."""
-    spaceless = "".join(letter for letter in shown if letter not in "\t\n\r")
-    return bool(INVISIBLE.search(shown)) or any(unicodedata.category(letter)[0] == "C" for letter in spaceless)
+    spaceless = "".join(letter for letter in text if letter not in "\t\n\r")
+    return bool(INVISIBLE.search(text)) or any(unicodedata.category(letter)[0] == "C" for letter in spaceless)

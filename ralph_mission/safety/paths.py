@@ -121,8 +121,8 @@ def unsafe_path(path: str) -> str:
 def protected_path(path: str, extra: Sequence[str] = ()) -> str:
     """What protects `path`, or "". `extra`: globs as in `.gitignore`."""
     *folders, name = [fold(part) for part in path.split("/")]
-    if hidden := next((part for part in (*folders, name) if part.startswith(".") and part.strip(".")), ""):
-        return CI if hidden in CI_FOLDERS else AGENTS if hidden in AGENT_FOLDERS else f"settings ({hidden})"
+    if dot_name := next((part for part in (*folders, name) if part.startswith(".") and part.strip(".")), ""):
+        return CI if dot_name in CI_FOLDERS else AGENTS if dot_name in AGENT_FOLDERS else f"settings ({dot_name})"
     if INSTALLED.intersection(folders):
         return "packages or a lock file"
     if folders and folders[-1] in ("hooks", "githooks", "git-hooks") and HOOK.fullmatch(name):

@@ -156,9 +156,9 @@ def _entities(text: str, everywhere: bool) -> str:
 
 
 def _entity(match: re.Match[str]) -> str:
-    shown, follows = decode_entities(match.group()), match.string[match.end() : match.end() + 1]
-    disguised = shows_nothing(shown) or re.fullmatch(r"[A-Za-z0-9@/:.!-]+", shown)
-    return shown if disguised or (shown == "#" and (follows.isalnum() or follows == "{")) else match.group()
+    decoded, follows = decode_entities(match.group()), match.string[match.end() : match.end() + 1]
+    disguised = shows_nothing(decoded) or re.fullmatch(r"[A-Za-z0-9@/:.!-]+", decoded)
+    return decoded if disguised or (decoded == "#" and (follows.isalnum() or follows == "{")) else match.group()
 
 
 def _comments(text: str, everywhere: bool) -> str:

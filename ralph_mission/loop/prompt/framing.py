@@ -95,8 +95,8 @@ def tail(text: str, limit: int = SCRATCHPAD) -> tuple[str, tuple[str, ...]]:
 
 def list_names(names: Sequence[str], most: int, limit: int = 80) -> str:
     """The last `most` names in one line, and the number of others."""
-    shown = ", ".join(line(name, limit) for name in names[-most:])
-    return f"{shown} and {len(names) - most} before" if len(names) > most else shown
+    text = ", ".join(line(name, limit) for name in names[-most:])
+    return f"{text} and {len(names) - most} before" if len(names) > most else text
 
 
 def fit_listings(*listings: Listing[Any]) -> str:
@@ -104,24 +104,24 @@ def fit_listings(*listings: Listing[Any]) -> str:
 
     So a young run, with little history, sees more of what lies ahead, and prompts keep about the same length.
     """
-    room, sections = 0, []
+    space, sections = 0, []
     for listing in listings:
-        room += listing.share
-        shown = _take_fitting(listing, room)
-        room -= sum(len(row) + 1 for row in shown)
-        sections.append("\n".join((f"### {listing.heading}", *shown)) if shown else "")
+        space += listing.share
+        rows = _take_fitting(listing, space)
+        space -= sum(len(row) + 1 for row in rows)
+        sections.append("\n".join((f"### {listing.heading}", *rows)) if rows else "")
     return "\n".join(filter(None, sections))
 
 
-def _take_fitting(listing: Listing[Any], room: int) -> list[str]:
-    shown: list[str] = []
+def _take_fitting(listing: Listing[Any], space: int) -> list[str]:
+    rows: list[str] = []
     for row in map(listing.row, listing.things):
-        room -= len(row) + 1
-        if room < 0:
+        space -= len(row) + 1
+        if space < 0:
             break
-        shown.append(row)
-    hidden = len(listing.things) - len(shown)
-    return [*shown, f"- … {hidden} more{listing.where}"] if hidden else shown
+        rows.append(row)
+    omitted = len(listing.things) - len(rows)
+    return [*rows, f"- … {omitted} more{listing.where}"] if omitted else rows
 
 
 def _strip_markup(text: str) -> str:

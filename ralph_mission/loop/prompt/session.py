@@ -148,8 +148,8 @@ def render_done(spec: RunSpec) -> str:
 
 def _join_names(names: tuple[str, ...]) -> str:
     """Up to thirty names as code."""
-    shown = ", ".join(f"`{line(name, 120).replace('`', '')}`" for name in names[:30])
-    return f"{shown} and {len(names) - 30} more" if len(names) > 30 else shown
+    text = ", ".join(f"`{line(name, 120).replace('`', '')}`" for name in names[:30])
+    return f"{text} and {len(names) - 30} more" if len(names) > 30 else text
 
 
 SUMMARY = 500
@@ -274,11 +274,11 @@ def read_handoff(document: object) -> Left:
 
 
 def _build_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot, scale: float) -> Document:
-    def cut(text: str, room: int) -> str:
-        return _truncate(text, int(room * scale))
+    def cut(text: str, limit: int) -> str:
+        return _truncate(text, int(limit * scale))
 
-    def several(texts: Iterable[str], room: int) -> list[str]:
-        return [cut(text, room) for text in texts]
+    def several(texts: Iterable[str], limit: int) -> list[str]:
+        return [cut(text, limit) for text in texts]
 
     open_stories = _open_stories(state, snapshot)
     return {
@@ -360,25 +360,25 @@ def _describe_action(last: HatOutput) -> str:
     return f"{last.hat}{event}: {last.summary}"
 
 
-def _list_some(ids: Sequence[str], room: int) -> list[str]:
+def _list_some(ids: Sequence[str], space: int) -> list[str]:
     """As many as fit, then the number of others."""
-    shown: list[str] = []
+    names: list[str] = []
     for name in ids:
         short = _truncate(name, 60)
-        room -= len(json.dumps(short)) + 8  # the indent and the comma
-        if room < 0:
-            return [*shown, f"… {len(ids) - len(shown)} more"]
-        shown.append(short)
-    return shown
+        space -= len(json.dumps(short)) + 8  # the indent and the comma
+        if space < 0:
+            return [*names, f"… {len(ids) - len(names)} more"]
+        names.append(short)
+    return names
 
 
-def _truncate(text: str, room: int) -> str:
-    """`text`, at most `room` bytes when escaped, an ellipsis for the rest."""
-    plain = without_controls(text[: room + 1])
-    if len(json.dumps(plain)) <= room and len(text) <= room:
+def _truncate(text: str, limit: int) -> str:
+    """`text`, at most `limit` bytes when escaped, an ellipsis for the rest."""
+    plain = without_controls(text[: limit + 1])
+    if len(json.dumps(plain)) <= limit and len(text) <= limit:
         return plain
-    while plain and len(json.dumps(plain)) > room - 6:
-        plain = plain[: min(len(plain) - 1, len(plain) * (room - 6) // len(json.dumps(plain)) + 1)]
+    while plain and len(json.dumps(plain)) > limit - 6:
+        plain = plain[: min(len(plain) - 1, len(plain) * (limit - 6) // len(json.dumps(plain)) + 1)]
     return f"{plain}…"
 
 

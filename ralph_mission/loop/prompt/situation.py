@@ -173,8 +173,8 @@ def _ahead(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> list[UserSt
 
 def memories_section(spec: RunSpec, snapshot: RunSnapshot, home: str) -> str:
     """Memories of earlier runs, within the budget of the run."""
-    kept, hidden = within(snapshot.memories, spec.memory_budget)
-    more = f"{hidden} more are in {home}/agent/memories.md." if hidden else ""
+    kept, omitted = within(snapshot.memories, spec.memory_budget)
+    more = f"{omitted} more are in {home}/agent/memories.md." if omitted else ""
     text = quote_text(TAGS.sub("", kept), spec.memory_budget)
     return section("MEMORIES", "Remembered from earlier runs.", more, text) if text else ""
 
@@ -224,12 +224,12 @@ def pending_guidance(snapshot: RunSnapshot) -> tuple[Guidance, ...]:
 
 def guidance(snapshot: RunSnapshot, home: str) -> str:
     """People's messages, each with the id to acknowledge it."""
-    given = pending_guidance(snapshot)
-    if not given:
+    pending = pending_guidance(snapshot)
+    if not pending:
         return ""
-    room = max(200, 8_000 // len(given))
-    messages = [f"{line(word.id, 40)}:\n{quote_text(word.text, room)}" for word in given]
-    waiting = len(snapshot.guidance) - len(given)
+    limit = max(200, 8_000 // len(pending))
+    messages = [f"{line(word.id, 40)}:\n{quote_text(word.text, limit)}" for word in pending]
+    waiting = len(snapshot.guidance) - len(pending)
     more = f"{waiting} more will be shown to the next session." if waiting else ""
     return section(
         "GUIDANCE",

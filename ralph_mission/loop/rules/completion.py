@@ -82,8 +82,8 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
     open tasks) skipped, or, without a list, a reviewer whose issues do not get fewer.
     """
     if not state.item and has_reviewer(spec.hats) and state.stale >= 2 * spec.limits.stuck:
-        standing = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
-        what = f"{state.stale} reviews in a row came no nearer: {standing}"
+        reason = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
+        what = f"{state.stale} reviews in a row came no nearer: {reason}"
         return RunEnding("stuck", what, "say what is meant with ralph agent guidance, then --continue")
     if _is_empty_claim(spec, state) and state.claims >= CLAIMS:
         what = f"it was declared done {state.claims} times, and no file is other than it was{_describe_undone(state)}"

@@ -43,11 +43,11 @@ def is_checklist(text: str) -> bool:
 def parse_checklist(text: str) -> Prd:
     """The stories, in the order of the file, which is their priority."""
     stories: list[UserStory] = []
-    taken: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for place, item in enumerate(_items(text), 1):
         story = _story(item, place)
-        taken[story.id] = taken.get(story.id, 0) + 1
-        again = f"{story.id}-{taken[story.id]}" if taken[story.id] > 1 else story.id
+        counts[story.id] = counts.get(story.id, 0) + 1
+        again = f"{story.id}-{counts[story.id]}" if counts[story.id] > 1 else story.id
         stories.append(replace(story, id=again))
     heading = next((found["title"] for line in text.splitlines() if (found := _HEADING.match(line))), "")
     return Prd(heading, "", "", tuple(stories))
@@ -100,12 +100,12 @@ def _items(text: str) -> Iterator[_Item]:
 
 def read_prose(text: str) -> Iterator[tuple[int, str]]:
     """The lines outside code blocks and comments, with their offsets."""
-    start, fenced, hidden = 0, False, False
+    start, fenced, in_comment = 0, False, False
     for line in text.splitlines(keepends=True):
-        fence = bool(_FENCE.match(line)) and not hidden
+        fence = bool(_FENCE.match(line)) and not in_comment
         opens = not fenced and line.rfind("<!--") > line.rfind("-->")
-        if not (fence or fenced or hidden or opens):
+        if not (fence or fenced or in_comment or opens):
             yield start, line.rstrip("\r\n")
         fenced ^= fence
-        hidden = opens or (hidden and "-->" not in line)
+        in_comment = opens or (in_comment and "-->" not in line)
         start += len(line)

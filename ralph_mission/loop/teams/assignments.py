@@ -59,8 +59,8 @@ def parse_company(payload: str, reserved: Iterable[str]) -> tuple[tuple[Member, 
     if not members:
         raise UnclearAssignment("there are no members")
     _require_distinct([member.name for member in members], "members")
-    if taken := {member.name for member in members} & set(reserved):
-        raise UnclearAssignment(f"{', '.join(sorted(taken))} is somebody else's name")
+    if clashes := {member.name for member in members} & set(reserved):
+        raise UnclearAssignment(f"{', '.join(sorted(clashes))} is somebody else's name")
     for member in members:
         _check_files(member.name, member.files)
     _require_apart([(member.name, member.files) for member in members])

@@ -85,8 +85,8 @@ class Orchestration:
         last = last or self.this.state.last
         snapshot = self.ports.store.snapshot()
         failures = self.this.state.failures
-        room = self.spec.limits.iterations - self.this.state.iteration
-        jobs = [self._make_job(part, number, snapshot, last) for number, part in enumerate(parts[:room])]
+        capacity = self.spec.limits.iterations - self.this.state.iteration
+        jobs = [self._make_job(part, number, snapshot, last) for number, part in enumerate(parts[:capacity])]
         for job in jobs:
             self.ports.progress.session(self.spec, job.state, job.hat.name, snapshot)
         self.ports.store.keep(self.this.state, None)
@@ -95,7 +95,7 @@ class Orchestration:
         for part, job, done in zip(parts, jobs, dones, strict=False):
             self._account(part, job, done)
         self._count(failures, dones)
-        return (*dones, *(ParallelResult(part.name) for part in parts[room:]))
+        return (*dones, *(ParallelResult(part.name) for part in parts[capacity:]))
 
     def insist(self, parts: Sequence[SessionPart]) -> dict[str, ParallelResult]:
         """Run the sessions in separate clones; failed ones are repeated until each has emitted its event. Raises
@@ -149,12 +149,12 @@ class Orchestration:
             self.this.state, iteration=self.this.state.iteration + number, pending=part.event, item=part.item, stale=0,
             feedback=part.feedback, last=last, elapsed=self.this.elapsed,
         )  # fmt: skip  # one value
-        shown = replace(snapshot, prd=None, tasks=())  # the list is in this checkout, where the session is not
+        view = replace(snapshot, prd=None, tasks=())  # the list is in this checkout, where the session is not
         return ParallelSession(
             part.name,
             self.apart or self.spec,
             state,
-            shown,
+            view,
             self.spec.bound(with_own_settings(self.spec, part.hat)),
             part.artifacts,
         )

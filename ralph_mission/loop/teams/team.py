@@ -222,9 +222,9 @@ def _route_issues(stage: Orchestration, company: TeamState, issues: Sequence[Rev
         member.name: [issue for issue, owner in owners.items() if owner == member.name] + lost
         for member in company.members
     }
-    taken = {work.piece.id for work in company.works}
+    ids = {work.piece.id for work in company.works}
     more = [
-        TaskProgress(AssignedTask(_free_name(f"fix-{loop}-{name}", taken), FIX, _issue_lines(mine), owner=name))
+        TaskProgress(AssignedTask(_free_name(f"fix-{loop}-{name}", ids), FIX, _issue_lines(mine), owner=name))
         for name, mine in found.items() if mine
     ]  # fmt: skip  # one list
     return _save(stage, replace(company, works=(*company.works, *more)))
@@ -238,9 +238,9 @@ def _find_owner(company: TeamState, issue: ReviewIssue) -> str:
     return next((hat.name for hat in hats if not scope.why_outside(hat, path)), "")
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _free_name(name: str, ids: set[str]) -> str:
     return next(
-        one for one in (name, *(f"{name}.{number}" for number in range(2, 2 * assignments.MOST))) if one not in taken
+        one for one in (name, *(f"{name}.{number}" for number in range(2, 2 * assignments.MOST))) if one not in ids
     )
 
 

@@ -286,9 +286,9 @@ def stands_in(content: str, text: str, before: str = "") -> bool:
 
 def opened(tracked: Sequence[TrackedItem], signals: Iterable[Signal], at: datetime) -> tuple[TrackedItem, ...]:
     """The items after their signals were shown to people at `at`."""
-    shown = {(signal.kind, item.path, item.identity) for signal in signals for item in items_of(signal)}
+    keys = {(signal.kind, item.path, item.identity) for signal in signals for item in items_of(signal)}
 
     def is_told(entry: TrackedItem) -> bool:
-        return not entry.ending and not entry.opened_at and (entry.kind, entry.item.path, entry.item.identity) in shown
+        return not entry.ending and not entry.opened_at and (entry.kind, entry.item.path, entry.item.identity) in keys
 
     return tuple(replace(entry, opened_at=at) if is_told(entry) else entry for entry in tracked)

@@ -227,8 +227,8 @@ def _why_not(issue: Issue, mission: Mission | None, us: int) -> str:
         return "it is not an open proposal of Ralph's"
     if mission.pull or mission.status not in WAITING:
         return "its text is not waiting for approval; a pull request is approved on the forge"
-    shown = ownership.own_change(mission, issue, us)
-    if shown and ownership.announced_digests(shown.body, True):
+    announcement = ownership.own_change(mission, issue, us)
+    if announcement and ownership.announced_digests(announcement.body, True):
         return "a change is shown there in a comment; approve it there"
     return "" if stands(issue, mission) else "its text was edited; the next cycle asks again"
 

@@ -64,12 +64,12 @@ def held_comment(why: str, key: str) -> str:
     return f"**No agent was started, and nothing was spent:** {why}.\n\n{NEXT}\n\n{marker(key)}"
 
 
-def standing_note(standing: Sequence[str]) -> str:
+def standing_note(failing: Sequence[str]) -> str:
     """The note in a pull request about checks that failed before and still do, or ""."""
-    named = ", ".join(inline(command, 100) for command in standing)
-    return f"**Still failing:** {named}, as on the base commit, with no new failures." if standing else ""
+    named = ", ".join(inline(command, 100) for command in failing)
+    return f"**Still failing:** {named}, as on the base commit, with no new failures." if failing else ""
 
 
 def _words(check: RedCheck) -> str:
-    said = inline_words(redact(" ".join(check.said.split())), SAID)
-    return f" ({said})" if said else ""
+    output = inline_words(redact(" ".join(check.said.split())), SAID)
+    return f" ({output})" if output else ""

@@ -341,10 +341,10 @@ def explain_refusal(patch: Patch, found: Sequence[Objection]) -> str:
 def _unshown(patch: Patch) -> str:
     """Why a person cannot be shown all of it."""
     size = measure(patch)
-    odd = [plain(file.path, 80) for file in size.files if file.binary]
-    if odd:
-        more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
-        return f"`{odd[0]}`{more} is no UTF-8 text, and what cannot be shown cannot be approved"
+    binary = [plain(file.path, 80) for file in size.files if file.binary]
+    if binary:
+        more = f" and {len(binary) - 1} more" if len(binary) > 1 else ""
+        return f"`{binary[0]}`{more} is no UTF-8 text, and what cannot be shown cannot be approved"
     if size.lines > PATCH_LINES:
         return f"{size.lines:,} changed lines are more than can be shown whole ({PATCH_LINES:,})"
     return "its lines are too long to be shown whole"

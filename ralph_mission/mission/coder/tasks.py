@@ -112,14 +112,14 @@ def _look_first(patch: Patch) -> str:
 
 def pull_text(
     issue: int, why: str, patch: Patch, words: str, learned: Sequence[str], key: str, facts: dict[str, str],
-    standing: Sequence[str] = (), proof: str = "",
+    failing: Sequence[str] = (), proof: str = "",
 ) -> str:  # fmt: skip  # as one reads it
-    """The text of a pull request. The agent's words are quoted; its learnings are proposed to people. `standing`:
+    """The text of a pull request. The agent's words are quoted; its learnings are proposed to people. `failing`:
     checks that failed before and still do. `proof`: the result of its test of a bug."""
     parts = [
         f"Made by an agent for #{issue}. Part of #{issue}.",
         reviewer_note(patch),
-        standing_note(standing),
+        standing_note(failing),
         f"{capitalise(why)}.",
         reproduced(proof),
         f"The agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"

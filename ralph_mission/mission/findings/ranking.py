@@ -55,17 +55,17 @@ def apply_model_rankings(
     ranked_findings: Sequence[RankedFinding], opinions: Iterable[ModelRanking]
 ) -> tuple[RankedFinding, ...]:
     """The rules' ranked findings in the order of the model's; a finding to ask about stands alone."""
-    given = {opinion.fingerprint: opinion for opinion in reversed(tuple(opinions))}
-    order = {fingerprint: place for place, fingerprint in enumerate(reversed(given))}
-    parts = [part for ranked in ranked_findings for part in _split_group(ranked, given)]
-    explained = [_explain_ranking(part, given, order) for part in parts]
+    by_fingerprint = {opinion.fingerprint: opinion for opinion in reversed(tuple(opinions))}
+    order = {fingerprint: place for place, fingerprint in enumerate(reversed(by_fingerprint))}
+    parts = [part for ranked in ranked_findings for part in _split_group(ranked, by_fingerprint)]
+    explained = [_explain_ranking(part, by_fingerprint, order) for part in parts]
     last = len(order)
     return tuple(sorted(explained, key=lambda ranked: min(order.get(member, last) for member in ranked.members)))
 
 
-def _split_group(ranked: RankedFinding, given: Mapping[str, ModelRanking]) -> Iterable[RankedFinding]:
+def _split_group(ranked: RankedFinding, by_fingerprint: Mapping[str, ModelRanking]) -> Iterable[RankedFinding]:
     """A group without the members to ask a person about, and those one by one."""
-    questions = [member for member in ranked.members if member in given and given[member].ask]
+    questions = [member for member in ranked.members if member in by_fingerprint and by_fingerprint[member].ask]
     rest = tuple(member for member in ranked.members if member not in questions)
     if rest:
         yield replace(ranked, members=rest)
@@ -74,11 +74,11 @@ def _split_group(ranked: RankedFinding, given: Mapping[str, ModelRanking]) -> It
 
 
 def _explain_ranking(
-    ranked: RankedFinding, given: Mapping[str, ModelRanking], order: Mapping[str, int]
+    ranked: RankedFinding, by_fingerprint: Mapping[str, ModelRanking], order: Mapping[str, int]
 ) -> RankedFinding:
     """Put the best member first, with the model's words for it; the rules' own reason stays."""
     members = tuple(sorted(ranked.members, key=lambda member: order.get(member, len(order))))
-    best = given.get(members[0])
+    best = by_fingerprint.get(members[0])
     if best is None:
         return ranked
     why = f"{ranked.why}; a model put it at {order[best.fingerprint] + 1}" + (f": {best.why}" if best.why else "")

@@ -170,26 +170,26 @@ def render_state(state: FleetState) -> str:
     """The state as JSON, one repository a line; `parse_state` reads it back."""
     bookings = {name: _booked(one) for name, one in sorted(state.bookings.items())}
     new, unlisted = ({name: at.isoformat() for name, at in sorted(one.items())} for one in (state.new, state.unlisted))
-    told: dict[str, Any] = {"schema": SCHEMA, "day": state.day, "minutes": dict(sorted(state.minutes.items()))}
-    told |= {"usd": dict(sorted(state.usd.items())), "pulls": dict(sorted(state.pulls.items()))}
-    told |= {"ids": dict(sorted(state.ids.items())), "unlisted": unlisted}
-    return json.dumps(told | {"bookings": bookings, "new": new}, indent=1) + "\n"
+    fields: dict[str, Any] = {"schema": SCHEMA, "day": state.day, "minutes": dict(sorted(state.minutes.items()))}
+    fields |= {"usd": dict(sorted(state.usd.items())), "pulls": dict(sorted(state.pulls.items()))}
+    fields |= {"ids": dict(sorted(state.ids.items())), "unlisted": unlisted}
+    return json.dumps(fields | {"bookings": bookings, "new": new}, indent=1) + "\n"
 
 
 def parse_state(text: str) -> FleetState:
     """The state from JSON. Raises UserError for anything else, as today's spending would be lost."""
     try:
-        told: Any = json.loads(text)
-        if told["schema"] != SCHEMA:
+        fields: Any = json.loads(text)
+        if fields["schema"] != SCHEMA:
             raise ValueError
-        bookings = {str(name): _booking(one) for name, one in told["bookings"].items()}
-        new = {str(name): _moment(at) for name, at in told["new"].items()}
-        minutes = {str(name): int(used) for name, used in told["minutes"].items()}
-        usd = {str(name): float(most) for name, most in told.get("usd", {}).items()}
-        pulls = {str(name): int(most) for name, most in told.get("pulls", {}).items()}
-        ids = {str(name): int(one) for name, one in told.get("ids", {}).items()}
-        unlisted = {str(name): _moment(at) for name, at in told.get("unlisted", {}).items()}
-        return FleetState(str(told["day"]), minutes, bookings, new, usd, pulls, ids, unlisted)
+        bookings = {str(name): _booking(one) for name, one in fields["bookings"].items()}
+        new = {str(name): _moment(at) for name, at in fields["new"].items()}
+        minutes = {str(name): int(used) for name, used in fields["minutes"].items()}
+        usd = {str(name): float(most) for name, most in fields.get("usd", {}).items()}
+        pulls = {str(name): int(most) for name, most in fields.get("pulls", {}).items()}
+        ids = {str(name): int(one) for name, one in fields.get("ids", {}).items()}
+        unlisted = {str(name): _moment(at) for name, at in fields.get("unlisted", {}).items()}
+        return FleetState(str(fields["day"]), minutes, bookings, new, usd, pulls, ids, unlisted)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = "the fleet's state (fleet.json) cannot be read"
         raise UserError(
@@ -208,15 +208,15 @@ def _booked(one: Booking) -> dict[str, Any]:
     }
 
 
-def _booking(told: Any) -> Booking:
-    booking = Booking(_moment(told["at"]))
+def _booking(fields: Any) -> Booking:
+    booking = Booking(_moment(fields["at"]))
     return replace(
         booking,
-        cycle=int(told["cycle"]),
-        tries=int(told["tries"]),
-        usd=float(told["usd"]),
-        pulls=int(told["pulls"]),
-        minutes=int(told["minutes"]),
+        cycle=int(fields["cycle"]),
+        tries=int(fields["tries"]),
+        usd=float(fields["usd"]),
+        pulls=int(fields["pulls"]),
+        minutes=int(fields["minutes"]),
     )
 
 

@@ -116,11 +116,12 @@ def look_over(
     """The overview of a scan and its plan. `server`: the link target of repository names, or ""."""
     known = {one.name: one for one in headers}
     headers = (*known.values(), *(RepositoryHeader(one.name) for one in plan.failing if one.name not in known))
-    said = {one.name: one.reason for one in (*plan.held, *plan.failing)}
+    reasons = {one.name: one.reason for one in (*plan.held, *plan.failing)}
     failing = {one.name for one in plan.failing}
     due = {start.name for start in plan.starts} | {one.name for one in plan.held}
     looks = [
-        _look(header, header.name in failing, header.name in due, said.get(header.name, ""), now) for header in headers
+        _look(header, header.name in failing, header.name in due, reasons.get(header.name, ""), now)
+        for header in headers
     ]
     order = list(FleetStanding)
     asks = (one for look in looks for one in look.asks)
@@ -151,16 +152,16 @@ def _look(header: RepositoryHeader, failing: bool, due: bool, note: str, now: da
     except UserError as error:
         memory, failing, note = Memory(), True, error.what
     asks, results = tuple(_asks(header, memory.active)), tuple(_results(header.name, memory, now))
-    asked = not header.has_memory and header.onboarding in ("open", "closed")  # held, and not due
-    due = (due or _overdue(header, now) > timedelta(0)) and not (failing or header.paused or asked)
-    standing = _standing(header, failing, due, now)
+    onboarding = not header.has_memory and header.onboarding in ("open", "closed")  # held, and not due
+    due = (due or _overdue(header, now) > timedelta(0)) and not (failing or header.paused or onboarding)
+    status = _standing(header, failing, due, now)
     row = FleetRow(
         name=header.name,
-        standing=standing,
+        standing=status,
         note=note,
         cycle=header.cycle,
         next_due_at=header.next_due_at,
-        late=_overdue(header, now) if standing in (FleetStanding.DUE, FleetStanding.LATE) else timedelta(0),
+        late=_overdue(header, now) if status in (FleetStanding.DUE, FleetStanding.LATE) else timedelta(0),
         missions=len(memory.active),
         waiting=len({(one.pull, one.number) for one in asks}),
         done=len(results),

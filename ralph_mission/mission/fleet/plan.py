@@ -79,10 +79,10 @@ def plan_fleet(
     """The plan. `rate`: of the account that all jobs share; None if unknown."""
     headers = sorted(headers, key=lambda one: one.name)
     state = settle_bookings(_follow(state, headers, now), headers, now)
-    asked = [one for one in headers if limits.onboard and _is_asked(one)]
-    due, held, failing = _sort_out([one for one in headers if one not in asked], state, now)
+    onboarding = [one for one in headers if limits.onboard and _is_asked(one)]
+    due, held, failing = _sort_out([one for one in headers if one not in onboarding], state, now)
     failing += [HeldRepository(name, f"{GONE} since {at:%Y-%m-%d}") for name, at in sorted(state.unlisted.items())]
-    held += [HeldRepository(one.name, ASKED[one.onboarding]) for one in asked]
+    held += [HeldRepository(one.name, ASKED[one.onboarding]) for one in onboarding]
     purse = _open_purse(headers, limits, state, now, rate)
     starts, bookings = [], dict(state.bookings)
     for one in sorted(due, key=lambda each: each.order):
@@ -103,8 +103,8 @@ def _follow(state: FleetState, headers: Iterable[RepositoryHeader], now: datetim
     named = {one.id: one.name for one in headers if one.id}
     names = {old: named.get(number, old) for old, number in state.ids.items()}
 
-    def renamed(told: Mapping[str, T]) -> dict[str, T]:
-        return {names.get(name, name): value for name, value in told.items()}
+    def renamed(by_name: Mapping[str, T]) -> dict[str, T]:
+        return {names.get(name, name): value for name, value in by_name.items()}
 
     ids = renamed(state.ids)
     listed = {one.name for one in headers}
@@ -215,16 +215,16 @@ def _sort_out(
 def _when_due(header: RepositoryHeader, state: FleetState, now: datetime) -> _Due | None:
     if header.paused:
         return None
-    spoken = when_spoken(header)
+    requested_at = when_spoken(header)
     planned = header.next_due_at if header.has_memory else state.new.get(header.name, now)
     if planned is None or planned - now > FURTHEST or (header.last_cycle_at or now) - now > SLACK:
         planned = min(header.last_cycle_at or now, now)
     late = max(now - planned, timedelta(0))
     if planned <= now + SOON:
         risen = RANKS[header.urgency] + late // RISES
-        rank = SPOKE if spoken else min(risen, SPOKE)
-        return _Due(header, min(planned, spoken or planned), False, late, 1, rank)
-    return _Due(header, spoken, True, max(now - spoken, timedelta(0)), 1, SPOKE) if spoken else None
+        rank = SPOKE if requested_at else min(risen, SPOKE)
+        return _Due(header, min(planned, requested_at or planned), False, late, 1, rank)
+    return _Due(header, requested_at, True, max(now - requested_at, timedelta(0)), 1, SPOKE) if requested_at else None
 
 
 # --- Budgets. What is under way counts with all that it may still cost.
@@ -249,17 +249,16 @@ class _Purse:
 
     def take(self, due: _Due) -> FleetStart | str:
         """A start with its allowances, or the reason against one now."""
-        left, minutes = self._each[due.header.name], self._limits.job_minutes
+        allowance, minutes = self._each[due.header.name], self._limits.job_minutes
         if self._starts < 1:
             return "so many are due that it waits for the next scan"
         if self._jobs < 1:
             return "the hour's requests to GitHub are used up"
-        if min(self._minutes, left.minutes) < minutes:
-            return (
-                f"today's minutes of {'the fleet' if self._minutes < left.minutes else 'this repository'} are used up"
-            )
-        usd = max(0.0, min(left.usd, self._usd, CYCLE_USD))
-        pulls = min(left.pulls, self._pulls) >= 1
+        if min(self._minutes, allowance.minutes) < minutes:
+            scope = "the fleet" if self._minutes < allowance.minutes else "this repository"
+            return f"today's minutes of {scope} are used up"
+        usd = max(0.0, min(allowance.usd, self._usd, CYCLE_USD))
+        pulls = min(allowance.pulls, self._pulls) >= 1
         self._starts, self._jobs = self._starts - 1, self._jobs - 1
         self._minutes, self._usd, self._pulls = self._minutes - minutes, self._usd - usd, self._pulls - pulls
         bounded = not (self._limits.each.usd is None and self._limits.fleet.usd is None)

@@ -91,13 +91,13 @@ def render_terms(start: FleetStart, verdicts: FleetVerdicts, extends: str = "") 
     priors = {
         kind: [min(one.accepted, MOST_VERDICTS), min(one.rejected, MOST_VERDICTS)] for kind, one in judged[:MOST_KINDS]
     }
-    told: dict[str, object] = {"usd_per_day": start.usd_per_day, "pulls": start.pulls, "spoke": start.spoke}
-    told["priors"] = priors
+    fields: dict[str, object] = {"usd_per_day": start.usd_per_day, "pulls": start.pulls, "spoke": start.spoke}
+    fields["priors"] = priors
     if extends:
-        told["extends"] = extends
+        fields["extends"] = extends
     if start.onboard:
-        told["onboard"] = True
-    return json.dumps(told, separators=(",", ":"))
+        fields["onboard"] = True
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def parse_terms(text: str) -> FleetTerms:
@@ -105,18 +105,18 @@ def parse_terms(text: str) -> FleetTerms:
     if not text:
         return FleetTerms()
     try:
-        told: Any = json.loads(text)
-        usd, priors = told["usd_per_day"], told["priors"]
+        fields: Any = json.loads(text)
+        usd, priors = fields["usd_per_day"], fields["priors"]
         if usd is not None and not 0 <= float(usd) < float("inf"):
             raise ValueError
-        if type(told["pulls"]) is not bool or type(told["spoke"]) is not bool or len(priors) > MOST_KINDS:
+        if type(fields["pulls"]) is not bool or type(fields["spoke"]) is not bool or len(priors) > MOST_KINDS:
             raise ValueError
         known = tuple((_kind(kind), _tally(*one)) for kind, one in sorted(priors.items()))
-        onboard, extends = told.get("onboard", False), told.get("extends", "")
+        onboard, extends = fields.get("onboard", False), fields.get("extends", "")
         if type(onboard) is not bool or type(extends) is not str:
             raise ValueError
-        dollars, pulls = None if usd is None else float(usd), int(told["pulls"])  # one is what was booked
-        return FleetTerms(dollars, pulls, told["spoke"], known, onboard, extends)
+        dollars, pulls = None if usd is None else float(usd), int(fields["pulls"])  # one is what was booked
+        return FleetTerms(dollars, pulls, fields["spoke"], known, onboard, extends)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = "RALPH_FLEET is not what a fleet's plan writes"
         raise UserError(what, "take it out of the environment", usage=True) from None

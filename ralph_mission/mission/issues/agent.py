@@ -196,21 +196,21 @@ def work_once(worker: IssueWorker) -> WorkReport:
     for line in worker.tend():
         worker.say(line)
     with ExitStack() as held:
-        taken = _take_issue(worker, held)
-        while taken.unknown:  # no lock is held while the checks run
-            seen = worker.hands.look_at_base(taken.unknown)
-            taken = _take_issue(replace(worker, base=(taken.unknown, seen)), held)
-        if taken.record is None or taken.job is None:
+        claim = _take_issue(worker, held)
+        while claim.unknown:  # no lock is held while the checks run
+            seen = worker.hands.look_at_base(claim.unknown)
+            claim = _take_issue(replace(worker, base=(claim.unknown, seen)), held)
+        if claim.record is None or claim.job is None:
             return WorkReport(
-                taken.outcome, taken.code, None, reason=taken.reason, skipped=taken.skipped, settled=settled
+                claim.outcome, claim.code, None, reason=claim.reason, skipped=claim.skipped, settled=settled
             )
-        played = _work_on(worker, taken.record, taken.job)
+        played = _work_on(worker, claim.record, claim.job)
         if worker.store and played.sessions and not played.away:  # otherwise they may be unread
             with suppress(UserError, OSError):  # at worst it is delivered twice; no work is lost
-                worker.store.acknowledge(taken.words)
-        record = finish.finish_work(worker.opened, worker.sleep, taken.record, played)
+                worker.store.acknowledge(claim.words)
+        record = finish.finish_work(worker.opened, worker.sleep, claim.record, played)
     code = played.code or int(record.state not in ("done", "withdrawn"))
-    return WorkReport(record.state, code, record, taken.job.title, record.reason, played, taken.skipped, settled)
+    return WorkReport(record.state, code, record, claim.job.title, record.reason, played, claim.skipped, settled)
 
 
 def work_lines(report: WorkReport) -> Iterator[str]:
@@ -230,10 +230,10 @@ def work_lines(report: WorkReport) -> Iterator[str]:
 
 def _take_issue(worker: IssueWorker, held: ExitStack) -> TakenIssue:
     try:
-        taken = run_transaction(worker.opened, worker.sleep, partial(_take_next, worker, held), BRIEF)
-        if taken.record and taken.job is None:
-            run_transaction(worker.opened, worker.sleep, partial(_cancel_try, taken.record), BRIEF)
-        return taken
+        claim = run_transaction(worker.opened, worker.sleep, partial(_take_next, worker, held), BRIEF)
+        if claim.record and claim.job is None:
+            run_transaction(worker.opened, worker.sleep, partial(_cancel_try, claim.record), BRIEF)
+        return claim
     except Busy as busy:
         return TakenIssue("lost", reason=f"{busy.what}; {busy.next_step}")
 

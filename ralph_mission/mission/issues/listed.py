@@ -32,19 +32,19 @@ Skipped = tuple[tuple[int, str], ...]
 def take_issues(held: ExitStack, tx: Transaction) -> tuple[Prd, Skipped]:
     """The issues that are ready, as stories, labelled as worked on; `held` keeps other processes here from them."""
     held.pop_all().close()  # of an attempt that somebody else was ahead of
-    taken: list[WorkTask] = []
+    ready: list[WorkTask] = []
     skipped: list[tuple[int, str]] = []
     for issue in _sort_by_needs(list_ready(tx)):
-        task, why = look_at(tx, issue, also=[one.issue.number for one in taken])
+        task, why = look_at(tx, issue, also=[one.issue.number for one in ready])
         if task and not held.enter_context(tx.store.at_work(issue.number)):
             task, why = None, "another process here is at it"
         if task:
-            taken.append(task)
+            ready.append(task)
         else:
             skipped.append((issue.number, why))
-    if taken and not _carry_out(tx, "taken on", [_label(task.issue, add=(WORKING,)) for task in taken]):
-        return Prd(), tuple((task.issue.number, "it could not be labelled") for task in taken)
-    stories = tuple(_story(task, place) for place, task in enumerate(taken, 1))
+    if ready and not _carry_out(tx, "taken on", [_label(task.issue, add=(WORKING,)) for task in ready]):
+        return Prd(), tuple((task.issue.number, "it could not be labelled") for task in ready)
+    stories = tuple(_story(task, place) for place, task in enumerate(ready, 1))
     return Prd("", "", f"The issues that are labelled {READY}.", stories), tuple(skipped)
 
 

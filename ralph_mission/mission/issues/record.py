@@ -56,7 +56,7 @@ def change_keys(record: WorkRecord) -> tuple[str, str]:
     return slot_key(record, "push_branch"), pull_key(record)
 
 
-def free_branch(issue: Issue, before: WorkRecord | None, taken: Callable[[str], bool]) -> str:
+def free_branch(issue: Issue, before: WorkRecord | None, exists: Callable[[str], bool]) -> str:
     """The branch of a new attempt: that of the previous one, unless it exists or had a pull request.
 
     A taken name gets a number. If none is free it is the last one, and the push reports the problem.
@@ -64,7 +64,7 @@ def free_branch(issue: Issue, before: WorkRecord | None, taken: Callable[[str], 
     first = (before.branch if before else "") or tasks.issue_branch(issue)
     numbered = (f"{tasks.issue_branch(issue)}-{number}" for number in range(2, BRANCHES))
     names = (first, *numbered)
-    return next((name for name in names if not taken(name)), names[-1])
+    return next((name for name in names if not exists(name)), names[-1])
 
 
 def begin_try(
@@ -335,10 +335,10 @@ def _close(record: WorkRecord) -> WorkRecord:
 
 def _after_label(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
     """Without the label nobody sees who works on it: then work does not begin."""
-    taken = receipts.get(slot_key(record, "take"))
-    if taken is None or taken.status in SETTLED:
+    receipt = receipts.get(slot_key(record, "take"))
+    if receipt is None or receipt.status in SETTLED:
         return record
-    released = release_issue(record, f"it could not be labelled: {_why(taken)}", 1)
+    released = release_issue(record, f"it could not be labelled: {_why(receipt)}", 1)
     return replace(released, reserved=record.reserved)  # no session began, so it is released
 
 

@@ -128,12 +128,12 @@ def adopt(
     becomes a mission whatever people did meanwhile, so that their verdict is answered; it replaces a parked mission
     without a pull request. Issues that `ralph work` is working on are left alone.
     """
-    ours, taken = {m.issue for m in state.missions}, {m.id for m in state.missions}
+    ours, ids = {m.issue for m in state.missions}, {m.id for m in state.missions}
     parked = {m.issue for m in state.missions if m.status is Status.PARKED and not m.pull}
     requested = {issue.number for issue in issues if "ralph:mission" in issue.labels}
     open_ = {issue.number for issue in issues}
     new = {issue for issue, (before, pull) in lost.items() if pull.number in handed and not before}
-    number = max([state.next_mission, *(id + 1 for id in taken), *(id + 1 for id, _ in lost.values())])
+    number = max([state.next_mission, *(id + 1 for id in ids), *(id + 1 for id, _ in lost.values())])
     for one in sorted(requested | (open_ & lost.keys()) | new):
         before, pull = lost.get(one, (0, None))
         by_work, first = pull is not None and not before, one in new
@@ -149,13 +149,13 @@ def adopt(
         mission = mission_of_issue(full, number, cycle, now, ports.coder is not None)
         if not first and not _still_wanted(full, mission, authorised, by_work):
             continue
-        if pull is None or before in taken:
+        if pull is None or before in ids:
             yield mission
             number += 1
             continue
         found = _found_again(ports, settings, mission, before or number, full, ports.forge.pull(pull.number))
         yield replace(found, status=Status.IN_REVIEW) if first else found
-        taken.add(before or number)
+        ids.add(before or number)
         number += by_work
 
 

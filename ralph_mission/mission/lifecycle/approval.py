@@ -148,13 +148,13 @@ def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> PersonV
 
     Once answered, by a push or an offered change, a request waits for its author; only newer reviews ask for more.
     """
-    standing = _standing(pull.reviews)
-    changes = [r for r in standing if r.state == "changes_requested" and r.author.id in authorised]
+    reviews = _standing(pull.reviews)
+    changes = [r for r in reviews if r.state == "changes_requested" and r.author.id in authorised]
     if changes:
         until = mission.review.offered_until or mission.review.answered_at
         fresh = [r for r in changes if until is None or r.at > until]
         return PersonVerdict("changes", fresh[-1].author, fresh[-1].body) if fresh else NO_VERDICT
-    approvals = [r for r in standing if r.state == "approved"]
+    approvals = [r for r in reviews if r.state == "approved"]
     if not approvals:
         return NO_VERDICT
     counted = [r for r in approvals if r.author.id in authorised]
@@ -176,11 +176,11 @@ def merge_objection(pull: Pull, merge: MergePull, may_approve: Callable[[Actor],
         return "approval-content"
     if not merge.approver:
         return ""
-    standing = [review for review in _standing(pull.reviews) if may_approve(review.author)]
-    approved = any(r.author.id == merge.approver and r.state == "approved" for r in standing)
-    if any(r.state == "changes_requested" for r in standing) or not approved:
+    reviews = [review for review in _standing(pull.reviews) if may_approve(review.author)]
+    approved = any(r.author.id == merge.approver and r.state == "approved" for r in reviews)
+    if any(r.state == "changes_requested" for r in reviews) or not approved:
         return "approval-author"
-    at_head = any(r.author.id == merge.approver and r.sha == merge.head_sha for r in standing)
+    at_head = any(r.author.id == merge.approver and r.sha == merge.head_sha for r in reviews)
     return "" if at_head else "approval-head"
 
 

@@ -114,12 +114,14 @@ def _of_another(
 
 def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: frozenset[int]) -> MissionFacts:
     """The issue, and what our own text there announces to be sent, or to be sent after approval."""
-    shown = ownership.own_change(mission, issue, us)
-    texts = (issue.body if issue and issue.author.id == us else "", shown.body if shown else "")
+    announcement = ownership.own_change(mission, issue, us)
+    texts = (issue.body if issue and issue.author.id == us else "", announcement.body if announcement else "")
     named, offered = (
         frozenset().union(*(ownership.announced_digests(text, yes) for text in texts)) for yes in (False, True)
     )
-    offered_at = shown.created_at if shown and ownership.announced_digests(shown.body, True) else None
+    offered_at = (
+        announcement.created_at if announcement and ownership.announced_digests(announcement.body, True) else None
+    )
     requested = issue is not None and brought_back(issue, authorised, us)
     unasked, seen_at = bool(ownership.announced_digests(texts[0], False)) and not requested, _newest(issue)
     return MissionFacts(

@@ -50,8 +50,8 @@ def announcement_line(effects: Iterable[Change], needs_approval: bool) -> str:
 def announced_digests(body: str, needs_approval: bool) -> frozenset[str]:
     """The digests that a text of ours announces: for sending without, or with, approval."""
     verb, lines = "would be" if needs_approval else "is", list(_ANNOUNCEMENT.finditer(body))
-    shown = prose(body) if lines else ""  # in our own line only the digests are code
-    ours = (line for line in lines if line[1] == verb and shown.startswith("the change", line.start()))
+    text = prose(body) if lines else ""  # in our own line only the digests are code
+    ours = (line for line in lines if line[1] == verb and text.startswith("the change", line.start()))
     return frozenset(found for line in ours for found in re.findall("[0-9a-f]{16}", line[2]))
 
 
@@ -163,8 +163,8 @@ def listed_kind(issue: Issue, us: int) -> str:
 
 def own_change(mission: Mission, issue: Issue | None, us: int) -> ThreadComment | None:
     """Our newest comment that announces a change for this mission. An edited one does not count."""
-    shown = [r for r in (issue.remarks if issue else ()) if r.author.id == us and r.created_at == r.updated_at]
-    return next((r for r in reversed(shown) if _shows(r.body, mission)), None)
+    comments = [r for r in (issue.remarks if issue else ()) if r.author.id == us and r.created_at == r.updated_at]
+    return next((r for r in reversed(comments) if _shows(r.body, mission)), None)
 
 
 def change_remark(mission: Mission, digests: Iterable[str]) -> str:

@@ -354,8 +354,8 @@ def _carry_out(step: StepBuilder, facts: MissionFacts, who: str) -> MissionStep:
     kept = [record for record in records if isinstance(record, EffectRecord)]
     effects = tuple(record.effect for record in kept if isinstance(record.effect, PushBranch | OpenPull))
     named = facts.announced | facts.offered if who else facts.announced
-    shown = all(ownership.change_digest(effect) in named for effect in effects)
-    strange = not shown or any(record.mission != mission.id for record in kept)
+    announced = all(ownership.change_digest(effect) in named for effect in effects)
+    strange = not announced or any(record.mission != mission.id for record in kept)
     who = "" if strange else who
     step = step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=step.context.now).send(*effects)
     return (step.teach("accepted") if who else step).propose(

@@ -83,10 +83,10 @@ def attribute(page: str, versions: Iterable[BodyVersion], us: int) -> tuple[Tick
         elif version.editor.id != us:
             who = version.editor if cleared in ours else None
             ticks |= {one: Tick(one, who, version.at) for one in now - before}
-            ticks = {one: told for one, told in ticks.items() if one in now or one not in before}
+            ticks = {one: entry for one, entry in ticks.items() if one in now or one not in before}
         if version.editor.id == us:
             ours.add(cleared)
-            ticks = {one: told for one, told in ticks.items() if one in find_boxes(version.text)}
+            ticks = {one: entry for one, entry in ticks.items() if one in find_boxes(version.text)}
         before, unclear = now, None
     if unclear:
         ticks |= {one: Tick(one, None, unclear) for one in find_ticked(page) - ticks.keys()}
@@ -99,16 +99,16 @@ def _cleared(page: str) -> str:
 
 def hear_in_issue(issue: Issue, ticks: Iterable[Tick]) -> Issue:
     """The issue with its ticks as comments."""
-    said = tuple(_remark(one, one.actor) for one in _about(issue.number, ticks) if one.actor)
-    return replace(issue, remarks=(*issue.remarks, *said)) if said else issue
+    comments = tuple(_remark(one, one.actor) for one in _about(issue.number, ticks) if one.actor)
+    return replace(issue, remarks=(*issue.remarks, *comments)) if comments else issue
 
 
 def hear_in_pull(pull: Pull, ticks: Iterable[Tick]) -> Pull:
     """The pull request with its ticks as comments; an approval is a review of the commit that was shown."""
-    told = [(one, one.actor) for one in _about(pull.number, ticks) if one.actor]
-    reviews = [Review(actor, "approved", "", _bound(one), one.at) for one, actor in told if _is_review(one)]
-    said = [_remark(one, actor) for one, actor in told if not _is_review(one)]
-    return replace(pull, reviews=(*pull.reviews, *reviews), remarks=(*pull.remarks, *said)) if told else pull
+    by_actor = [(one, one.actor) for one in _about(pull.number, ticks) if one.actor]
+    reviews = [Review(actor, "approved", "", _bound(one), one.at) for one, actor in by_actor if _is_review(one)]
+    comments = [_remark(one, actor) for one, actor in by_actor if not _is_review(one)]
+    return replace(pull, reviews=(*pull.reviews, *reviews), remarks=(*pull.remarks, *comments)) if by_actor else pull
 
 
 def is_untold(facts: MissionFacts, ticks: Iterable[Tick]) -> bool:

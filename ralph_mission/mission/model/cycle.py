@@ -349,8 +349,8 @@ class Situation:
     @property
     def missions(self) -> tuple[Mission, ...]:
         """All missions that have not ended, including those people just made; at most one per issue."""
-        taken = {mission.issue for mission in self.world.adopted}
-        return (*(mission for mission in self.state.missions if mission.issue not in taken), *self.world.adopted)
+        issues = {mission.issue for mission in self.world.adopted}
+        return (*(mission for mission in self.state.missions if mission.issue not in issues), *self.world.adopted)
 
     @property
     def usage(self) -> Usage:

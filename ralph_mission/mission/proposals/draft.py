@@ -206,21 +206,23 @@ def question(
     if posts := to_read(ranked, finding, context):
         return _content(ranked, finding, context, subject, posts)
     title = wording.fix_title(ranked.kind, members) if members[1:] else wording.proposal_title(finding)
-    shown = patch if patch and showable(patch) else None
+    visible = patch if patch and showable(patch) else None
     issue = key_of(subject, "open_issue")
-    planned = carrying(subject, ranked.kind, title, members, shown, context, Ref(issue), ranked.why) if shown else ()
+    planned = (
+        carrying(subject, ranked.kind, title, members, visible, context, Ref(issue), ranked.why) if visible else ()
+    )
     named = ownership.announcement_line(planned, needs_approval=True)
-    if shown and members[1:]:
-        body = wording.fixes_question(ranked.kind, members, ranked.why, shown, named, context.page)
+    if visible and members[1:]:
+        body = wording.fixes_question(ranked.kind, members, ranked.why, visible, named, context.page)
     else:
-        body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections, context.agent, context.page)
+        body = wording.proposal_body(finding, ranked.why, visible, named, ranked.sections, context.agent, context.page)
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, members, context)
-    if not shown and not context.agent:
+    if not visible and not context.agent:
         mission = replace(mission, last_action="told in an issue", next_step=CLOSES_BY_ITSELF)
     proposal = _question_proposal(
         ranked, members, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned
     )
-    return replace(proposal, patch=shown)
+    return replace(proposal, patch=visible)
 
 
 def _question_proposal(
@@ -319,12 +321,12 @@ def _objections(member: Finding, context: DraftContext) -> tuple[Objection, ...]
 def _largest_set(members: Sequence[Finding], context: DraftContext) -> tuple[Finding, ...]:
     """Smallest first gives the most files within every limit; one change per path."""
     sizes = [(measure(_counted_patch(member)), member) for member in members if member.signal.patch]
-    room = (context.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
+    budget = (context.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
     chosen: dict[str, Finding] = {}
     for size, member in sorted(sizes, key=lambda row: (row[0].lines, row[0].bytes, row[1].signal.path)):
-        remaining = (room[0] - size.lines, room[1] - size.bytes, room[2] - len(size.files))
+        remaining = (budget[0] - size.lines, budget[1] - size.bytes, budget[2] - len(size.files))
         if member.signal.path not in chosen and min(remaining) >= 0:
-            chosen[member.signal.path], room = member, remaining
+            chosen[member.signal.path], budget = member, remaining
     return tuple(chosen[path] for path in sorted(chosen))
 
 
@@ -440,8 +442,8 @@ def leave_reopened(pulls: Iterable[Pull]) -> Iterable[Proposal]:
     """Say once on each rejected pull request that is open again that it is left to people."""
     for pull in pulls:
         key = ownership.key_of_leaving(pull)
-        said = Comment(key, pull.number, wording.left_to_people(key))
-        yield Proposal(key_of(key, "action"), Action.ANSWER, "human", wording.plain(pull.title), (said,), ())
+        comment = Comment(key, pull.number, wording.left_to_people(key))
+        yield Proposal(key_of(key, "action"), Action.ANSWER, "human", wording.plain(pull.title), (comment,), ())
 
 
 def draft_all(
@@ -451,8 +453,8 @@ def draft_all(
     by_fingerprint = {finding.fingerprint: finding for finding in present}
     drafts: list[Proposal] = []
     for ranked in ranked_findings:
-        taken = {key for draft in drafts for key in _keys(draft)}
-        drafts += [draft for draft in _draft(ranked, by_fingerprint, context) if not taken & _keys(draft)]
+        keys = {key for draft in drafts for key in _keys(draft)}
+        drafts += [draft for draft in _draft(ranked, by_fingerprint, context) if not keys & _keys(draft)]
     return tuple(drafts)
 
 

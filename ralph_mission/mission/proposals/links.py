@@ -32,11 +32,11 @@ def thread_link(page: str, number: int) -> str:
 
 def place_link(page: str, quote: Quote) -> str:
     """`path:12` as code, linking to that line at that commit; plain for a forge without URLs."""
-    shown = inline(redact(f"{quote.path}:{quote.line}" if quote.line else quote.path), 200)
+    label = inline(redact(f"{quote.path}:{quote.line}" if quote.line else quote.path), 200)
     if not PAGE.fullmatch(page) or not COMMIT.fullmatch(quote.commit):
-        return shown
+        return label
     line = f"#L{quote.line}" if quote.line else ""
-    return f"[{shown}]({page}/blob/{quote.commit}/{encode(quote.path, safe='/', errors='replace')}{line})"
+    return f"[{label}]({page}/blob/{quote.commit}/{encode(quote.path, safe='/', errors='replace')}{line})"
 
 
 def run_link(page: str, number: int) -> str:
@@ -46,8 +46,8 @@ def run_link(page: str, number: int) -> str:
 
 def commit_link(page: str, commit: str) -> str:
     """The short id, linking to the commit; plain for a forge without URLs."""
-    shown = inline(commit[:12], 12)
-    return f"[{shown}]({page}/commit/{commit})" if PAGE.fullmatch(page) and COMMIT.fullmatch(commit) else shown
+    label = inline(commit[:12], 12)
+    return f"[{label}]({page}/commit/{commit})" if PAGE.fullmatch(page) and COMMIT.fullmatch(commit) else label
 
 
 def quote_line(page: str, quote: Quote) -> str:

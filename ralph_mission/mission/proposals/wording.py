@@ -106,10 +106,10 @@ def fix_issue(
     can lift the refusal; then the issue begins with how."""
     change = (named, fence(redact(diff(patch)), DIFF, "diff"))
     way = f"**What is in the way:** {inline_words(redact(refused), 300)}. The next cycle tries again."
-    told = f"**{_counted(kind, members)}**: the fix is ready, but its pull request could not be opened."
+    summary = f"**{_counted(kind, members)}**: the fix is ready, but its pull request could not be opened."
     return "\n\n".join(
         [
-            *([told, way] if page is None else [_needs_person(refused, page), told]),
+            *([summary, way] if page is None else [_needs_person(refused, page), summary]),
             f"{_why(kind)}\n\n{_evidence(members)}",
             HOW_TO_SAY_NO,
             _folded("Details", *change, _ranking_line(why)),
@@ -400,8 +400,8 @@ def _places_of(member: Finding, page: str) -> list[str]:
             names.setdefault(place_link(page, one), []).append(name)
         return [f"- {place}: {', '.join(those)}" for place, those in names.items()]
     if quotes := member.signal.quotes:
-        hidden = _size(member) - len(quotes)
-        more = [f"- … and {hidden} more in {inline(redact(member.signal.path), 160)}"] if hidden > 0 else []
+        omitted = _size(member) - len(quotes)
+        more = [f"- … and {omitted} more in {inline(redact(member.signal.path), 160)}"] if omitted > 0 else []
         return [*(f"- {quote_line(page, one)}" for one in quotes), *more]
     return [f"- {inline(redact(member.signal.path), 160)}: {_short(member)}"]
 
@@ -434,8 +434,8 @@ def _counted(kind: str, members: Sequence[Finding]) -> str:
 
 def _short(finding: Finding) -> str:
     lines = [line for line in finding.signal.detail.splitlines() if line.strip()]
-    shown = "; ".join(inline(redact(line.strip()), 100) for line in lines[:5])
-    return f"{shown}; …" if len(lines) > 5 else shown
+    text = "; ".join(inline(redact(line.strip()), 100) for line in lines[:5])
+    return f"{text}; …" if len(lines) > 5 else text
 
 
 def _first_line(detail: str) -> str:

@@ -202,13 +202,13 @@ def content_issue_body(finding: Finding, posts: Sequence[Post]) -> str:
     )
 
 
-def as_it_stands(shown: ShownPosts) -> str:
+def as_it_stands(preview: ShownPosts) -> str:
     """The measurements of an edited text, or why it cannot be published."""
-    if shown.wrong:
-        return "\n".join(["Nothing can be published as it is:", "", *(f"- {wrong}" for wrong in shown.wrong)])
-    lengths = (f"- {post.network}: {', '.join(map(str, post.lengths))} of {post.limit}" for post in shown.posts)
+    if preview.wrong:
+        return "\n".join(["Nothing can be published as it is:", "", *(f"- {wrong}" for wrong in preview.wrong)])
+    lengths = (f"- {post.network}: {', '.join(map(str, post.lengths))} of {post.limit}" for post in preview.posts)
     counted = "\n".join(["As the networks count it:", "", *lengths])
-    return "\n\n".join([counted, *_long(shown.posts)])
+    return "\n\n".join([counted, *_long(preview.posts)])
 
 
 def _long(posts: Iterable[Post]) -> Iterator[str]:

@@ -42,11 +42,11 @@ ASKED = section(
 )
 
 
-def writer_prompt(networks: Sequence[str], request: str, given: Iterable[str], why: str = "") -> str:
-    """The prompt of a writer. `request`: what an authorised person asked for; `given`: all that a text may draw on."""
+def writer_prompt(networks: Sequence[str], request: str, sources: Iterable[str], why: str = "") -> str:
+    """The prompt of a writer. `request`: an authorised person asks for it; `sources`: all that a text may draw on."""
     before = f"A writer before you did not answer as asked: {line(why, 300)}." if why else ""
     limits = (f"{name}: {texts.MEASURES[name][0]} characters" for name in networks if name in texts.MEASURES)
-    material = "\n\n".join(quote(redact(one), GIVEN) for one in given)
+    material = "\n\n".join(quote(redact(one), GIVEN) for one in sources)
     parts = [
         render_hat(WRITER),
         section("FOR", f"{', '.join(networks)} ({'; '.join(limits)})"),
@@ -180,10 +180,10 @@ def revise(
     """Another draft of a mission's text: its `words` are the whole text of the issue. It may cost `usd`."""
     request = content.find_request(mission, facts)
     assert request is not None and facts.issue is not None
-    words, shown = content.words_of(request), {post.network: _joined(post) for post in facts.shown.posts}
-    networks, given = tuple(shown), tuple(f"{network}:\n{text}" for network, text in shown.items())
-    parse = partial(parse_texts, networks, "\n".join((*shown.values(), words)))
-    prompt = partial(writer_prompt, networks, words, given)
+    words, drafts = content.words_of(request), {post.network: _joined(post) for post in facts.shown.posts}
+    networks, sources = tuple(drafts), tuple(f"{network}:\n{text}" for network, text in drafts.items())
+    parse = partial(parse_texts, networks, "\n".join((*drafts.values(), words)))
+    prompt = partial(writer_prompt, networks, words, sources)
     found, why, usage = ask(AgentQuestion(WRITER, base, prompt, usd, SECONDS), parse)
     result = AgentResult(mission.id, "failed", why, sessions=usage.model_calls, usage=usage)
     if found is None:

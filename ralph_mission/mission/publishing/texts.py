@@ -287,31 +287,31 @@ def split_text(text: str, network: str, measure: Measure | None = None) -> tuple
     limit, length = measure or MEASURES[network]
     if length(text) <= limit:
         return (text,)
-    room, parts, rest = limit - length(_COUNTER), list[str](), text.strip()
+    space, parts, rest = limit - length(_COUNTER), list[str](), text.strip()
     while rest and len(parts) <= MOST:
-        head = _head(rest, room, length)
+        head = _head(rest, space, length)
         parts.append(head.strip())
         rest = rest[len(head) :].strip()
     return tuple(f"{part} ({at}/{len(parts)})" for at, part in enumerate(parts, 1))
 
 
-def _tear(word: str, room: int, length: Length) -> str:
+def _tear(word: str, space: int, length: Length) -> str:
     """As much of a word as fits, in a script without blanks. Raises UserError in any other."""
     whole = [match.span() for match in _ASCII.finditer(word)]
     ends = [match.end() for match in _CLUSTER.finditer(word)]
     ends = [end for end in ends if not any(begin < end < over for begin, over in whole)]
-    fits = bisect_right(ends, room, key=lambda end: length(word[:end]))
+    fits = bisect_right(ends, space, key=lambda end: length(word[:end]))
     if not fits:
         raise UserError(f"a word of {len(word):,} characters fits into no part", "shorten it, or its address")
     return word[: ends[fits - 1]]
 
 
-def _head(text: str, room: int, length: Length) -> str:
+def _head(text: str, space: int, length: Length) -> str:
     """As much of the beginning as fits; whole sentences if they fill half of it, else whole words."""
     ends = [match.end() for match in _WORD.finditer(text)]
-    fits = bisect_right(ends, room, key=lambda end: length(text[:end]))
+    fits = bisect_right(ends, space, key=lambda end: length(text[:end]))
     if not fits:
-        return _tear(text[: ends[0]], room, length)
+        return _tear(text[: ends[0]], space, length)
     head = text[: ends[fits - 1]]
     stops = [match.end() for match in _SENTENCE.finditer(text[: len(head) + 1]) if match.end() <= len(head)]
-    return head[: stops[-1]] if stops and 2 * length(head[: stops[-1]]) >= room and len(head) < len(text) else head
+    return head[: stops[-1]] if stops and 2 * length(head[: stops[-1]]) >= space and len(head) < len(text) else head

@@ -223,18 +223,18 @@ def asked_proposal(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped:
 # --- points ---------------------------------------------------------------------------
 
 
-def place_points(points: Iterable[ReviewPoint], shown: DiffLines) -> tuple[ReviewPoint, ...]:
+def place_points(points: Iterable[ReviewPoint], diff: DiffLines) -> tuple[ReviewPoint, ...]:
     """The points, most severe first, each at a line in the diff or at none."""
     return tuple(
-        sorted((_place_point(point, shown) for point in points), key=lambda point: GRAVEST.index(point.gravity))
+        sorted((_place_point(point, diff) for point in points), key=lambda point: GRAVEST.index(point.gravity))
     )
 
 
-def _place_point(point: ReviewPoint, shown: DiffLines) -> ReviewPoint:
+def _place_point(point: ReviewPoint, diff: DiffLines) -> ReviewPoint:
     file = point.file.removeprefix("./")
-    if file not in shown:
+    if file not in diff:
         return replace(point, file="", line=0)
-    there = any(first <= point.line <= last for first, last in shown[file])
+    there = any(first <= point.line <= last for first, last in diff[file])
     return replace(point, file=file, line=point.line if there else 0)
 
 
@@ -430,8 +430,8 @@ def asked_body(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped: int
     """The text above the line comments, without any of the reviewer's words."""
     verb = "was" if dropped == 1 else "were"
     more = [f"{dropped} more quoted no line of the diff and {verb} dropped"] * bool(dropped)
-    hidden = len(points) - MOST_REMARKS
-    more += [f"{hidden} more are not shown, none of them graver"] * (hidden > 0)
+    omitted = len(points) - MOST_REMARKS
+    more += [f"{omitted} more are not shown, none of them graver"] * (omitted > 0)
     parts = [
         f"**A review** of {pull.head_sha[:12]} by an agent, as {who} asked: {_tally_points(points)}.",
         f"**Verdict:** {VERDICTS[gravest(points)]}. A person decides; this neither approves nor refuses.",
