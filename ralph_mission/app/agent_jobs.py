@@ -87,10 +87,10 @@ def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgre
     before = _left_run(folder, run.asked.task)
     try:
         with _share_memories(git, folder, run.job.guidance, progress.note) as learned:
-            made = build_run(run, before, progress)
-            made = replace(made, ports=meter_ports(made.ports, meter))
+            setup = build_run(run, before, progress)
+            setup = replace(setup, ports=meter_ports(setup.ports, meter))
             name = run.asked.pattern
-            account = teams.play(made, name, build=True) if name else run_loop(made.spec, made.ports)
+            account = teams.play(setup, name, build=True) if name else run_loop(setup.spec, setup.ports)
             if account.ending.reason == "stop" and progress.watch.asked() == "stop":
                 raise KeyboardInterrupt  # of everything this loop is part of, as Ctrl-C
     finally:
@@ -132,17 +132,17 @@ def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> 
     """Earlier cost counts, as a loop's limits cover all of its runs."""
     played, took = (before.iteration, before.elapsed) if before else (0, 0.0)
     spent = (before.usage.cost_usd or 0.0) if before else 0.0
-    asked = replace(
+    options = replace(
         run.asked, pattern="", iterations=played + run.sessions, runtime=took + run.job.seconds,
         go_on=before is not None, errand=True, red=run.job.red,
     )  # fmt: skip  # one command line
-    made = build_setup(asked, progress)
-    limits = replace(made.spec.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
+    setup = build_setup(options, progress)
+    limits = replace(setup.spec.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
     spec = replace(
-        made.spec, preset=replace(made.spec.preset, limits=limits), persistent=False,
-        model="" if run.own_model else made.spec.model, protected=(*made.spec.protected, *run.protected),
+        setup.spec, preset=replace(setup.spec.preset, limits=limits), persistent=False,
+        model="" if run.own_model else setup.spec.model, protected=(*setup.spec.protected, *run.protected),
     )  # fmt: skip  # one value
-    return replace(made, spec=spec)
+    return replace(setup, spec=spec)
 
 
 def _left_run(folder: Path, task: str) -> RunState | None:
@@ -182,12 +182,12 @@ def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable
 def _share_guidance(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterator[None]:
     """Guidance from the forge and from `ralph agent guidance` here, marked as delivered once a session there got it."""
     _acknowledge_guidance(ours, theirs)
-    waiting = {said.text for said in theirs.pending()}
+    waiting = {message.text for message in theirs.pending()}
     for text in (word.strip()[:LENGTH] for word in words):
         if text and text not in waiting:
             theirs.say(text)
-    for said in ours.pending():
-        theirs.keep(said)
+    for message in ours.pending():
+        theirs.keep(message)
     try:
         yield
     finally:
@@ -196,7 +196,7 @@ def _share_guidance(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterato
 
 
 def _acknowledge_guidance(ours: Guide, theirs: Guide) -> None:
-    ours.acknowledge(said.id for said, given in theirs.all() if given)
+    ours.acknowledge(message.id for message, delivered in theirs.all() if delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,20 +269,20 @@ class LoopCoder:
         meter = CostMeter(job.usd, PRICED)
         try:
             progress = PlainRunProgress(sys.stderr, environment_secrets(), self.watch)
-            made = play_in_clone(self.git, self._clone_run(folder, job), meter, progress)
+            result = play_in_clone(self.git, self._clone_run(folder, job), meter, progress)
         except Exception as error:
             if not meter.begun:
                 raise
             why = f"{error.what}; {error.next_step}" if isinstance(error, UserError) else type(error).__name__
             return failed_job(job, f"it broke off: {why}", Usage(meter.begun, cost_usd=meter.usd))
-        if made.code == INTERRUPTED:
+        if result.code == INTERRUPTED:
             raise KeyboardInterrupt
-        return replace(made, outcome="goes on") if made.away else made  # the work was fine
+        return replace(result, outcome="goes on") if result.away else result  # the work was fine
 
     def _clone_run(self, folder: Path, job: AgentJob) -> CloneRun:
         planned = self.settings.hands.agent is not None and self.settings.hands.agent.plan == PATTERN
         guides = read_conventions(self.git, job.default_sha or job.base_sha)
-        asked = RunOptions(
+        options = RunOptions(
             folder, self._config(), "\n\n".join(filter(None, (job.task, warn_of_red(job.red), guides))),
             preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned,
             setup=self.git.state_dir / "setup", agent=self.named.agent, command=self.named.command,
@@ -291,8 +291,8 @@ class LoopCoder:
         usual = self.named.agent or (self.settings.hands.agent.kind if self.settings.hands.agent else "")
         other = bool(job.agent) and job.agent != usual
         if other:  # the settings' command and model are for the default agent
-            asked = replace(asked, agent=job.agent, command="", model="")
-        return CloneRun(job, asked, self.settings.work.max_iterations, own_model=other)
+            options = replace(options, agent=job.agent, command="", model="")
+        return CloneRun(job, options, self.settings.work.max_iterations, own_model=other)
 
     def _config(self) -> Path:
         """The cycle's settings, never the clone's: work must not control how it is done."""

@@ -85,29 +85,29 @@ class BacktestOptions:
     every: timedelta = timedelta(weeks=1)
 
 
-def backtest(wanted: BacktestOptions, progress: CycleProgress) -> BacktestReport:
+def backtest(options: BacktestOptions, progress: CycleProgress) -> BacktestReport:
     """Replay the history. Raises UserError for too little history, and for invalid settings."""
     started = time.monotonic()
-    git = Git.open(wanted.repo)
+    git = Git.open(options.repo)
     refuse_old_git(git)
-    settings = read(git, wanted.config)
-    steps = _steps(git, wanted, quiet=_place(settings) is not None)
+    settings = read(git, options.config)
+    steps = _steps(git, options, quiet=_place(settings) is not None)
     with tempfile.TemporaryDirectory(prefix="ralph-backtest-", ignore_cleanup_errors=True) as folder:
         past = _borrow(git, Path(folder) / "history.git")
-        told = _read_github(git, settings, steps[0].at, progress)
-        history = _Replay(git, past, settings, progress, told).walk(steps)
+        github = _read_github(git, settings, steps[0].at, progress)
+        history = _Replay(git, past, settings, progress, github).walk(steps)
     return judge_history(history, time.monotonic() - started)
 
 
-def _steps(git: Git, wanted: BacktestOptions, quiet: bool) -> tuple[HistoryStep, ...]:
+def _steps(git: Git, options: BacktestOptions, quiet: bool) -> tuple[HistoryStep, ...]:
     head = default_branch(git).sha
     line = read_dated_line(git, head)
     until = max(at for at, _ in line)
-    since = until - wanted.since if isinstance(wanted.since, timedelta) else wanted.since
+    since = until - options.since if isinstance(options.since, timedelta) else options.since
     if since >= until:
         what = f"the last commit was made on {until:%Y-%m-%d}: there is nothing after {since:%Y-%m-%d}"
         raise UserError(what, "name an earlier day with --since", usage=True)
-    steps = plan_steps(line, since, wanted.every, quiet)
+    steps = plan_steps(line, since, options.every, quiet)
     if len(steps) < 2:
         shallow = _is_shallow(git)
         there = f"{len(line)} commit{'s' * (len(line) != 1)} on the default branch"
@@ -224,17 +224,17 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
     with suppress(OSError):
         keep_out_of_git(git)
         kept = git.state_dir / "cache" / "backtest"
-    asked = GitHubHistory(where, FileCache(kept), since, progress.note)
-    history, sources, problems = ForgeHistory(asked.begin, {}, {}), [], []
+    github = GitHubHistory(where, FileCache(kept), since, progress.note)
+    history, sources, problems = ForgeHistory(github.begin, {}, {}), [], []
     try:
         progress.phase("GitHub", f"issues and pull requests of {where.repository}")
-        history = asked.read_threads()
+        history = github.read_threads()
         sources.append("forge")
     except UserError as problem:
         problems.append(problem)
     try:
         progress.phase("GitHub", f"workflow runs of {where.repository}")
-        history = replace(history, runs=asked.read_runs())
+        history = replace(history, runs=github.read_runs())
         sources.append("ci")
     except UserError as problem:
         problems.append(problem)
@@ -246,10 +246,10 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
 
     def remarks() -> Iterator[str]:
         if sources:
-            yield from (*asked.remarks(history), NOT_KNOWN)
+            yield from (*github.remarks(history), NOT_KNOWN)
         yield from left_out
 
-    return GitHubPast(history, asked, tuple(sources), remarks)
+    return GitHubPast(history, github, tuple(sources), remarks)
 
 
 NOT_KNOWN = (
@@ -284,10 +284,10 @@ def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], seen: Col
         yield "Findings are ranked by rules here, not by your model."
 
 
-def _failure_remark(name: str, told: Sequence[str], steps: int) -> str:
-    if len(told) < steps:
-        return f"{name} failed at {told[0]}"
-    return f"{name} failed at every step ({told[0].partition(': ')[2]}), so an empty result means nothing."
+def _failure_remark(name: str, failures: Sequence[str], steps: int) -> str:
+    if len(failures) < steps:
+        return f"{name} failed at {failures[0]}"
+    return f"{name} failed at every step ({failures[0].partition(': ')[2]}), so an empty result means nothing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,8 +320,8 @@ class _Tape:
 class _Replay:
     """A replay. Observers cache their results for files from step to step."""
 
-    def __init__(self, git: Git, past: Git, settings: Config, progress: CycleProgress, told: GitHubPast) -> None:
-        self.git, self.past, self.progress, self.said, self.told = git, past, progress, settings, told
+    def __init__(self, git: Git, past: Git, settings: Config, progress: CycleProgress, github: GitHubPast) -> None:
+        self.git, self.past, self.progress, self.config, self.github = git, past, progress, settings, github
         self.settings = _replayable(settings)
         self.clock, self.tape = _PastClock([datetime.now(UTC)]), _Tape()
         self.name = (git.work_tree or git.git_dir).resolve().name.removesuffix(".git")
@@ -350,32 +350,32 @@ class _Replay:
 
     def _of_github(self) -> Iterator[Observer]:
         """Observers of GitHub's history at that time."""
-        if self.told.history is None or self.told.details is None:
+        if self.github.history is None or self.github.details is None:
             return
-        then = PastForge(self.told.history, self.told.details, self.clock.now)
+        then = PastForge(self.github.history, self.github.details, self.clock.now)
         sources = Sources(self.past, cast("Forge", OneAtATime(then)), self.past.state_dir / "cache")
-        sections = {"forge": forge_watch(self.said), "ci": self.said.observers.ci}
-        for name in self.told.sources:
+        sections = {"forge": forge_watch(self.config), "ci": self.config.observers.ci}
+        for name in self.github.sources:
             yield ProgressObserver(OBSERVERS[name](sections[name], sources))
 
     def walk(self, steps: Sequence[HistoryStep]) -> ReplayedHistory:
         """All steps, oldest first."""
         ranked: list[RankedStep] = []
-        before, told = "", -1
+        before, printed = "", -1
         for number, step in enumerate(steps):
-            if (share := number * SAID // len(steps)) > told:
-                told = share
+            if (share := number * SAID // len(steps)) > printed:
+                printed = share
                 self.progress.phase(f"{step.at:%Y-%m-%d}", f"step {number + 1} of {len(steps)}, {self._so_far()}")
             self._stand_at(step)
             self._look(step, before)
             self._cycle(step)
             ranked.append(order_findings(self.tracked, step.at, self._rank))
             before = step.commit
-        if self.told.history and self.told.details:
-            self.tracked = settle(self.tracked, self.told.history, self.told.details)
+        if self.github.history and self.github.details:
+            self.tracked = settle(self.tracked, self.github.history, self.github.details)
         commits = int(self.git.text("rev-list", "--count", f"{steps[0].commit}..{steps[-1].commit}", "--"))
-        failed = (_failure_remark(name, told, len(steps)) for name, told in self.failures.items())
-        remarks = (*_remarks(self.said, self.git, steps, self.told.sources), *self.told.remarks(), *failed)
+        failed = (_failure_remark(name, failures, len(steps)) for name, failures in self.failures.items())
+        remarks = (*_remarks(self.config, self.git, steps, self.github.sources), *self.github.remarks(), *failed)
         return ReplayedHistory(
             self.name, tuple(steps), commits, self.tracked, tuple(self.threads), tuple(ranked), remarks
         )
@@ -384,27 +384,27 @@ class _Replay:
         return f"{count_noun(len(self.threads), 'thread')} opened, {count_noun(len(self.tracked), 'finding')}"
 
     def _stand_at(self, step: HistoryStep) -> None:
-        made = [name for name, (_, at) in self.tags.items() if at <= step.at.timestamp()]
-        tags = (f"update {name} {self.tags.pop(name)[0]}" for name in made)
+        names = [name for name, (_, at) in self.tags.items() if at <= step.at.timestamp()]
+        tags = (f"update {name} {self.tags.pop(name)[0]}" for name in names)
         refs = "\n".join(("option no-deref", f"update {BRANCH} {step.commit}", *tags, ""))
         self.past.run("update-ref", "--stdin", stdin=refs.encode())
         self.clock.moments[0] = step.at
 
     def _look(self, step: HistoryStep, before: str) -> None:
         """Run every observer, due or not."""
-        around = _look_of(self.past, step, before)
+        look = _look_of(self.past, step, before)
         secrets = environment_secrets()
         with self.ports.scratch() as scratch:
             head = self.ports.forge.default_branch()
-            asked = [
+            pairs = [
                 (one, ObservationContext(head, step.at, None, self.cursors.get(one.name, ""), scratch))
                 for one in self.ports.observers
             ]
-            for seen in self.ports.lookups(asked):
+            for seen in self.ports.lookups(pairs):
                 observation = redact_observation(self.ports, seen, secrets)
                 self._note_failure(observation, step)
                 self.cursors[observation.name] = observation.cursor or self.cursors.get(observation.name, "")
-                self.tracked = follow(self.tracked, observation, around)
+                self.tracked = follow(self.tracked, observation, look)
 
     def _note_failure(self, seen: Observation, step: HistoryStep) -> None:
         if seen.status == "unavailable":
@@ -470,9 +470,9 @@ def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
 
     def changed(path: str, texts: Sequence[str]) -> str:
         lines = (text.strip().split("\n")[0] for text in texts)
-        asked = (*((f"-S{line}",) for line in lines if line and "\0" not in line), ())
+        queries = (*((f"-S{line}",) for line in lines if line and "\0" not in line), ())
         query = ("log", "-1", "--first-parent", "-m", "--format=%H")
-        found = (git.try_text(*query, *how, f"{before}..{step.commit}", "--", path) for how in asked)
+        found = (git.try_text(*query, *how, f"{before}..{step.commit}", "--", path) for how in queries)
         return next((commit for commit in found if commit), "")
 
     moved = git.run("diff-tree", "-r", "-z", "--name-only", before, step.commit).split(b"\0") if before else ()

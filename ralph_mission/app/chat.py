@@ -28,11 +28,11 @@ def inbox(
 
     `wait`: seconds that an empty answer may take.
     """
-    told, bot = settings.telegram, bot_of(environ)
-    if bot is None or not (told.chats or told.users):
+    telegram, bot = settings.telegram, bot_of(environ)
+    if bot is None or not (telegram.chats or telegram.users):
         return None
-    first = (*told.chats, *told.users)[0]
-    return TelegramInbox(bot, frozenset(told.chats), frozenset(told.users), wait, first, now=now)
+    first = (*telegram.chats, *telegram.users)[0]
+    return TelegramInbox(bot, frozenset(telegram.chats), frozenset(telegram.users), wait, first, now=now)
 
 
 def bot_of(environ: Mapping[str, str]) -> Bot | None:
@@ -43,8 +43,8 @@ def bot_of(environ: Mapping[str, str]) -> Bot | None:
 
 def seal(settings: Config, environ: Mapping[str, str]) -> Seal | None:
     """The seal that proves orders in memory are genuine; None if no orders are accepted."""
-    told, bot = settings.telegram, bot_of(environ)
-    return bot.seal if bot and (told.chats or told.users) else None
+    telegram, bot = settings.telegram, bot_of(environ)
+    return bot.seal if bot and (telegram.chats or telegram.users) else None
 
 
 def patience(settings: Config) -> tuple[int, int]:
@@ -60,20 +60,20 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     from ralph_mission.app.cycle import build_app
     from ralph_mission.mission.chat.inbox import Attendant
 
-    house = build_app(repo, config)
-    chat, root = inbox(house.config, os.environ, house.clock.now, wait), house.git.work_tree
+    app = build_app(repo, config)
+    chat, root = inbox(app.config, os.environ, app.clock.now, wait), app.git.work_tree
     if chat is None:
         raise UserError("nobody may give commands here", SETUP, usage=True)
     if root is None:
         raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
-    waits, checkin = (timedelta(seconds=seconds) for seconds in patience(house.config))
+    waits, checkin = (timedelta(seconds=seconds) for seconds in patience(app.config))
     run_files.prepare(root / ".ralph")
     with Questions(root / ".ralph").attended() as ours:
         if not ours:
             raise UserError("ralph agent telegram runs here already", "end the other one first")
         yield Attendant(
-            chat, house.ports, house.store, house.settings.limits, house.secrets,
-            Beside(root, house.git.git_dir, waits), CursorFile(house.git.git_dir / "ralph-telegram"),
+            chat, app.ports, app.store, app.settings.limits, app.secrets,
+            Beside(root, app.git.git_dir, waits), CursorFile(app.git.git_dir / "ralph-telegram"),
             chat.chat, checkin, say,
         )  # fmt: skip  # one value
 

@@ -59,12 +59,12 @@ class App:
     @cached_property
     def settings(self) -> CycleSettings:
         """A cycle's settings, with the terms of the fleet that starts it. Raises UserError."""
-        settings, told = cycle_settings(self.config, self.name, self.page), os.environ.get(FLEET_TERMS, "")
-        if not told:
+        settings, terms = cycle_settings(self.config, self.name, self.page), os.environ.get(FLEET_TERMS, "")
+        if not terms:
             return settings
         from ralph_mission.mission.fleet.terms import apply_terms, parse_terms
 
-        return apply_terms(settings, parse_terms(told))
+        return apply_terms(settings, parse_terms(terms))
 
 
 def build_app(
@@ -86,11 +86,11 @@ def build_app(
     refuse_old_git(git)
     clock = FixedClock(now) if now else SystemClock()
     progress = progress or QuietProgress()
-    told, extends = os.environ.get(FLEET_TERMS, ""), ""
-    if told:
+    terms, extends = os.environ.get(FLEET_TERMS, ""), ""
+    if terms:
         from ralph_mission.mission.fleet.terms import parse_terms
 
-        extends = parse_terms(told).extends
+        extends = parse_terms(terms).extends
     host = hosting.choose_hosting(git, config, forge, clock, progress, staged=staged, spell=spell, extends=extends)
     recordings = Recordings(git, secrets=environment_secrets())
 
@@ -117,9 +117,9 @@ def build_app(
 
 def refuse_old_git(git: Git) -> None:
     """Raises UserError for a git version without the features we need."""
-    said = git.try_text("version")
-    if git_version(said) < GIT:
-        raise UserError(f"{said or 'this git'} is too old", "install git 2.38 or newer")
+    version = git.try_text("version")
+    if git_version(version) < GIT:
+        raise UserError(f"{version or 'this git'} is too old", "install git 2.38 or newer")
 
 
 def refuse_links(git: Git) -> None:
@@ -133,9 +133,9 @@ def refuse_links(git: Git) -> None:
             raise UserError(f"{folder / found[0]} is a link", "move it away, then run again")
 
 
-def git_version(said: str) -> tuple[int, ...]:
+def git_version(text: str) -> tuple[int, ...]:
     """The version from `git version` as comparable numbers, or ()."""
-    return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -136,8 +136,8 @@ class RalphLoop:
 def get_hat_prompt(hat: Hat, task: str, previous: HatOutput | None = None) -> str:
     """The prompt for a session with `hat` after `previous`, without a loop."""
     spec = RunSpec(task, LoopPreset("hats", hats=(hat,)))
-    said = _full(previous.event, previous) if previous and previous.event else LoopEvent(START)
-    state = RunState("embedded", task, EPOCH, previous.iteration if previous else 0, pending=said, last=previous)
+    event = _full(previous.event, previous) if previous and previous.event else LoopEvent(START)
+    state = RunState("embedded", task, EPOCH, previous.iteration if previous else 0, pending=event, last=previous)
     return session.session_prompt(spec, state, RunSnapshot(), hat, HOME).prompt
 
 
@@ -193,11 +193,11 @@ class RunHandle:
     Any number of iterators see all events. A program waits for its runs before it exits; Ctrl-C meanwhile stops them.
     """
 
-    def __init__(self, asked: RunOptions) -> None:
-        self._asked = asked
+    def __init__(self, options: RunOptions) -> None:
+        self._asked = options
         self._order: HoldOrder = ""
         self._secrets = environment_secrets()
-        self._live = LiveRun(Git.open(asked.repo).state_dir, "run", ("ralph_mission.run",), self._secrets)
+        self._live = LiveRun(Git.open(options.repo).state_dir, "run", ("ralph_mission.run",), self._secrets)
         self._events: list[RunEvent] = []
         self._news = threading.Condition()
         self._result: RunResult | None = None
@@ -268,9 +268,9 @@ class RunHandle:
     def tell(self, event: RunEvent, prompt: str = "") -> None:
         """Receive an event."""
         self._live.tell(event, prompt)
-        told = replace(event, at=datetime.now(UTC), text=redact(event.text, self._secrets))
+        redacted = replace(event, at=datetime.now(UTC), text=redact(event.text, self._secrets))
         with self._news:
-            self._events.append(told)
+            self._events.append(redacted)
             self._news.notify_all()
 
     def asked(self) -> HoldOrder:

@@ -34,11 +34,11 @@ PORTS: Mapping[str, type[Any]] = {
 """The port that an extension of a kind must implement."""
 
 
-def build_extensions(settings: Config, kind: str, checkout: Path | None, *given: object) -> Iterator[Any]:
+def build_extensions(settings: Config, kind: str, checkout: Path | None, *arguments: object) -> Iterator[Any]:
     """The extensions of a kind in ralph.yml. `checkout`: the observed repository. Raises UserError."""
     for chosen in settings.extensions:
         if chosen.kind == kind:
-            yield _build(chosen, checkout, given)
+            yield _build(chosen, checkout, arguments)
 
 
 def find_extension(chosen: Extension, checkout: Path | None) -> EntryPoint:
@@ -60,20 +60,20 @@ def find_extension(chosen: Extension, checkout: Path | None) -> EntryPoint:
     return entry
 
 
-def _build(chosen: Extension, checkout: Path | None, given: tuple[object, ...]) -> Any:
+def _build(chosen: Extension, checkout: Path | None, arguments: tuple[object, ...]) -> Any:
     build = _import(chosen, find_extension(chosen, checkout))
     settings = _read_settings(chosen, getattr(build, "Settings", None))
     try:
-        made = build(settings, *given)
+        extension = build(settings, *arguments)
     except UserError as problem:
         raise UserError(f"extension {chosen.use}: {problem.what}", problem.next_step, problem.who) from None
     except Exception as error:
         raise UserError(f"extension {chosen.use} did not start ({type(error).__name__})", _tell(chosen)) from error
     members = [name for name in vars(PORTS[chosen.kind]) if not name.startswith("_")]
-    lacking = [name for name in members if not hasattr(made, name)]
-    if lacking:
-        raise UserError(f"extension {chosen.use} is no {chosen.kind}: it lacks {', '.join(lacking)}", _tell(chosen))
-    return made
+    missing = [name for name in members if not hasattr(extension, name)]
+    if missing:
+        raise UserError(f"extension {chosen.use} is no {chosen.kind}: it lacks {', '.join(missing)}", _tell(chosen))
+    return extension
 
 
 def _written(chosen: Extension) -> EntryPoint:

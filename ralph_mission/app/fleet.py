@@ -135,12 +135,12 @@ def _read_folder(base: Path, name: str, now: datetime, defaults: Path | None) ->
         if settings.forge.kind == "github":
             return RepositoryHeader(name, f"{NAME} has its issues on GitHub: name it as OWNER/REPO in fleet.yml")
         forge = LocalForge(git)
-        asked = next((one for one in forge.pulls("all") if one.head == CONFIGURE), None)
+        pull = next((one for one in forge.pulls("all") if one.head == CONFIGURE), None)
         header = RepositoryHeader(
             name,
             has_settings=not _has_none(git),
-            onboarding=asked.state if asked else "",
-            onboarding_pull=asked.number if asked else 0,
+            onboarding=pull.state if pull else "",
+            onboarding_pull=pull.number if pull else 0,
             threads=tuple(_threads(forge, settings)),
         )
         tip = git.resolve(f"refs/heads/{settings.memory.branch}")
@@ -183,9 +183,9 @@ def _run(
 ) -> dict[str, FleetRun]:
     verdicts, ran = count_verdicts(headers), dict[str, FleetRun]()
 
-    def tell_end(job: OwnProcess, code: int, said: bytes, seconds: float) -> None:
-        ran[job.name] = FleetRun(seconds, _trouble(code, said, job.seconds))
-        say(f"{job.name}: {ran[job.name].trouble or _account(said)}")
+    def tell_end(job: OwnProcess, code: int, output: bytes, seconds: float) -> None:
+        ran[job.name] = FleetRun(seconds, _trouble(code, output, job.seconds))
+        say(f"{job.name}: {ran[job.name].trouble or _account(output)}")
 
     jobs = [
         OwnProcess(
@@ -227,32 +227,32 @@ def _has_none(git: Git) -> bool:
     return not git.blobs([f"HEAD:{NAME}"])
 
 
-def _trouble(code: int, said: bytes, seconds: float) -> str:
+def _trouble(code: int, output: bytes, seconds: float) -> str:
     """Why it failed, in one line, or ""."""
     if code == -1:
         return f"its cycle took more than {seconds / 60:.0f} minutes, and was ended"
     if code == 0:
         return ""
     try:
-        told = json.loads(said)
-        if error := told.get("error"):
+        report = json.loads(output)
+        if error := report.get("error"):
             return f"{error['what']}. {error['next']}"
-        refused = [one["kind"].replace("_", " ") for one in told["effects"] if one["status"] == "failed"]
+        refused = [one["kind"].replace("_", " ") for one in report["effects"] if one["status"] == "failed"]
         return f"refused: {', '.join(dict.fromkeys(refused))}; ralph journal tells why"
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"its cycle ended with exit code {code}"
 
 
-def _account(said: bytes) -> str:
+def _account(output: bytes) -> str:
     try:
-        told = json.loads(said)
-        if told["staged"]:
+        report = json.loads(output)
+        if report["staged"]:
             return "asked by a pull request whether to look after it"
-        made = [
-            one for one in told["effects"] if one["kind"] in ("open_issue", "open_pull") and one["status"] == "done"
+        threads = [
+            one for one in report["effects"] if one["kind"] in ("open_issue", "open_pull") and one["status"] == "done"
         ]
-        found = count_noun(len(told["findings"]), "finding")
-        return f"cycle {told['cycle']} {told['outcome']}, {found}, {count_noun(len(made), 'thread')} opened"
+        found = count_noun(len(report["findings"]), "finding")
+        return f"cycle {report['cycle']} {report['outcome']}, {found}, {count_noun(len(threads), 'thread')} opened"
     except (ValueError, KeyError, TypeError):
         return "done"
 

@@ -197,12 +197,12 @@ def _runs(where: RepositoryPlace, github: GitHubForge) -> Callable[[str], bool]:
 
 def _run(where: RepositoryPlace) -> str:
     """This workflow run, in the form of a claim; "" outside one."""
-    told = [os.environ.get(f"GITHUB_{name}", "") for name in ("RUN_ID", "RUN_ATTEMPT", "JOB")]
-    if not acts_on_github(os.environ) or not told[0]:
+    parts = [os.environ.get(f"GITHUB_{name}", "") for name in ("RUN_ID", "RUN_ATTEMPT", "JOB")]
+    if not acts_on_github(os.environ) or not parts[0]:
         return ""
     runner = os.environ.get("RUNNER_NAME", "")
     page = replace(where, repository=_control()[0] or where.repository).page
-    return f"{page}/actions/runs/{told[0]}/attempts/{told[1] or 1} ({told[2]}, {runner})"
+    return f"{page}/actions/runs/{parts[0]}/attempts/{parts[1] or 1} ({parts[2]}, {runner})"
 
 
 def _apart(git: Git, memory: MemoryPlace, tip: str) -> None:

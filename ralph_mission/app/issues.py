@@ -58,55 +58,55 @@ class WorkOptions(AgentServiceOptions):
     issue: int | None = None
 
 
-def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
+def worker(options: WorkOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
     """The issue agent's dependencies. Raises UserError for invalid settings, or without an agent."""
-    doors = AppFactory(wanted, progress, spell)
-    first = doors.first()
-    hands, clock = LoopHands(wanted, first, progress), SystemClock()
+    factory = AppFactory(options, progress, spell)
+    first = factory.first()
+    hands, clock = LoopHands(options, first, progress), SystemClock()
     hands.check()
-    per_issue = wanted.usd if wanted.usd is not None else first.config.work.usd_per_issue
-    role = _role(wanted, first) if wanted.prompt_file else ""
+    per_issue = options.usd if options.usd is not None else first.config.work.usd_per_issue
+    role = _role(options, first) if options.prompt_file else ""
     return IssueWorker(
-        doors.house, hands, partial(rest, progress.watch), progress.note, clock.now, per_issue, role, tuple(CLIENTS),
-        Guide(first.git.state_dir), wanted.issue or 0, checked=bool(first.config.hands.verify),
-        tend=partial(look_after_pulls, wanted, doors, first, progress),
+        factory.context, hands, partial(rest, progress.watch), progress.note, clock.now, per_issue, role,
+        tuple(CLIENTS), Guide(first.git.state_dir), options.issue or 0, checked=bool(first.config.hands.verify),
+        tend=partial(look_after_pulls, options, factory, first, progress),
     )  # fmt: skip  # one call
 
 
 @contextmanager
-def listed_issues(asked: RunOptions, progress: PlainRunProgress) -> Iterator[RunOptions]:
+def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[RunOptions]:
     """The run's options with the ready issues as its stories; at its end it is said on each how it ended. Raises
     UserError.
 
     The list is a file, so that after a crash `--continue` has the same issues.
     """
-    doors = AppFactory(ServiceOptions(asked.repo, asked.config), progress)
-    git, pause = doors.first().git, partial(rest, progress.watch)
+    factory = AppFactory(ServiceOptions(options.repo, options.config), progress)
+    git, pause = factory.first().git, partial(rest, progress.watch)
     place = git.state_dir / LISTED
     with ExitStack() as held:
-        if place.exists() and not asked.go_on:
+        if place.exists() and not options.go_on:
             problem = "the last run on issues is not over: not all of them were told how it ended"
             raise UserError(problem, f"finish it with --continue, or remove {WORKING} from them and delete {place}")
         if not place.exists():
-            prd, skipped = run_transaction(doors.house, pause, partial(take_issues, held), LONG)
+            prd, skipped = run_transaction(factory.context, pause, partial(take_issues, held), LONG)
             for number, why in skipped:
                 progress.note(f"#{number} is not taken: {why}")
             if not prd.stories:
                 raise UserError("no issue is ready for a run", f"label one {READY}")
             run_files.write(place, render_prd(prd).encode())
         try:
-            yield replace(asked, prd_file=place)
+            yield replace(options, prd_file=place)
         finally:
             branch = git.try_text("symbolic-ref", "--short", "HEAD").strip() or "a detached HEAD"
-            told = [
+            answered = [
                 _answer(
-                    partial(run_transaction, doors.house, pause, partial(answer_issue, story, branch), LONG),
+                    partial(run_transaction, factory.context, pause, partial(answer_issue, story, branch), LONG),
                     story.id,
                     progress,
                 )
                 for story in parse_prd(place.read_text("utf-8")).stories
             ]
-            if all(told):
+            if all(answered):
                 place.unlink()
 
 
@@ -125,14 +125,16 @@ def _answer(send: Callable[[], bool], issue: str, progress: PlainRunProgress) ->
     return False
 
 
-def look_after_pulls(wanted: WorkOptions, doors: AppFactory, first: App, progress: PlainRunProgress) -> Iterator[str]:
+def look_after_pulls(
+    options: WorkOptions, factory: AppFactory, first: App, progress: PlainRunProgress
+) -> Iterator[str]:
     """Act on people's comments on open pull requests like a cycle, with the agent of this command line."""
-    named = agent_jobs.AgentNamed(wanted.agent, wanted.command, wanted.model)
-    coder = agent_jobs.build_coder(first.git, first.config, wanted.config, first.head, progress.watch, named)
+    named = agent_jobs.AgentNamed(options.agent, options.command, options.model)
+    coder = agent_jobs.build_coder(first.git, first.config, options.config, first.head, progress.watch, named)
 
     def opened() -> TransactionContext:
-        made = doors.house()
-        return replace(made, ports=replace(made.ports, coder=coder))
+        context = factory.context()
+        return replace(context, ports=replace(context.ports, coder=coder))
 
     for report, _ in follow_up_pulls(opened):
         for line in report.missions:
@@ -144,7 +146,7 @@ def look_after_pulls(wanted: WorkOptions, doors: AppFactory, first: App, progres
 class LoopHands:
     """`issues.agent.IssueCoder`: the loop of `ralph run`, in a clone that stays until its issue's work ends."""
 
-    wanted: WorkOptions
+    options: WorkOptions
     first: App
     progress: PlainRunProgress
 
@@ -157,16 +159,16 @@ class LoopHands:
         """Why this agent ("" for the default) cannot run here, or "". Without its program or its key it would waste an
         attempt."""
         if agent and agent != self.usual:
-            lacking = _lacking(agent)
-            return f"its label asks for {agent}, which {lacking}" if lacking else ""
+            problem = _lacking(agent)
+            return f"its label asks for {agent}, which {problem}" if problem else ""
         choice = self.first.config.hands.agent
         others = choice.fallback if choice else ()
-        lacking = _lacking(self.usual, self._command())
-        return f"{self.usual} {lacking}" if lacking and all(map(_lacking, others)) else ""
+        problem = _lacking(self.usual, self._command())
+        return f"{self.usual} {problem}" if problem and all(map(_lacking, others)) else ""
 
     def _command(self) -> tuple[str, ...] | str:
         choice = self.first.config.hands.agent
-        return self.wanted.command or (choice.run if choice and choice.kind == self.usual else "")
+        return self.options.command or (choice.run if choice and choice.kind == self.usual else "")
 
     def conventions(self, base_sha: str) -> str:
         """The repository's own guides at a commit, as a section of a prompt, or ""."""
@@ -185,15 +187,15 @@ class LoopHands:
     def usual(self) -> str:
         """The default agent without a label, or ""."""
         choice = self.first.config.hands.agent
-        return self.wanted.agent or (choice.kind if choice and not self.wanted.command else "")
+        return self.options.agent or (choice.kind if choice and not self.options.command else "")
 
     def work(self, job: AgentJob) -> AgentResult:
         """As in the port. The possible cost of its sessions is always reported."""
         try:
-            made = self._coder().work(job)
+            result = self._coder().work(job)
         except KeyboardInterrupt:
-            made = failed_job(job, "interrupted", code=INTERRUPTED)
-        return replace(made, code=1) if made.outcome != "made" and not made.code else made
+            result = failed_job(job, "interrupted", code=INTERRUPTED)
+        return replace(result, code=1) if result.outcome != "made" and not result.code else result
 
     def spent(self, record: WorkRecord) -> float:
         """As in the port: a missing clone ran on a machine that is gone."""
@@ -220,8 +222,8 @@ class LoopHands:
         meter = CostMeter(job.usd, PRICED)
         files.write(folder.parent / BEFORE, str(agent_jobs.told_in(folder)).encode())
         try:
-            made = agent_jobs.play_in_clone(self.first.git, self._clone_run(folder, job), meter, self.progress)
-            return replace(made, outcome="goes on") if made.away else made  # the work itself did not fail
+            result = agent_jobs.play_in_clone(self.first.git, self._clone_run(folder, job), meter, self.progress)
+            return replace(result, outcome="goes on") if result.away else result  # the work itself did not fail
         except UserError as problem:
             why = f"{problem.what}; {problem.next_step}"
         except OSError as error:
@@ -234,37 +236,37 @@ class LoopHands:
         return failed_job(job, why, Usage(meter.begun, cost_usd=meter.usd))
 
     def _clone_run(self, folder: Path, job: AgentJob) -> CloneRun:
-        wanted, work = self.wanted, self.first.config.work
-        asked_for = wanted.usd is not None or "usd_per_issue" in work.model_fields_set
-        seconds = min(wanted.runtime or work.max_runtime.total_seconds(), job.seconds)
+        options, work = self.options, self.first.config.work
+        asked_for = options.usd is not None or "usd_per_issue" in work.model_fields_set
+        seconds = min(options.runtime or work.max_runtime.total_seconds(), job.seconds)
         return CloneRun(
             replace(job, seconds=seconds), self._asked(folder, job.task, job.agent, job.red),
-            wanted.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
+            options.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
             NEVER_SENT,
         )  # fmt: skip  # one value
 
     def _asked(self, root: Path, prompt: str, agent: str = "", red: tuple[RedCheck, ...] = ()) -> RunOptions:
-        wanted = self.wanted
+        options = self.options
         if agent and agent != self.usual:  # command and model belong to another agent
-            wanted = replace(wanted, agent=agent, command="", model="")
+            options = replace(options, agent=agent, command="", model="")
         return RunOptions(
             root,
             self._config(root),
             prompt,
             preset=PRESET,
-            agent=wanted.agent,
-            command=wanted.command,
-            model=wanted.model,
+            agent=options.agent,
+            command=options.command,
+            model=options.model,
             setup=self.first.git.state_dir / "setup",
             red=red,
         )  # fmt: skip  # one command line
 
     def _config(self, root: Path) -> Path | None:
         """The loop uses the settings of the work: on GitHub those of the default branch, which the clone contains."""
-        if self.wanted.config and self.first.github and (name := committed_name(self.first.git, self.wanted.config)):
+        if self.options.config and self.first.github and (name := committed_name(self.first.git, self.options.config)):
             return root / name
-        if self.wanted.config or self.first.github or self.first.git.work_tree is None:
-            return self.wanted.config.absolute() if self.wanted.config else None
+        if self.options.config or self.first.github or self.first.git.work_tree is None:
+            return self.options.config.absolute() if self.options.config else None
         here = self.first.git.work_tree / NAME
         return here if here.exists() else None
 
@@ -281,9 +283,9 @@ def _lacking(agent: str, command: tuple[str, ...] | str = "") -> str:
     return "is not installed here" if not found.version else "has no key here" if not (found.key or found.login) else ""
 
 
-def _role(wanted: WorkOptions, first: App) -> str:
-    assert wanted.prompt_file is not None
-    content = run_files.read(wanted.prompt_file, LONGEST)
+def _role(options: WorkOptions, first: App) -> str:
+    assert options.prompt_file is not None
+    content = run_files.read(options.prompt_file, LONGEST)
     if content is None or not content.strip():
-        raise UserError(f"{wanted.prompt_file} is not there or empty", "write the role into it", usage=True)
+        raise UserError(f"{options.prompt_file} is not there or empty", "write the role into it", usage=True)
     return content.decode("utf-8-sig", errors="replace")

@@ -337,11 +337,11 @@ def build_publishers(
 ) -> PostPublisher:
     """The usable networks; `note` gets the reason for each unusable one. The outbox replaces all others."""
     publishers, ready = settings.publishers, dict[str, Channel]()
-    for network, made in build_channels(publishers, environment):
-        if isinstance(made, UserError):
-            note(f"publishers: {made.what}; {made.next_step}")
+    for network, publisher in build_channels(publishers, environment):
+        if isinstance(publisher, UserError):
+            note(f"publishers: {publisher.what}; {publisher.next_step}")
         else:
-            ready[network] = made
+            ready[network] = publisher
     if "charts" in needed_extras(settings) and (module := missing_module("charts")):
         note(f"publishers: posts go without charts, which need {module}; {install_command('charts')}")
     for channel in build_extensions(settings, "publisher", git.work_tree, environment):

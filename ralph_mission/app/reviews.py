@@ -50,14 +50,14 @@ AGENT_INPUT = compile_regex(r"^ +agent: *[^\s'\"]", re.MULTILINE)
 """An input of the action, in the text of a workflow."""
 
 
-def nobody_reviews(wanted: AgentServiceOptions) -> str:
+def nobody_reviews(options: AgentServiceOptions) -> str:
     """Why a workflow has nothing to do here; "" if an agent is named, and for a person, who gets an error instead.
 
     Raises UserError for invalid settings.
     """
-    if not acts_on_github(os.environ) or wanted.agent or wanted.command:
+    if not acts_on_github(os.environ) or options.agent or options.command:
         return ""
-    return "" if _names_agent(read(Git.open(wanted.repo), wanted.config)) else NOBODY_REVIEWS
+    return "" if _names_agent(read(Git.open(options.repo), options.config)) else NOBODY_REVIEWS
 
 
 def _names_agent(settings: Config) -> bool:
@@ -70,13 +70,13 @@ def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -
     if not _names_agent(first.config) and not AGENT_INPUT.search(listening(first.git.work_tree, REVIEW)):
         return CallReport(reason=NOBODY_REVIEWS)
     account = first.forge.identity().login
-    standing = by_dispatch(account, first.git.work_tree, never=first.config.schedule.review == "never")
-    if not standing.ok:
-        return CallReport(reason=standing.reason)
+    wake = by_dispatch(account, first.git.work_tree, never=first.config.schedule.review == "never")
+    if not wake.ok:
+        return CallReport(reason=wake.reason)
 
     def opened() -> TransactionContext:
-        house = build_app(repo, config, "github", now=now)
-        return TransactionContext(house.ports, house.settings, house.secrets)
+        app = build_app(repo, config, "github", now=now)
+        return TransactionContext(app.ports, app.settings, app.secrets)
 
     where = place(os.environ)
     return call_due_reviews(opened, time.sleep, DispatchWaker(where.repository, poster(where)).review)
@@ -101,14 +101,20 @@ USD, RUNTIME = 2.0, 2700.0
 SESSION, TURNS = 1800.0, 60
 
 
-def reviewer(wanted: AgentServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> ReviewSetup:
+def reviewer(
+    options: AgentServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str
+) -> ReviewSetup:
     """Everything the review needs. Raises UserError for invalid settings, or without a named agent."""
-    doors = AppFactory(wanted, progress, spell)
-    first = doors.first()
-    reader = AgentReader(wanted, first, progress)
+    factory = AppFactory(options, progress, spell)
+    first = factory.first()
+    reader = AgentReader(options, first, progress)
     progress.note(f"isolation: {describe_level(sandboxes.agent_level(first.config))}")
     return ReviewSetup(
-        doors.house, reader, partial(rest, progress.watch), progress.note, wanted.usd if wanted.usd is not None else USD
+        factory.context,
+        reader,
+        partial(rest, progress.watch),
+        progress.note,
+        options.usd if options.usd is not None else USD,
     )
 
 
@@ -116,7 +122,7 @@ def reviewer(wanted: AgentServiceOptions, progress: PlainRunProgress, spell: Cal
 class AgentReader:
     """`reviews.reviewer.PullReader`: git for the view, and a coding agent for reading."""
 
-    wanted: AgentServiceOptions
+    options: AgentServiceOptions
     first: App
     progress: PlainRunProgress
 
@@ -136,8 +142,8 @@ class AgentReader:
             what = f"{head[:12]} shares no history with its base here"
             raise UserError(what, "see whether both branches are there; check out the whole history (fetch-depth: 0)")
         try:
-            shown = commits.shown(git, base, head)
-            return PullView(fork, commits.diff(git, base, head), shown, read_conventions(git, base))
+            lines = commits.shown(git, base, head)
+            return PullView(fork, commits.diff(git, base, head), lines, read_conventions(git, base))
         except GitError as error:
             what = f"{head[:12]} cannot be compared with its base: {error.detail.strip()}"
             raise UserError(what, "fetch both; see whether the branch is still there") from None
@@ -154,10 +160,10 @@ class AgentReader:
         return replace(answer, usage=replace(answer.usage, cost_usd=meter.usd or answer.usage.cost_usd))
 
     def _read(self, job: AgentJob, meter: CostMeter) -> ReviewerAnswer:
-        git, runtime = self.first.git, self.wanted.runtime or RUNTIME
+        git, runtime = self.first.git, self.options.runtime or RUNTIME
         rest(self.progress.watch)
         self.progress.watch.tell(RunEvent("session", f"reads pull request #{job.number}", 1, planning.HAT.name))
-        limits = RunLimits(runtime=runtime, usd=job.usd, unpriced=self.wanted.usd is None)
+        limits = RunLimits(runtime=runtime, usd=job.usd, unpriced=self.options.usd is None)
         with make_parts(
             git,
             without_steering(git, job.default_sha, job.base_sha),
@@ -175,12 +181,12 @@ class AgentReader:
             return planning.ask_reviewer(agent, job.task, session, limits, PausingClock())
 
     def _agent(self, git: Git, root: Path) -> Agent:
-        wanted, settings = self.wanted, self.first.config
-        asked = RunOptions(root, agent=wanted.agent, command=wanted.command, model=wanted.model)
+        options, settings = self.options, self.first.config
+        run_options = RunOptions(root, agent=options.agent, command=options.command, model=options.model)
         return agent_of(
-            asked, settings, git, root, self._model(), sandboxes.agent_level(settings), tell=self.progress.agent
+            run_options, settings, git, root, self._model(), sandboxes.agent_level(settings), tell=self.progress.agent
         )
 
     def _model(self) -> str:
         choice = self.first.config.hands.agent
-        return self.wanted.model or (choice.model if choice else "")
+        return self.options.model or (choice.model if choice else "")

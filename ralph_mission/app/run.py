@@ -85,51 +85,51 @@ class RunSetup:
         require_unaltered(self.obeyed, self.began_with)
 
 
-def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = None) -> RunSetup:
+def build_run(options: RunOptions, progress: RunProgress, planned: Path | None = None) -> RunSetup:
     """The spec and the ports of one run; it only creates a work tree. Raises UserError for invalid options.
 
     `planned`: the work tree where the first part of this run has just written its stories.
     """
-    git, root = checkouts.open_checkout(asked.repo)
+    git, root = checkouts.open_checkout(options.repo)
     keep_out_of_git(git)
-    settings = read(git, asked.config)
-    found = _find_level(asked, settings)
-    asked = replace(asked, go_on=True) if planned else asked
-    apart = asked.worktree
-    if apart and (left := _left_worktree(asked, git)):
-        asked, (git, root) = replace(asked, worktree=False), checkouts.open_checkout(left)
-    prd = read_stories(asked, root)
-    ordered = resolve_run(asked, settings, root, prd)
+    settings = read(git, options.config)
+    found = _find_level(options, settings)
+    options = replace(options, go_on=True) if planned else options
+    apart = options.worktree
+    if apart and (previous := _left_worktree(options, git)):
+        options, (git, root) = replace(options, worktree=False), checkouts.open_checkout(previous)
+    prd = read_stories(options, root)
+    ordered = resolve_run(options, settings, root, prd)
     spec, began_with = ordered.spec, ordered.obeyed.read()
-    if asked.worktree:
-        here, named = root, asked.prd_file.resolve() if asked.prd_file else None
+    if options.worktree:
+        here, named = root, options.prd_file.resolve() if options.prd_file else None
         git, root = checkouts.open_worktree(git, here, prd.branch if prd else "", spec.objective, named)
         if named and named.is_relative_to(here):
-            asked = replace(asked, prd_file=root / named.relative_to(here))
-    project = ProjectTools.of(asked, settings, git, root, progress.note)
+            options = replace(options, prd_file=root / named.relative_to(here))
+    project = ProjectTools.of(options, settings, git, root, progress.note)
     by_hats = tuple(dict.fromkeys(hat.agent for hat in spec.hats if hat.agent))
-    if not asked.errand:
-        _require_agents(asked, settings, by_hats, found, progress.note)
+    if not options.errand:
+        _require_agents(options, settings, by_hats, found, progress.note)
     agent = agent_of(
-        asked, settings, git, root, spec.model, found, root / CLONE, project.environment, progress.agent, by_hats
+        options, settings, git, root, spec.model, found, root / CLONE, project.environment, progress.agent, by_hats
     )
     store, workplace = _store_and_place(
-        asked, settings, git, root, prd, ordered.exempt, planned, found, project, progress.watch.asked
+        options, settings, git, root, prd, ordered.exempt, planned, found, project, progress.watch.asked
     )
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
     after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
     progress.note(f"isolation: {describe_level(found)}")
-    if login := _find_login(asked, settings) if found.level == "env" else None:
+    if login := _find_login(options, settings) if found.level == "env" else None:
         progress.note(f"the agent plays by your login in {login}, which whatever it runs can read")
-    if not (asked.verify or settings.hands.verify or asked.errand):
+    if not (options.verify or settings.hands.verify or options.errand):
         progress.note(f"no check verifies this run; {_suggest_check(project.setup, git.resolve('HEAD'))}")
     return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
 
 
-def describe_work(made: RunSetup, account: RunResult) -> Iterator[str]:
+def describe_work(setup: RunSetup, account: RunResult) -> Iterator[str]:
     """The work of this process's sessions, its record, and how to view it."""
-    git = Git.open(made.root)
+    git = Git.open(setup.root)
     passed = [story for output in account.outputs for story in output.passed]
     made_here = [commit for output in account.outputs for commit in output.commits]
     if passed:
@@ -141,7 +141,7 @@ def describe_work(made: RunSetup, account: RunResult) -> Iterator[str]:
         branch = git.try_text("symbolic-ref", "--short", "HEAD").strip() or "a detached HEAD"
         yield f"on {branch}: {', '.join(filter(None, (count, stat)))}; show: git log -p {first[:10]}~1..{last[:10]}"
     if account.outputs:
-        yield f"records: {(made.root / state.RUNS / account.state.run_id).relative_to(made.root)}, live: ralph logs"
+        yield f"records: {(setup.root / state.RUNS / account.state.run_id).relative_to(setup.root)}, live: ralph logs"
 
 
 def _suggest_check(setup: ProjectSetup, commit: str) -> str:
@@ -150,10 +150,10 @@ def _suggest_check(setup: ProjectSetup, commit: str) -> str:
     return f"this repository has one: --verify {shlex.quote(found[0])}" if found else "give one with --verify CMD"
 
 
-def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
+def _left_worktree(options: RunOptions, git: Git) -> Path | None:
     """The linked work tree whose run is to be continued, if the options name none."""
-    named = asked.task or asked.prompt_file or asked.prd or asked.prd_file
-    return checkouts.find_newest_worktree(git, state.STATE) if asked.go_on and not named else None
+    named = options.task or options.prompt_file or options.prd or options.prd_file
+    return checkouts.find_newest_worktree(git, state.STATE) if options.go_on and not named else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,11 @@ class ProjectTools:
             return {}
 
     @classmethod
-    def of(cls, asked: RunOptions, settings: Config, git: Git, root: Path, note: Callable[[str], None]) -> ProjectTools:
+    def of(
+        cls, options: RunOptions, settings: Config, git: Git, root: Path, note: Callable[[str], None]
+    ) -> ProjectTools:
         """The tools of a run in the checkout at `root`."""
-        setup = sandboxes.project_setup(settings, git, asked.setup or root / ".ralph/setup", note)
+        setup = sandboxes.project_setup(settings, git, options.setup or root / ".ralph/setup", note)
         needed = setup.needed(git.resolve("HEAD"))
         return cls(setup, root / CLONE, lent_environment(root / CLONE, root / CLONE / TOOLS) if needed else {}, note)
 
@@ -195,18 +197,18 @@ class ProjectTools:
 
 
 def _store_and_place(
-    asked: RunOptions, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
+    options: RunOptions, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
     planned: Path | None, found: Found, project: ProjectTools, held: Callable[[], HoldOrder],
 ) -> tuple[FileRunStore, Workplace]:  # fmt: skip  # as one reads it
-    checks = asked.verify or settings.hands.verify
-    if asked.require_tests and not checks:
+    checks = options.verify or settings.hands.verify
+    if options.require_tests and not checks:
         raise UserError("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
     clone = root / CLONE
     workplace = Workspace(
         git, clone, checks, settings.hands.verify_timeout,
         lambda: _browser_check(settings.loop.browser_check, store.item()), sandboxes.checks_sandbox(found, git, clone),
-        no_agent_settings=asked.errand, lists=lambda: store.paths.kept, shared=root / ".ralph",
-        environment=project.environment, known=known_red(asked.red),
+        no_agent_settings=options.errand, lists=lambda: store.paths.kept, shared=root / ".ralph",
+        environment=project.environment, known=known_red(options.red),
     )  # fmt: skip  # one call
 
     def ready(spec: RunSpec) -> None:
@@ -216,17 +218,17 @@ def _store_and_place(
             files.remove_drafts(root / path)
         checkouts.settle_branch(git, prd.branch if prd else "", carried)
         if planned and prd:
-            _take_over(asked, planned, root, prd)
+            _take_over(options, planned, root, prd)
         workplace.prepare()
         project.lend(git, required=bool(checks))
-        if checks and not asked.errand and not asked.go_on:
+        if checks and not options.errand and not options.go_on:
             _look_at_base(settings, git, checks, project.note)
 
     store = FileRunStore(
-        root, git.git_dir, workplace.tree, PausingClock().now, go_on=asked.go_on,
-        archive_previous=asked.archive_previous, restarts=not asked.errand, ready=ready,
-        prd=asked.prd_file.absolute() if asked.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
-        asked=held, news=(partial(_look_at_files, git, root), partial(_look_at_issues, git, asked.config)),
+        root, git.git_dir, workplace.tree, PausingClock().now, go_on=options.go_on,
+        archive_previous=options.archive_previous, restarts=not options.errand, ready=ready,
+        prd=options.prd_file.absolute() if options.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
+        asked=held, news=(partial(_look_at_files, git, root), partial(_look_at_issues, git, options.config)),
     )  # fmt: skip  # one call
     return store, workplace
 
@@ -261,10 +263,10 @@ def _look_at_base(settings: Config, git: Git, checks: tuple[str, ...], note: Cal
         note(f"red before the first session: `{check.command}`: {' '.join(check.said.split())[:SAID]}")
 
 
-def _take_over(asked: RunOptions, planned: Path, root: Path, prd: Prd) -> None:
+def _take_over(options: RunOptions, planned: Path, root: Path, prd: Prd) -> None:
     """The start of a run with stories, for a run that began by writing them."""
     now, stories = PausingClock().now, Stories(root)
-    if asked.archive_previous:
+    if options.archive_previous:
         archive.turn(stories, ProgressLog(stories.folder, root), prd, now())
     if planned != root and (begun := state.load(planned)):
         archive.archive_run(root, state.rescue(root)[0], EventLog(root / ".ralph", now), now())
@@ -280,29 +282,29 @@ def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...
 # --- who plays -----------------------------------------------------------------------
 
 
-def _find_login(asked: RunOptions, settings: Config) -> Path | None:
+def _find_login(options: RunOptions, settings: Config) -> Path | None:
     """The login of a person for the requested agent, if no key of it is set."""
     from ralph_mission.adapters.agents.clients import find_client, find_login, is_client
 
     try:
-        name, command = _choose_agent(asked, settings)
+        name, command = _choose_agent(options, settings)
         words = tuple(shlex.split(command)) if isinstance(command, str) else command
     except (UserError, ValueError):
         return None  # reported when the agent is built
     return find_login(find_client(name, words), os.environ) if is_client(name) else None
 
 
-def _find_level(asked: RunOptions, settings: Config) -> Found:
+def _find_level(options: RunOptions, settings: Config) -> Found:
     """The level of the settings; if they name none and there is only a person's login, one that sees it."""
     found, choice = sandboxes.agent_level(settings), settings.hands.agent
     unasked = choice is None or choice.sandbox is None
-    if found.level == "bwrap" and unasked and not acts_on_github(os.environ) and _find_login(asked, settings):
+    if found.level == "bwrap" and unasked and not acts_on_github(os.environ) and _find_login(options, settings):
         return Found("env", lacking=TOKEN, wrap=found.wrap)
     return found
 
 
 def agent_of(
-    asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None,
+    options: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None,
     environment: Mapping[str, str] = MappingProxyType({}), tell: Callable[[Session, RunEvent], None] | None = None,
     named_by_hats: tuple[str, ...] = (),
 ) -> Agent:  # fmt: skip  # as one reads it
@@ -312,7 +314,7 @@ def agent_of(
     from ralph_mission.adapters.agents.clients import FallbackAgent, HatAgents
     from ralph_mission.adapters.agents.scripted import ScriptedAgent, load
 
-    name, command = _choose_agent(asked, settings)
+    name, command = _choose_agent(options, settings)
     choice = settings.hands.agent
     env = {**environment, "RALPH_OWNER": lock.place(os.getpid())}
     if clone:
@@ -327,20 +329,20 @@ def agent_of(
         return replace(player, sandbox=sandboxes.sharing(sandbox, root / ".ralph") if clone else sandbox)
 
     if name == "scripted":
-        made: Agent = ScriptedAgent(load(Path(str(command))), sandbox_for(player), root / ".ralph/loop/calls.json")
+        agent: Agent = ScriptedAgent(load(Path(str(command))), sandbox_for(player), root / ".ralph/loop/calls.json")
     else:
         others = () if choice is None else choice.fallback
         named = ((name, command), *((other, "") for other in others if other != name))
         every = tuple(sandbox_for(_make_agent(player, *one, found.level)) for one in named)
-        made = FallbackAgent(every) if others else every[0]
+        agent = FallbackAgent(every) if others else every[0]
     prices = {model: price.model_dump() for model, price in settings.cost.prices.items()}
-    made = PricedAgent(made, prices, model) if prices else made
+    agent = PricedAgent(agent, prices, model) if prices else agent
     more = {other: sandbox_for(_make_agent(player, other, "", found.level)) for other in named_by_hats}
-    return HatAgents(made, more) if more else made
+    return HatAgents(agent, more) if more else agent
 
 
 def _require_agents(
-    asked: RunOptions, settings: Config, named: tuple[str, ...], found: Found, note: Callable[[str], None]
+    options: RunOptions, settings: Config, named: tuple[str, ...], found: Found, note: Callable[[str], None]
 ) -> None:
     """Check before the first session that all agents are installed and can reach a model, as far as possible.
 
@@ -348,7 +350,7 @@ def _require_agents(
     """
     from ralph_mission.adapters.agents.clients import find_client, is_client, presence
 
-    name, command = _choose_agent(asked, settings)
+    name, command = _choose_agent(options, settings)
     choice = settings.hands.agent
     usual = [name, *(choice.fallback if choice else ())] if is_client(name) and not command else []
     with tempfile.TemporaryDirectory(prefix="ralph-") as home:
@@ -395,16 +397,16 @@ def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str,
     return replace(player, command=client.program, allow=seen, client=client, name=name, extra_env=env)
 
 
-def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:
+def _choose_agent(options: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:
     """The agent's name and command: from the command line, else our setting in ralph.yml, else ralph-orchestrator's."""
     from ralph_mission.adapters.agents.clients import CLIENTS, SPEAKERS, is_client
 
     choice, cli = settings.hands.agent, settings.cli
-    name = asked.agent or ("command" if asked.command else choice.kind if choice else cli.backend)
-    if name == "custom" or (name == "command" and not asked.command and not (choice and choice.run)):
+    name = options.agent or ("command" if options.command else choice.kind if choice else cli.backend)
+    if name == "custom" or (name == "command" and not options.command and not (choice and choice.run)):
         name, command = "command", _custom(settings)
     else:
-        command = asked.command or (choice.run if choice and choice.kind == name else "")
+        command = options.command or (choice.run if choice and choice.kind == name else "")
     known = ("command", "scripted", "acp", *CLIENTS, *SPEAKERS)
     if name not in known:
         what = f"the agent {name} is not one of {', '.join(known)}" if name else "no agent is named"
@@ -439,8 +441,8 @@ class PricedAgent:
         """One session."""
         turn = self.agent.play(session, stopped)
         usage = turn.usage
-        told = usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens)
-        if told or turn.agent not in ("", self.agent.name):  # another agent took over, with its own model
+        priced = usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens)
+        if priced or turn.agent not in ("", self.agent.name):  # another agent took over, with its own model
             return turn
         return replace(turn, usage=replace(usage, cost_usd=cost.price(usage, session.model, self.prices)))
 
@@ -451,5 +453,5 @@ class PausingClock(stand_ins.SystemClock):
     def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
         """Wait at most `seconds`; return once `until` is true (polled at least twice a second)."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not until():
-            time.sleep(min(left, ASKED_EVERY if seconds < LONG else ASKED_SELDOM))
+        while (remaining := end - time.monotonic()) > 0 and not until():
+            time.sleep(min(remaining, ASKED_EVERY if seconds < LONG else ASKED_SELDOM))

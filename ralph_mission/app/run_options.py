@@ -74,41 +74,43 @@ class RunOptions:
         return self.prd or self.prd_file is not None or self.preset == "prd"
 
 
-def read_stories(asked: RunOptions, root: Path) -> Prd | None:
+def read_stories(options: RunOptions, root: Path) -> Prd | None:
     """The stories of this run, None in free form. Raises UserError (usage) if unavailable.
 
     The preset `fresh` uses stories if it finds any.
     """
-    going_on = (asked.go_on or asked.restarted) and _left_state(root) is not None
-    stories = Stories(root, asked.prd_file.absolute() if asked.prd_file else None, going_on=going_on)
-    if asked.planning or (not asked.stories and (asked.preset != "fresh" or stories.find() is None)):
+    going_on = (options.go_on or options.restarted) and _left_state(root) is not None
+    stories = Stories(root, options.prd_file.absolute() if options.prd_file else None, going_on=going_on)
+    if options.planning or (not options.stories and (options.preset != "fresh" or stories.find() is None)):
         return None
     prd = stories.read()
     if prd is None or not prd.stories:
-        none = f"{asked.prd_file or 'prd.json'} holds no stories" if prd else "there is no prd.json"
+        none = f"{options.prd_file or 'prd.json'} holds no stories" if prd else "there is no prd.json"
         what = stories.complaint or none
         raise UserError(what, "write one: ralph plan TASK", usage=True)
     return prd
 
 
-def needs_planning(asked: RunOptions, root: Path) -> bool:
+def needs_planning(options: RunOptions, root: Path) -> bool:
     """Whether a planner has to write the stories of this task first, or resume."""
-    if not (asked.prd and asked.task and asked.prd_file is None):
+    if not (options.prd and options.task and options.prd_file is None):
         return False
-    return Stories(root).find() is None or left_planning(asked, root)
+    return Stories(root).find() is None or left_planning(options, root)
 
 
-def left_planning(asked: RunOptions, root: Path) -> bool:
+def left_planning(options: RunOptions, root: Path) -> bool:
     """Whether the run to be continued, or restarted, was interrupted while its stories were written."""
-    left = _left_state(root) if asked.go_on or asked.restarted else None
-    return left is not None and left.kind == planning.KIND and left.objective == asked.task
+    previous = _left_state(root) if options.go_on or options.restarted else None
+    return previous is not None and previous.kind == planning.KIND and previous.objective == options.task
 
 
-def recall_planning(asked: RunOptions, root: Path) -> RunOptions:
+def recall_planning(options: RunOptions, root: Path) -> RunOptions:
     """The same; if no task is named and a planning is to be continued, with its task."""
-    named = asked.task or asked.prompt_file or asked.prd_file or asked.pattern or asked.preset
-    left = _left_state(root) if asked.go_on and not named else None
-    return replace(asked, task=left.objective, prd=True) if left and left.kind == planning.KIND else asked
+    named = options.task or options.prompt_file or options.prd_file or options.pattern or options.preset
+    previous = _left_state(root) if options.go_on and not named else None
+    return (
+        replace(options, task=previous.objective, prd=True) if previous and previous.kind == planning.KIND else options
+    )
 
 
 def _left_state(root: Path) -> RunState | None:
@@ -132,40 +134,44 @@ class ResolvedRun:
     obeyed: ControlFiles
 
 
-def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> ResolvedRun:
+def resolve_run(options: RunOptions, settings: Config, root: Path, prd: Prd | None) -> ResolvedRun:
     """The run. Raises UserError (usage) for invalid options."""
-    objective, prompt = _objective(asked, settings, root, prd)
-    worn = _hats(asked, settings, root)
-    preset = _preset(asked, settings, tuple(hat for hat, _ in worn), prd)
-    obeyed = _control_files(asked, settings, root, "" if asked.task or prd else prompt)
+    objective, prompt = _objective(options, settings, root, prd)
+    worn = _hats(options, settings, root)
+    preset = _preset(options, settings, tuple(hat for hat, _ in worn), prd)
+    obeyed = _control_files(options, settings, root, "" if options.task or prd else prompt)
     spec = RunSpec(
         objective,
         preset,
-        asked.model or (settings.hands.agent.model if settings.hands.agent else ""),
-        threshold=_threshold(_kind(asked, preset), settings, root),
+        options.model or (settings.hands.agent.model if settings.hands.agent else ""),
+        threshold=_threshold(_kind(options, preset), settings, root),
         open_tasks=settings.completion.open_tasks,
         persistent=settings.event_loop.persistent,
         cooldown=settings.event_loop.cooldown_delay_seconds,
         memory_budget=settings.memories.characters(RunSpec(objective, preset).memory_budget),
-        single_story=asked.single_story,
-        require_checks=asked.require_tests,
-        require_change=not asked.errand,
+        single_story=options.single_story,
+        require_checks=options.require_tests,
+        require_change=not options.errand,
         required_events=settings.event_loop.required_events,
-        kind=_kind(asked, preset),
+        kind=_kind(options, preset),
         protected=obeyed.globs,
-        scope=asked.scope,
-        no_agent_settings=asked.errand,
+        scope=options.scope,
+        no_agent_settings=options.errand,
     )
-    doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(asked, spec))
-    named = asked.prd_file.absolute() if asked.prd_file else None
+    doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(options, spec))
+    named = options.prd_file.absolute() if options.prd_file else None
     folder = _inside(Stories(root, named).folder / "archive", root)
     exempt = (prompt, NAME, f"{folder}/" if folder else "", _inside(named, root))
     return ResolvedRun(spec, tuple(filter(None, exempt)), doubts, obeyed)
 
 
-def _control_files(asked: RunOptions, settings: Config, root: Path, prompt: str) -> ControlFiles:
+def _control_files(options: RunOptions, settings: Config, root: Path, prompt: str) -> ControlFiles:
     """The spec's files, `prompt` only if it holds the objective."""
-    named = (root / NAME, *([asked.config.absolute()] if asked.config else []), *([root / prompt] if prompt else []))
+    named = (
+        root / NAME,
+        *([options.config.absolute()] if options.config else []),
+        *([root / prompt] if prompt else []),
+    )
     return ControlFiles(root, named, (settings.loop.hats or "").lstrip("/"))
 
 
@@ -177,17 +183,17 @@ def _inside(path: Path | None, root: Path) -> str:
 # --- what is wanted ------------------------------------------------------------------
 
 
-def _objective(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> tuple[str, str]:
+def _objective(options: RunOptions, settings: Config, root: Path, prd: Prd | None) -> tuple[str, str]:
     """The objective, and its file ("" for none)."""
-    if asked.task and asked.prompt_file:
+    if options.task and options.prompt_file:
         raise UserError("there are two tasks: in words and in a file", "give one of them", usage=True)
-    named = (asked.prompt_file or root / settings.event_loop.prompt_file).absolute()
+    named = (options.prompt_file or root / settings.event_loop.prompt_file).absolute()
     place = _inside(named, root)
-    if asked.task:
-        return asked.task, place
-    if asked.prompt_file:
+    if options.task:
+        return options.task, place
+    if options.prompt_file:
         return _text(named, None), place
-    found = _left_objective(asked, root, prd) or (_of_stories(prd) if prd else "")
+    found = _left_objective(options, root, prd) or (_of_stories(prd) if prd else "")
     if not found and named.exists():
         found = _text(named, root if Path(os.path.normpath(named)).is_relative_to(root) else None)
     if not found.strip():
@@ -195,9 +201,9 @@ def _objective(asked: RunOptions, settings: Config, root: Path, prd: Prd | None)
     return found, place
 
 
-def _left_objective(asked: RunOptions, root: Path, prd: Prd | None) -> str:
+def _left_objective(options: RunOptions, root: Path, prd: Prd | None) -> str:
     """The objective of the run to be continued: in free form it is that run's own."""
-    if not asked.go_on:
+    if not options.go_on:
         return ""
     try:
         ours = state.load(root)
@@ -225,20 +231,20 @@ def _text(path: Path, top: Path | None) -> str:
 # --- how it is gone about ------------------------------------------------------------
 
 
-def _preset(asked: RunOptions, settings: Config, worn: tuple[Hat, ...], prd: Prd | None) -> LoopPreset:
-    usual = "prd" if prd or asked.prd else "hats" if worn else "loop"
-    preset, loop = hats.find_preset(asked.preset or usual), settings.event_loop
+def _preset(options: RunOptions, settings: Config, worn: tuple[Hat, ...], prd: Prd | None) -> LoopPreset:
+    usual = "prd" if prd or options.prd else "hats" if worn else "loop"
+    preset, loop = hats.find_preset(options.preset or usual), settings.event_loop
     limits = hats.PERSISTENT if loop.persistent else preset.limits
     return replace(
         preset,
-        limits=_limits(asked, settings, limits),
+        limits=_limits(options, settings, limits),
         promise=loop.completion_promise or preset.promise,
         stories=prd is not None,
         hats=worn or preset.hats,
     )
 
 
-def _limits(asked: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
+def _limits(options: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
     loop = settings.event_loop
 
     def first(*values: float | None) -> float | None:
@@ -246,37 +252,37 @@ def _limits(asked: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
 
     return replace(
         usual,
-        iterations=int(first(asked.iterations, loop.max_iterations, usual.iterations) or 1),
-        runtime=first(asked.runtime, loop.max_runtime_seconds, usual.runtime) or usual.runtime,
-        usd=first(asked.usd, loop.max_cost_usd, usual.usd),
-        unpriced=usual.unpriced and first(asked.usd, loop.max_cost_usd) is None,
+        iterations=int(first(options.iterations, loop.max_iterations, usual.iterations) or 1),
+        runtime=first(options.runtime, loop.max_runtime_seconds, usual.runtime) or usual.runtime,
+        usd=first(options.usd, loop.max_cost_usd, usual.usd),
+        unpriced=usual.unpriced and first(options.usd, loop.max_cost_usd) is None,
         failures=min(usual.failures or 1, loop.max_consecutive_failures or usual.failures or 1),
         stuck=settings.loop.stuck,
     )
 
 
-def _hats(asked: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, ...]:
+def _hats(options: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, ...]:
     """The pattern's hats, or those of hat files and of ralph.yml, with doubts; for equal names the last one counts."""
-    usual = hats.find_pattern(asked.pattern).hats if asked.pattern else ()
+    usual = hats.find_pattern(options.pattern).hats if options.pattern else ()
     # The settings' own warnings cover meaningless keys of ralph.yml.
-    named = () if asked.pattern else tuple(_hat(name, keys, settings) for name, keys in settings.hats.items())
+    named = () if options.pattern else tuple(_hat(name, keys, settings) for name, keys in settings.hats.items())
     every: tuple[hats.Found, ...] = (
         *((hat, ()) for hat in usual), *_in_files(settings, root), *((hat, ()) for hat in named),
     )  # fmt: skip  # one list
-    every = tuple(_with_backend(asked, settings, hat, doubts) for hat, doubts in every)
+    every = tuple(_with_backend(options, settings, hat, doubts) for hat, doubts in every)
     worn = tuple({hat.name: (_with_guardrails(hat, settings), doubts) for hat, doubts in every}.values())
     return _with_resume(worn) if settings.event_loop.persistent else worn
 
 
-def _with_backend(asked: RunOptions, settings: Config, hat: Hat, doubts: tuple[str, ...]) -> hats.Found:
+def _with_backend(options: RunOptions, settings: Config, hat: Hat, doubts: tuple[str, ...]) -> hats.Found:
     """The hat with the agent of ralph-orchestrator's `backend`, if nothing else names one."""
     from ralph_mission.adapters.agents.clients import find_client, is_client
 
     keys = settings.hats.get(hat.name)
-    said = keys.backend if keys and not hat.agent else None
-    named = said.get("type", "") if isinstance(said, dict) else said
+    backend = keys.backend if keys and not hat.agent else None
+    named = backend.get("type", "") if isinstance(backend, dict) else backend
     usual = settings.hands.agent.kind if settings.hands.agent else settings.cli.backend
-    if not said or asked.agent or asked.command or named == usual:
+    if not backend or options.agent or options.command or named == usual:
         return hat, doubts
     if not isinstance(named, str) or not is_client(named):
         return hat, (*doubts, f"hats.{hat.name}.backend is not known here: the run's agent plays it")
@@ -291,9 +297,9 @@ def _with_resume(worn: tuple[hats.Found, ...]) -> tuple[hats.Found, ...]:
     first = routing.find_hat(known, LoopEvent(START))
     if first is None or routing.find_hat(known, LoopEvent(RESUME)):
         return worn
-    told = f"{first.name} listens to {RESUME} too, as no hat does"
+    doubt = f"{first.name} listens to {RESUME} too, as no hat does"
     return tuple(
-        (replace(hat, triggers=(*hat.triggers, RESUME)), (*doubts, told)) if hat is first else (hat, doubts)
+        (replace(hat, triggers=(*hat.triggers, RESUME)), (*doubts, doubt)) if hat is first else (hat, doubts)
         for hat, doubts in worn
     )
 
@@ -318,22 +324,22 @@ def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
 
     A hat with triggers is complete, as in ralph-orchestrator; one without changes the built-in hat of its name.
     """
-    said = keys.model_dump(exclude_unset=True, exclude={"backend"})
+    fields = keys.model_dump(exclude_unset=True, exclude={"backend"})
     if keys.triggers:
-        said = {"publishes": [], **said}
-    loop, hat = settings.event_loop, hats.from_yaml(name, said, NAME)[0]
+        fields = {"publishes": [], **fields}
+    loop, hat = settings.event_loop, hats.from_yaml(name, fields, NAME)[0]
     starts = loop.starting_event != "" and loop.starting_event in hat.triggers
     return replace(hat, triggers=(*hat.triggers, START)) if starts else hat
 
 
-def _kind(asked: RunOptions, preset: LoopPreset) -> str:
-    return hats.find_pattern(asked.pattern).name if asked.pattern else str(preset.name)
+def _kind(options: RunOptions, preset: LoopPreset) -> str:
+    return hats.find_pattern(options.pattern).name if options.pattern else str(preset.name)
 
 
 def _threshold(kind: str, settings: Config, root: Path) -> int:
     """The number of issues that may remain: fixed by the settings, else learned from people's verdicts."""
-    said = (run_files.read(verdicts_verdicts.path(root), verdicts_verdicts.VERDICTS_CAP) or b"").split(b"\n")
-    return verdicts.threshold(kind, settings.loop.thresholds or {}, verdicts.read_verdicts(map(_json, said)))
+    lines = (run_files.read(verdicts_verdicts.path(root), verdicts_verdicts.VERDICTS_CAP) or b"").split(b"\n")
+    return verdicts.threshold(kind, settings.loop.thresholds or {}, verdicts.read_verdicts(map(_json, lines)))
 
 
 def _json(line: bytes) -> object:
@@ -343,9 +349,9 @@ def _json(line: bytes) -> object:
         return None
 
 
-def _find_doubts(asked: RunOptions, spec: RunSpec) -> tuple[str, ...]:
+def _find_doubts(options: RunOptions, spec: RunSpec) -> tuple[str, ...]:
     """Doubts about the hats. Raises UserError for a persistent loop that could not continue."""
-    if spec.persistent and (spec.preset.stories or asked.stories):
+    if spec.persistent and (spec.preset.stories or options.stories):
         what = "event_loop.persistent works on one task after another, and stories end when all of them pass"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
     if spec.persistent and routing.find_hat(spec.hats, LoopEvent(RESUME)) is None:

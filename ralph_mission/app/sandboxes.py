@@ -95,8 +95,8 @@ def writable_elsewhere(sandbox: Sandbox, git: Git) -> Sandbox:
     """The same for another checkout. Raises UserError."""
     if sandbox.level == "env":
         return sandbox
-    made = of_checkout(sandbox.level, git, os.environ, sandbox.endpoints)
-    return replace(made, readable=tuple(dict.fromkeys((*made.readable, *sandbox.readable))), wrap=sandbox.wrap)
+    own = of_checkout(sandbox.level, git, os.environ, sandbox.endpoints)
+    return replace(own, readable=tuple(dict.fromkeys((*own.readable, *sandbox.readable))), wrap=sandbox.wrap)
 
 
 def sharing(sandbox: Sandbox, ours: Path) -> Sandbox:

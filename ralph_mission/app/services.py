@@ -42,7 +42,7 @@ class AgentServiceOptions(ServiceOptions):
 class AppFactory:
     """Opens memory and forge again for each step; `first` is for what does not change meanwhile."""
 
-    wanted: ServiceOptions
+    options: ServiceOptions
     progress: PlainRunProgress
     spell: Callable[[str], str] = str
 
@@ -55,15 +55,15 @@ class AppFactory:
         keep_out_of_git(first.git)
         return first
 
-    def house(self) -> TransactionContext:
+    def context(self) -> TransactionContext:
         """For a step. Raises UserError."""
-        made = self._opened()
-        return TransactionContext(made.ports, made.settings, made.secrets)
+        app = self._opened()
+        return TransactionContext(app.ports, app.settings, app.secrets)
 
     def _opened(self) -> App:
-        wanted = self.wanted
+        options = self.options
         return build_app(
-            wanted.repo, wanted.config, wanted.forge, progress=NotingProgress(self.progress), spell=self.spell
+            options.repo, options.config, options.forge, progress=NotingProgress(self.progress), spell=self.spell
         )
 
 
@@ -86,8 +86,8 @@ class NotingProgress:
         self.progress.note(text)
 
 
-def publisher(wanted: ServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
+def publisher(options: ServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
     """Everything the flow needs. Raises UserError for an unusable repository or setting."""
-    doors = AppFactory(wanted, progress, spell)
-    doors.first()
-    return PublishSetup(doors.house, time.sleep, progress.note)
+    factory = AppFactory(options, progress, spell)
+    factory.first()
+    return PublishSetup(factory.context, time.sleep, progress.note)

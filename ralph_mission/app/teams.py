@@ -149,35 +149,37 @@ def pool(setup: RunSetup, git: Git, most: int = MOST) -> ClonePool:
         place = WorkspaceApart(git, part.folder, user=user)
         store = ApartRunStore(part, place, ports, ended)
         home = setup.root / ".ralph/loop/apart" / job.name  # not in the run's home, which other sessions may not enter
-        lent = setup.project.lend_apart(part.folder, part.base) if setup.project else {}
-        agent = move_agent(ports.agent, part.git, home, job.name, lent)
+        environment = setup.project.lend_apart(part.folder, part.base) if setup.project else {}
+        agent = move_agent(ports.agent, part.git, home, job.name, environment)
         moved = replace(ports, agent=agent, workplace=place, store=store)
         return SessionTools(moved, FileArtifactStore(part.folder / ".ralph"), place)
 
     return ClonePool(git, setup.root / ".ralph/apart", equip, user, most)
 
 
-def move_agent(agent: Agent, git: Git, home: Path, task: str, lent: Mapping[str, str]) -> Agent:
-    """The same agent in another checkout, with a home that persists for the task named `RALPH_TASK`. `lent`: the
+def move_agent(agent: Agent, git: Git, home: Path, task: str, environment: Mapping[str, str]) -> Agent:
+    """The same agent in another checkout, with a home that persists for the task named `RALPH_TASK`. `environment`: the
     environment of the project's set-up there."""
     if isinstance(agent, CommandAgent):
-        return _move_command_agent(agent, git, home, task, lent)
+        return _move_command_agent(agent, git, home, task, environment)
     if isinstance(agent, ScriptedAgent):
-        return agent.apart(_move_command_agent(agent.agent, git, home, task, lent), task)
+        return agent.apart(_move_command_agent(agent.agent, git, home, task, environment), task)
     if isinstance(agent, FallbackAgent):
-        return replace(agent, agents=tuple(move_agent(one, git, home, task, lent) for one in agent.agents))
+        return replace(agent, agents=tuple(move_agent(one, git, home, task, environment) for one in agent.agents))
     if isinstance(agent, HatAgents):
-        others = {name: move_agent(one, git, home, task, lent) for name, one in agent.others.items()}
-        return replace(agent, agent=move_agent(agent.agent, git, home, task, lent), others=others)
+        others = {name: move_agent(one, git, home, task, environment) for name, one in agent.others.items()}
+        return replace(agent, agent=move_agent(agent.agent, git, home, task, environment), others=others)
     inner = getattr(agent, "agent", None)
     if inner is None:
         raise TypeError(f"cannot move {agent.name} to another checkout")
-    return replace(agent, agent=move_agent(inner, git, home, task, lent))  # type: ignore[type-var]  # all our agents are dataclasses
+    return replace(agent, agent=move_agent(inner, git, home, task, environment))  # type: ignore[type-var]  # all our agents are dataclasses
 
 
-def _move_command_agent(agent: CommandAgent, git: Git, home: Path, task: str, lent: Mapping[str, str]) -> CommandAgent:
+def _move_command_agent(
+    agent: CommandAgent, git: Git, home: Path, task: str, environment: Mapping[str, str]
+) -> CommandAgent:
     env, sandbox = (
-        {**agent.extra_env, **lent, "RALPH_TASK": task},
+        {**agent.extra_env, **environment, "RALPH_TASK": task},
         sandboxes.writable_elsewhere(agent.sandbox, git),
     )
     return replace(agent, work_tree=git.work_tree or agent.work_tree, home=home, extra_env=env, sandbox=sandbox)

@@ -50,8 +50,8 @@ class Life:
             house, progress = self.place.house(), PlainRunProgress(io.StringIO(), ())
             assert house.git.work_tree is not None
             wanted = WorkOptions(house.git.work_tree, command=command)
-            doors: Any = SimpleNamespace(house=self.place._opened)
-            tend = partial(issues.look_after_pulls, wanted, doors, house, progress)
+            factory: Any = SimpleNamespace(context=self.place._opened)
+            tend = partial(issues.look_after_pulls, wanted, factory, house, progress)
             report = None
             with dying(0, MOMENTS) as now:
                 now.at, now.moments = self.death.at, self.death.moments

@@ -78,9 +78,9 @@ class AgentSessions:
             run_dir.mkdir(exist_ok=True)
             choice = self.settings.hands.agent
             model = choice.model if choice else ""
-            asked = RunOptions(part.folder, model=model)
+            options = RunOptions(part.folder, model=model)
             level = sandboxes.agent_level(self.settings)
-            agent = agent_of(asked, self.settings, part.git, part.folder, model, level)
+            agent = agent_of(options, self.settings, part.git, part.folder, model, level)
             session = Session(question.hat, 1, "", str(run_dir), model, question.seconds, TURNS, schema=schema)
             limits = RunLimits(runtime=question.seconds, usd=question.usd, unpriced=False)
             answer = ask_session(
