@@ -52,7 +52,8 @@ def answer_issue(story: UserStory, branch: str, tx: Transaction) -> bool:
     """Say on an issue that is done where its change is; give another one back. Whether all of it was sent."""
     issue = tx.ports.forge.issue(int(story.id.removeprefix("#")))
     label = _label(issue, remove=(WORKING, READY) if story.passes else (WORKING,))
-    key = key_of(label.key, "done")
+    taken = sum(event.added and event.label == WORKING for event in issue.events)  # the same once the label is off
+    key = key_of("run", str(issue.number), "done", str(taken))
     sentence = f"**Done** by `ralph run` on the branch {inline(branch)}. Close this issue once the change is merged."
     comment = Comment(key, issue.number, f"{sentence}\n\n{marker(key)}")
     return _carry_out(tx, *(("done", [label, comment]) if story.passes else ("given back", [label])))

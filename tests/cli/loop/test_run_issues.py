@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,7 +13,10 @@ import pytest
 from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.mission import execute
+from ralph_mission.mission.model.effects import Comment, Effect, Receipt
+from tests.adapters.storage.memory.making import on_server
 from tests.cli.loop_world import World, until, world
+from tests.integration.hub import UNPACED, unpaced
 
 BUILDS = """
 place = pathlib.Path(".ralph/issues/prd.json")
@@ -106,10 +113,62 @@ if call == 3:
     fresh = shop.run("--issues", *shop.agent(BUILDS))
     assert fresh.code == 1 and "--continue" in fresh.out
     (shop.aside / "paused").unlink()
+    perform = LocalForge.perform
+
+    def die_after_a_comment(forge: LocalForge, effect: Effect) -> Receipt:
+        done = perform(forge, effect)
+        if isinstance(effect, Comment):
+            raise KeyboardInterrupt
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalForge, "perform", die_after_a_comment)
+        assert shop.run("--issues", "--continue", *shop.agent(BUILDS)).code == 130
+    assert len(remarks(shop, first)) == 1
     resumed = shop.run("--issues", "--continue", *shop.agent(BUILDS))
     assert (resumed.code, len(shop.calls)) == (0, 3), resumed.err
     assert labels(shop, first) == labels(shop, second) == set()
     assert len(remarks(shop, first)) == len(remarks(shop, second)) == 1
+
+
+@pytest.mark.long  # two processes and a server
+def test_on_github_a_run_killed_at_work_and_one_killed_while_telling_leave_nothing_twice(tmp_path: Path) -> None:
+    settings = "forge: {kind: github}\nhands: {fixers: []}\nevent_loop: {cooldown_delay_seconds: 0}\n"
+    shop = world(tmp_path, {"ralph.yml": settings})
+    with on_server(shop.repo, tmp_path / "server.git") as fake, unpaced():
+        fake.clock.now = datetime.now(UTC)
+        env = {"GITHUB_TOKEN": fake.token(), "GITHUB_REPOSITORY": fake.repository, "GITHUB_API_URL": fake.api_url,
+               "GITHUB_SERVER_URL": fake.url, "XDG_CACHE_HOME": str(tmp_path / "cache")}  # fmt: skip  # one table
+
+        def start(*options: str) -> subprocess.Popen[str]:
+            command = [sys.executable, "-c", UNPACED, "run", "--issues", *options]
+            return subprocess.Popen(command, text=True, cwd=shop.repo, env=os.environ | env,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip  # one call
+
+        def told(number: int) -> tuple[set[str], int]:
+            return {*fake.issue(number).labels}, sum(one.number == number for one in fake.comments.values())
+
+        mara, stranger = fake.person("mara"), fake.person("tom", "triage")
+        sum_up, cart = mara.create_issue("Sum up", "Needs #2."), mara.create_issue("Add a cart", "With a lid.")
+        paint = stranger.create_issue("Paint it")
+        for person, number in ((mara, sum_up), (mara, cart), (stranger, paint)):
+            person.label(number, ("ralph-ready",))
+        killed = start(*shop.agent(BUILDS + "while call == 2: time.sleep(0.01)\n"))
+        until(lambda: len(shop.calls) == 2)
+        shop.end(killed)
+        assert told(cart) == told(sum_up) == ({"ralph-ready", "ralph-working"}, 0)
+        killed = start("--continue", *shop.agent(BUILDS))
+        forget = fake.after(lambda request, _: killed.kill() if fake.comments else None)
+        killed.communicate()
+        forget()
+        assert sorted((told(cart)[1], told(sum_up)[1])) == [0, 1]
+        ended = shop.run("--issues", "--continue", *shop.agent(BUILDS), env=env)
+        assert (ended.code, ended.json["stories"]) == (0, {"passing": 2, "total": 2}), ended.err
+        assert told(cart) == told(sum_up) == (set(), 1) and told(paint) == ({"ralph-ready"}, 0)
+        assert shop.messages()[:2] == [f"feat: #{sum_up} - Sum up", f"feat: #{cart} - Add a cart"]
+        assert len(shop.calls) == 3 and "With a lid." in shop.prompt(1)
+        nothing = shop.run("--issues", *shop.agent(BUILDS), env=env)
+        assert nothing.code == 1 and f"#{paint} is not taken" in nothing.err
 
 
 def test_another_list_beside_the_issues_is_wrong_usage(shop: World) -> None:
