@@ -228,7 +228,7 @@ def _store_and_place(
         root, git.git_dir, workplace.tree, PausingClock().now, go_on=options.go_on,
         archive_previous=options.archive_previous, restarts=not options.errand, ready=ready,
         prd=options.prd_file.absolute() if options.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
-        asked=held, news=(partial(_look_at_files, git, root), partial(_look_at_issues, git, options.config)),
+        hold=held, news=(partial(_look_at_files, git, root), partial(_look_at_issues, git, options.config)),
     )  # fmt: skip  # one call
     return store, workplace
 

@@ -171,19 +171,19 @@ class FleetReader:
             return self._listing
         names: list[str] = []
         for page in range(1, MOST_PAGES + 1):
-            told, headers = self._get(f"/installation/repositories?per_page={PAGE}&page={page}")
+            answer, headers = self._get(f"/installation/repositories?per_page={PAGE}&page={page}")
             self._rate = _rate_of(headers)
-            listed = told.get("repositories") if isinstance(told, dict) else None
+            listed = answer.get("repositories") if isinstance(answer, dict) else None
             if not isinstance(listed, list):
                 raise UserError(
                     "GitHub's list of the installation cannot be read", "the next scan tries again", who="forge"
                 )
             owners = {str(one["owner"]["login"]) for one in listed}
-            if told.get("repository_selection") == "all" and len(owners) == 1:
+            if answer.get("repository_selection") == "all" and len(owners) == 1:
                 self._listing = True, sorted(owners)
                 return self._listing
             names += [str(one["full_name"]) for one in listed]
-            if len(listed) < PAGE or len(names) == told.get("total_count"):
+            if len(listed) < PAGE or len(names) == answer.get("total_count"):
                 break
         self._listing = False, names
         return self._listing
@@ -193,9 +193,9 @@ class FleetReader:
         for at, name in enumerate(names):
             owner, _, short = name.partition("/")
             parts.append(f"r{at}: repository(owner: {_quote(owner)}, name: {_quote(short)}) {{ ...F }}")
-        told, _ = self._ask(parts)
-        reasons = _reasons(told)
-        data = told.get("data") or {}
+        answer, _ = self._ask(parts)
+        reasons = _reasons(answer)
+        data = answer.get("data") or {}
         for at, name in enumerate(names):
             place, one = f"r{at}", data.get(f"r{at}")
             if isinstance(one, dict) and reasons.get(place, "") in ("", *_REASON.values()):
@@ -215,16 +215,16 @@ class FleetReader:
         for _ in range(MOST_PAGES):
             place = f"first: {self._page}{f', after: {_quote(after)}' if after else ''}"
             try:
-                told, _ = self._ask([query % (place, "pageInfo { hasNextPage endCursor } nodes { ...F }")])
+                answer, _ = self._ask([query % (place, "pageInfo { hasNextPage endCursor } nodes { ...F }")])
             except UserError as problem:
                 self._ask_for_fewer(problem)
                 continue
-            found = (told.get("data") or {}).get("list")
+            found = (answer.get("data") or {}).get("list")
             listed = found.get("repositories") if isinstance(found, dict) and owned else found
             if not isinstance(listed, dict):
                 yield RepositoryHeader(name, "GitHub knows no such owner" if owned else "GitHub refuses the search")
                 return
-            reasons = _reasons(told)
+            reasons = _reasons(answer)
             for at, one in enumerate(listed["nodes"]):
                 if isinstance(one, dict):
                     reason = reasons.get(str(at), "")
@@ -244,34 +244,34 @@ class FleetReader:
 
     def _ask(self, parts: Iterable[str]) -> tuple[Mapping[str, Any], ControlBranch]:
         """One request; the first brings the fleet's own state as well."""
-        asked = list(parts)
-        parts, fields = list(asked), f" {self._fields}" if asked else ""
+        queries = list(parts)
+        parts, fields = list(queries), f" {self._fields}" if queries else ""
         if self._control is None:
             owner, _, name = self._place.repository.partition("/")
             parts.append(CONTROL % (_quote(owner), _quote(name)))
         self._requests += 1
-        told = ask_graphql(self._place, f"{{ {' '.join(parts)} }}{fields}", seconds=SECONDS, size=SIZE)
-        data = told.get("data")
-        unscoped = any(one.get("type") == "INSUFFICIENT_SCOPES" for one in _errors(told))
-        if unscoped and asked and self._fields == FIELDS:
+        answer = ask_graphql(self._place, f"{{ {' '.join(parts)} }}{fields}", seconds=SECONDS, size=SIZE)
+        data = answer.get("data")
+        unscoped = any(one.get("type") == "INSUFFICIENT_SCOPES" for one in _errors(answer))
+        if unscoped and queries and self._fields == FIELDS:
             self._fields = FIELDS.replace(_TEAM, "")
-            return self._ask(asked)
+            return self._ask(queries)
         if not isinstance(data, dict):
-            said = "; ".join(str(one.get("message")) for one in _errors(told))
-            what = f"GitHub does not answer the scan ({said[:160]})"
+            messages = "; ".join(str(one.get("message")) for one in _errors(answer))
+            what = f"GitHub does not answer the scan ({messages[:160]})"
             if unscoped:
                 raise UserError(what, "give the token the scopes repo and read:org")
             raise UserError(what, "the next scan tries again", who="network")
-        unplaced = (one for one in _errors(told) if not _spot(one) or one.get("type") == TOO_MUCH)
+        unplaced = (one for one in _errors(answer) if not _spot(one) or one.get("type") == TOO_MUCH)
         if left_out := sorted({str(one.get("type")) for one in unplaced} - _REASON.keys()):
             what = f"GitHub answers a part of the scan only ({', '.join(left_out)[:160]})"
             raise UserError(what, "the next scan tries again", who="network")
         self._control = self._control or self._whole(_control_of(data.get("control"), self._place), data["control"])
-        return told, self._control
+        return answer, self._control
 
-    def _whole(self, control: ControlBranch, told: Mapping[str, Any]) -> ControlBranch:
+    def _whole(self, control: ControlBranch, answer: Mapping[str, Any]) -> ControlBranch:
         """With all of the state: GraphQL cuts a file after 512,000 bytes, that of about 5,000 repositories."""
-        state = told.get("state")
+        state = answer.get("state")
         if not (isinstance(state, dict) and state.get("isTruncated")):
             return control
         blob, _ = self._get(f"/repos/{self._place.repository}/git/blobs/{state['oid']}")
@@ -291,8 +291,8 @@ def keep_state(place: RepositoryPlace, control: ControlBranch, text: str, now: d
     """
     head = control.head
     if not head:
-        made = {"repositoryId": control.repository_id, "name": f"refs/heads/{BRANCH}", "oid": control.base}
-        if not _change(place, CREATE, {"input": made}, "createRef"):
+        branch = {"repositoryId": control.repository_id, "name": f"refs/heads/{BRANCH}", "oid": control.base}
+        if not _change(place, CREATE, {"input": branch}, "createRef"):
             return False
         head = control.base
     additions = [{"path": STATE, "contents": base64.b64encode(text.encode()).decode()}]
@@ -323,34 +323,34 @@ def show_page(place: RepositoryPlace, control: ControlBranch, page: str) -> None
 def _edit_of_page(control: ControlBranch, page: str) -> dict[str, str]:
     """None if the issue is up to date, missing, or closed by a person."""
     body = f"{MARKER}\n{page.rstrip()}"
-    said = control.issue_body.replace("\r\n", "\n").rstrip()
-    return {"id": control.issue_id, "body": body} if control.issue_id and control.issue_open and said != body else {}
+    current = control.issue_body.replace("\r\n", "\n").rstrip()
+    return {"id": control.issue_id, "body": body} if control.issue_id and control.issue_open and current != body else {}
 
 
-def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
+def read_header(node: Mapping[str, Any], now: datetime) -> RepositoryHeader:
     """A repository from GraphQL; problems are its `failure`, never an error."""
-    name = str(told.get("nameWithOwner"))
+    name = str(node.get("nameWithOwner"))
     for key, reason in (
         ("isArchived", "it is archived"),
         ("isDisabled", "GitHub has disabled it"),
         ("isEmpty", "it has no commits"),
     ):
-        if told.get(key):
+        if node.get(key):
             return RepositoryHeader(name, reason)
     try:
-        threads = tuple(_threads(told))
-        moved = (told.get("head") or {}).get("target") or {}
-        asked = next((one for one in told["onboarding"]["nodes"] if not one["isCrossRepository"]), None)
+        threads = tuple(_threads(node))
+        moved = (node.get("head") or {}).get("target") or {}
+        pull = next((one for one in node["onboarding"]["nodes"] if not one["isCrossRepository"]), None)
         empty = RepositoryHeader(
             name,
-            id=int(told.get("databaseId") or 0),
-            has_settings=bool(told.get("settings")),
-            onboarding=str(asked["state"]).lower() if asked else "",
-            onboarding_pull=int(asked["number"]) if asked else 0,
+            id=int(node.get("databaseId") or 0),
+            has_settings=bool(node.get("settings")),
+            onboarding=str(pull["state"]).lower() if pull else "",
+            onboarding_pull=int(pull["number"]) if pull else 0,
             moved_at=_moment(moved.get("committedDate")),
             threads=threads,
         )
-        blob = told.get("memory")
+        blob = node.get("memory")
         if not isinstance(blob, dict):
             return empty
         if not isinstance(blob.get("text"), str):
@@ -363,20 +363,20 @@ def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
 def with_memory(header: RepositoryHeader, text: str, now: datetime) -> RepositoryHeader:
     """The header with a memory file's data; an unreadable one is a `failure`."""
     try:
-        told = _read_memory(text)
-        if not (math.isfinite(told.spend_usd) and told.spend_usd >= 0):
-            raise ValueError(told.spend_usd)
+        memory = _read_memory(text)
+        if not (math.isfinite(memory.spend_usd) and memory.spend_usd >= 0):
+            raise ValueError(memory.spend_usd)
     except (UserError, ValueError, OverflowError, RecursionError):  # one hostile file is not the others' trouble
         return replace(header, failure=UNREADABLE)
     return replace(
         header,
         has_memory=True,
-        next_due_at=told.next_due_at,
-        urgency=told.urgency,
-        paused=told.paused,
-        cycle=told.cycle,
-        last_cycle_at=told.last_cycle_at,
-        spent_usd=told.spend_usd if told.today == now.date().isoformat() else 0.0,
+        next_due_at=memory.next_due_at,
+        urgency=memory.urgency,
+        paused=memory.paused,
+        cycle=memory.cycle,
+        last_cycle_at=memory.last_cycle_at,
+        spent_usd=memory.spend_usd if memory.today == now.date().isoformat() else 0.0,
         text=text,
     )
 
@@ -403,10 +403,10 @@ def _read_memory(text: str) -> Header:
             raise UserError(error.what, "ralph memory recover") from None
 
 
-def _threads(told: Mapping[str, Any]) -> Iterator[FleetThread]:
-    pinned = [one.get("issue") or {} for one in told["pinnedIssues"]["nodes"]]
-    lists = ((told["issues"]["nodes"], False), (told["pullRequests"]["nodes"], True))
-    reviewers = {one["number"]: _people(one) for one in told["review"]["nodes"]}
+def _threads(node: Mapping[str, Any]) -> Iterator[FleetThread]:
+    pinned = [one.get("issue") or {} for one in node["pinnedIssues"]["nodes"]]
+    lists = ((node["issues"]["nodes"], False), (node["pullRequests"]["nodes"], True))
+    reviewers = {one["number"]: _people(one) for one in node["review"]["nodes"]}
     ours = [one for one in pinned if one.get("title") == DASHBOARD]
     for listed, pull in (*lists, (ours, False)):
         for one in listed:
@@ -417,13 +417,15 @@ def _threads(told: Mapping[str, Any]) -> Iterator[FleetThread]:
                 yield FleetThread(int(one["number"]), title, at, created, pull, is_open, waits_for)
 
 
-def _people(told: Mapping[str, Any]) -> tuple[str, ...]:
+def _people(node: Mapping[str, Any]) -> tuple[str, ...]:
     """Those who are assigned, and those whose review is requested: people and teams. A token that may not read an
     organization's members gets a team without its name, or null."""
     unnamed = {"__typename": "Team"}
-    asked = [one.get("requestedReviewer") or unnamed for one in (told.get("reviewRequests") or {"nodes": ()})["nodes"]]
-    assigned = (told.get("assignees") or {"nodes": ()})["nodes"]
-    names = (who.get("login") or ("a team" if who == unnamed else "") for who in (*asked, *assigned))
+    requested = [
+        one.get("requestedReviewer") or unnamed for one in (node.get("reviewRequests") or {"nodes": ()})["nodes"]
+    ]
+    assigned = (node.get("assignees") or {"nodes": ()})["nodes"]
+    names = (who.get("login") or ("a team" if who == unnamed else "") for who in (*requested, *assigned))
     return tuple(dict.fromkeys(str(name) for name in names if name))
 
 
@@ -436,15 +438,15 @@ def _moment(text: str | None) -> datetime | None:
     return when.astimezone(UTC)  # one that overflows is no time
 
 
-def _errors(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [one for one in told.get("errors") or [] if isinstance(one, dict)]
+def _errors(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in answer.get("errors") or [] if isinstance(one, dict)]
 
 
-def _reasons(told: Mapping[str, Any]) -> dict[str, str]:
+def _reasons(answer: Mapping[str, Any]) -> dict[str, str]:
     """Why a repository got no answer, or none of all its fields, by its `_spot`."""
     return {
         spot: _REASON.get(str(one.get("type")), "GitHub could not answer for it; the next scan asks again")
-        for one in _errors(told)
+        for one in _errors(answer)
         if (spot := _spot(one)) and "requestedReviewer" not in one["path"]  # a team that it may not name
     }
 
@@ -465,17 +467,17 @@ def _rate_of(headers: Mapping[str, str]) -> RateLimit | None:
         return None
 
 
-def _control_of(told: Any, place: RepositoryPlace) -> ControlBranch:
-    if not isinstance(told, dict) or not isinstance(told.get("base"), dict):
+def _control_of(node: Any, place: RepositoryPlace) -> ControlBranch:
+    if not isinstance(node, dict) or not isinstance(node.get("base"), dict):
         what = f"the token may not read the control repository {place.repository}, or it has no commits"
         raise UserError(what, "install the app there too, with contents: read", who="forge")
-    branch, state = told.get("branch"), told.get("state")
-    ours = [one for one in told["issues"]["nodes"] if str(one.get("body")).startswith(MARKER)]
+    branch, state = node.get("branch"), node.get("state")
+    ours = [one for one in node["issues"]["nodes"] if str(one.get("body")).startswith(MARKER)]
     issue = ours[0] if ours else {"id": "", "state": "OPEN", "body": ""}
     return ControlBranch(
-        repository_id=str(told["id"]),
+        repository_id=str(node["id"]),
         head=str(branch["target"]["oid"]) if isinstance(branch, dict) else "",
-        base=str(told["base"]["target"]["oid"]),
+        base=str(node["base"]["target"]["oid"]),
         state=str(state.get("text")) if isinstance(state, dict) and "text" in state else None,
         issue_id=str(issue["id"]),
         issue_open=issue["state"] == "OPEN",
@@ -485,10 +487,10 @@ def _control_of(told: Any, place: RepositoryPlace) -> ControlBranch:
 
 def _change(place: RepositoryPlace, mutation: str, variables: Mapping[str, Any], name: str) -> bool:
     """Whether its part `name` was done. Raises UserError."""
-    told = ask_graphql(place, mutation, variables, tries=1)
-    if isinstance((told.get("data") or {}).get(name), dict):
+    answer = ask_graphql(place, mutation, variables, tries=1)
+    if isinstance((answer.get("data") or {}).get(name), dict):
         return True
-    errors = [one for one in told.get("errors") or () if isinstance(one, dict)]
+    errors = [one for one in answer.get("errors") or () if isinstance(one, dict)]
     first = next((one for one in errors if one.get("path", [name]) == [name]), {})
     words = str(first.get("message") or "no answer")[:160]
     if first.get("type") == "STALE_DATA" or "already exists" in words:

@@ -75,8 +75,8 @@ def archive_stories(folder: Path, branch: str, listed: str | None, log: str, now
     A second one of a day gets a number of its own; what a process that died had put away stays the one. None when
     there is nothing to keep. Raises OSError.
     """
-    said = {"prd.json": listed, "progress.txt": log if judge.says(log) else None}
-    texts = {name: text.encode() for name, text in said.items() if text is not None}
+    contents = {"prd.json": listed, "progress.txt": log if judge.says(log) else None}
+    texts = {name: text.encode() for name, text in contents.items() if text is not None}
     if not texts:
         return None
     archive = _ready(folder / "archive")

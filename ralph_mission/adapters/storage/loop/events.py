@@ -26,9 +26,9 @@ def append_event(
     folder: Path, topic: str, payload: str = "", hat: str = "", iteration: int = 0, at: datetime | None = None
 ) -> None:
     """Append an event for the loop. `folder` is `.ralph`. Raises OSError and UserError."""
-    said: dict[str, Any] = {"topic": topic, "payload": payload}
-    said |= {"ts": (at or datetime.now(UTC)).isoformat(), "hat": hat, "iteration": iteration}
-    line = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
+    fields: dict[str, Any] = {"topic": topic, "payload": payload}
+    fields |= {"ts": (at or datetime.now(UTC)).isoformat(), "hat": hat, "iteration": iteration}
+    line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
     run_files.append(path_of(folder), line, lasting=False)  # not durable: a machine crash ends the session too
 
 
@@ -52,9 +52,9 @@ def read_events(folder: Path) -> tuple[LoopEvent, ...]:
     with run_files.hold_file_lock(path):
         with suppress(FileNotFoundError):
             path.replace(path.with_name(f"{path.name}.{time.time_ns()}.taken"))
-        taken = sorted(path.parent.glob(f"{path.name}.*.taken"))
-        events = [event for place in taken for event in _read_lines(place)]
-        for place in taken:
+        files = sorted(path.parent.glob(f"{path.name}.*.taken"))
+        events = [event for place in files for event in _read_lines(place)]
+        for place in files:
             _discard(place)
     return tuple(events)
 
@@ -168,11 +168,11 @@ class EventLog:
 
 
 def _line(event: LoopEvent, at: datetime) -> bytes:
-    said: dict[str, Any] = {"ts": at.isoformat(), "iteration": event.iteration, "hat": event.hat}
-    said |= {"topic": event.topic, "payload": event.payload}
+    fields: dict[str, Any] = {"ts": at.isoformat(), "iteration": event.iteration, "hat": event.hat}
+    fields |= {"topic": event.topic, "payload": event.payload}
     if event.issues:
-        said["issues"] = [asdict(issue) for issue in event.issues]
-    return json.dumps(said, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        fields["issues"] = [asdict(issue) for issue in event.issues]
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def _how(found: bytes, kept: bytes) -> str:

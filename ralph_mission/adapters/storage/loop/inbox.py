@@ -52,29 +52,29 @@ class Guide:
             raise UserError(
                 f"guidance {wrong}", f"say in at most {LENGTH:,} characters what the next session has to know"
             )
-        said = Guidance(f"guidance-{os.urandom(4).hex()}", words, self.now())
-        run_files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
-        return said
+        message = Guidance(f"guidance-{os.urandom(4).hex()}", words, self.now())
+        run_files.append(self.path, _dump({"id": message.id, "ts": message.at.isoformat(), "text": message.text}))
+        return message
 
-    def keep(self, said: Guidance) -> None:
+    def keep(self, message: Guidance) -> None:
         """Store guidance from elsewhere under its id there, once."""
-        if said.id not in {known.id for known, _ in self.all()}:
-            run_files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
+        if message.id not in {known.id for known, _ in self.all()}:
+            run_files.append(self.path, _dump({"id": message.id, "ts": message.at.isoformat(), "text": message.text}))
 
     def all(self) -> tuple[tuple[Guidance, bool], ...]:
         """All guidance, oldest first, and whether it was given."""
         lines = run_files.read_objects(self.path, CAP)
-        given = {values["acknowledged"] for values in lines if isinstance(values.get("acknowledged"), str)}
-        said = {found.id: found for values in lines if (found := _guidance(values))}
-        return tuple((found, found.id in given) for found in said.values())
+        delivered = {values["acknowledged"] for values in lines if isinstance(values.get("acknowledged"), str)}
+        messages = {found.id: found for values in lines if (found := _guidance(values))}
+        return tuple((found, found.id in delivered) for found in messages.values())
 
     def pending(self) -> tuple[Guidance, ...]:
         """Guidance not given to a session yet, oldest first."""
-        return tuple(said for said, given in self.all() if not given)
+        return tuple(message for message, delivered in self.all() if not delivered)
 
     def acknowledge(self, ids: Iterable[str]) -> None:
         """Mark guidance as given; unknown ids are ignored."""
-        waiting = {said.id for said in self.pending()}
+        waiting = {message.id for message in self.pending()}
         for id in dict.fromkeys(ids):
             if id in waiting:
                 run_files.append(self.path, _dump({"acknowledged": id, "ts": self.now().isoformat()}))
@@ -120,8 +120,8 @@ class Questions:
         for values in lines:
             if isinstance(values.get("answers"), str):
                 answers.setdefault(values["answers"], (str(values.get("text", "")), str(values.get("by", ""))))
-        asked = (values for values in lines if _is_question(values))
-        return tuple(found for at, values in enumerate(asked, 1) if (found := _question(values, at, answers)))
+        entries = (values for values in lines if _is_question(values))
+        return tuple(found for at, values in enumerate(entries, 1) if (found := _question(values, at, answers)))
 
     def open(self) -> tuple[Question, ...]:
         """The unanswered questions."""

@@ -181,15 +181,15 @@ class LiveRun:
 
     def _transcribe(self, event: RunEvent, line: bytes, prompt: str) -> None:
         place = self.folder / f"{self._record.run or 'session'}-{event.session:04d}"
-        shown = place.with_name(f"{place.name}.md")
-        if not shown.exists():
+        transcript = place.with_name(f"{place.name}.md")
+        if not transcript.exists():
             head = f"# Session {event.session}{f', {event.hat}' if event.hat else ''}\n"
-            told = "\n".join(f"> {one}" for one in redact(prompt, self._secrets).splitlines())
-            run_files.add(shown, f"{head}\n{told}\n".encode("utf-8", "replace"), lasting=False)
+            quoted = "\n".join(f"> {one}" for one in redact(prompt, self._secrets).splitlines())
+            run_files.add(transcript, f"{head}\n{quoted}\n".encode("utf-8", "replace"), lasting=False)
         run_files.add(place.with_name(f"{place.name}.jsonl"), line, lasting=False)
         if event.kind != "usage":
             words = f"- `{event.text}`" if event.kind == "tool" else f"\n{event.text}\n"
-            run_files.add(shown, words.encode("utf-8", "replace"), lasting=False)
+            run_files.add(transcript, words.encode("utf-8", "replace"), lasting=False)
 
 
 def _start_notice(command: str, line: str) -> None:
@@ -337,9 +337,9 @@ def _forget_old(home: Path) -> None:
 
 def _read_record(folder: Path) -> LiveRecord | None:
     try:
-        said: dict[str, Any] = json.loads(run_files.read(folder / RECORD, CAP) or b"{}")
-        stories = tuple(said.get("stories") or ()) or None
-        return LiveRecord(**{**said, "stories": stories})
+        fields: dict[str, Any] = json.loads(run_files.read(folder / RECORD, CAP) or b"{}")
+        stories = tuple(fields.get("stories") or ()) or None
+        return LiveRecord(**{**fields, "stories": stories})
     except (ValueError, TypeError, RecursionError, UserError, OSError):
         return None
 
@@ -358,14 +358,14 @@ def _started(pid: int) -> str:
 
 
 def _document(event: RunEvent) -> dict[str, Any]:
-    told = {name: value for name, value in asdict(event).items() if value not in (None, "", 0) or name == "kind"}
-    return {**told, "at": _iso(event.at)} if event.at else told
+    fields = {name: value for name, value in asdict(event).items() if value not in (None, "", 0) or name == "kind"}
+    return {**fields, "at": _iso(event.at)} if event.at else fields
 
 
-def _event(said: Mapping[str, Any]) -> RunEvent:
-    stories, at = said.get("stories"), said.get("at")
+def _event(fields: Mapping[str, Any]) -> RunEvent:
+    stories, at = fields.get("stories"), fields.get("at")
     moment = datetime.fromisoformat(at) if isinstance(at, str) else None
-    return RunEvent(**{**said, "stories": tuple(stories) if stories else None, "at": moment})
+    return RunEvent(**{**fields, "stories": tuple(stories) if stories else None, "at": moment})
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

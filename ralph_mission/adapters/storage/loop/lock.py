@@ -42,8 +42,8 @@ def this_owner(environ: Mapping[str, str]) -> str:
 
     Without either the command ends before the work begins, so its process proves nothing and is not named.
     """
-    if given := environ.get("RALPH_OWNER", "").strip():
-        return given
+    if owner := environ.get("RALPH_OWNER", "").strip():
+        return owner
     return place(os.getsid(0) if _has_terminal() else None)
 
 
@@ -234,9 +234,9 @@ def _refuse_others(root: Path, now: datetime) -> None:
 def _note(descriptor: int) -> Holder:
     """Parse a note, which a session may have overwritten; None if invalid."""
     with suppress(ValueError, TypeError, RecursionError):
-        said = Holder(**json.loads(os.pread(descriptor, LONGEST_NOTE, 0)))
-        if (type(said.mode), type(said.pid), type(said.since)) == (str, int, str):
-            return replace(said, mode=_line(said.mode), since=_line(said.since))
+        note = Holder(**json.loads(os.pread(descriptor, LONGEST_NOTE, 0)))
+        if (type(note.mode), type(note.pid), type(note.since)) == (str, int, str):
+            return replace(note, mode=_line(note.mode), since=_line(note.since))
     return Holder()
 
 
@@ -271,8 +271,8 @@ def active(root: Path, now: datetime) -> Iterator[Mode]:
     """Other active modes in this checkout. Stale or unreadable markers are ignored."""
     for mode in MODES:
         for path in _markers(root, mode):
-            said = _document(root, path)
-            if said.get("active") is True and said.get("by") != BY and not _stale(path, now):
+            document = _document(root, path)
+            if document.get("active") is True and document.get("by") != BY and not _stale(path, now):
                 yield Mode(mode, path.relative_to(root).as_posix())
 
 
@@ -280,10 +280,10 @@ def left_by_others(root: Path) -> session.Left | None:
     """Another tool's unfinished run to continue, or None. Raises UserError if it names no task."""
     from ralph_mission.loop.prompt import session
 
-    said = _document(root, root / FOLDER / HANDOFF)
-    if not said or said.get("by") == BY:
+    document = _document(root, root / FOLDER / HANDOFF)
+    if not document or document.get("by") == BY:
         return None
-    found = session.read_handoff(said)
+    found = session.read_handoff(document)
     return None if found.completed else found
 
 
@@ -303,10 +303,10 @@ def brief(root: Path, prompt: str) -> None:
 def inactive(root: Path) -> bool:
     """Mark our run as over and remove the prompt; False if we had written nothing. Raises OSError."""
     path = root / FOLDER / MARKER
-    said = _document(root, path)
-    if said.get("by") != BY or said.get("active") is not True:
+    document = _document(root, path)
+    if document.get("by") != BY or document.get("active") is not True:
         return False
-    _write_mirror(root, path, {**said, "active": False})
+    _write_mirror(root, path, {**document, "active": False})
     run_files.remove(root / FOLDER / PROMPT)
     return True
 
@@ -323,10 +323,10 @@ def _stale(path: Path, now: datetime) -> bool:
 
 def _document(root: Path, path: Path) -> dict[str, Any]:
     try:
-        said = json.loads(run_files.read(path, CAP, root) or b"{}")
+        value = json.loads(run_files.read(path, CAP, root) or b"{}")
     except (OSError, ValueError, RecursionError, UserError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _write_mirror(root: Path, path: Path, document: Mapping[str, Any]) -> None:

@@ -92,8 +92,8 @@ class Memories:
         return tuple(fitting[:NEWS])
 
     def _fresh(self) -> str:
-        taken, seconds = {memory.id for memory in self.all()}, int(self.now().timestamp())
-        while (name := f"mem-{seconds}-{os.urandom(2).hex()}") in taken:
+        ids, seconds = {memory.id for memory in self.all()}, int(self.now().timestamp())
+        while (name := f"mem-{seconds}-{os.urandom(2).hex()}") in ids:
             pass
         return name
 

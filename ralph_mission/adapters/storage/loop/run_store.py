@@ -79,7 +79,7 @@ class FileRunStore:
 
     `go_on`: continue the previous run. `archive_previous`: archive stories of another branch when a run begins.
     `restarts`: a signal may restart the run. `clone`: where sessions work and have stories and log, if not in the work
-    tree. `owner`: the owner of sessions' task claims, released when a session ends. `asked`: returns a person's request
+    tree. `owner`: the owner of sessions' task claims, released when a session ends. `hold`: returns a person's request
     from elsewhere. `news`: return digests of files and issues. `ready`: prepares the checkout once nobody else works
     there, or raises UserError.
     """
@@ -90,12 +90,12 @@ class FileRunStore:
         prd: Path | None = None, owner: str = "",
         ready: Callable[[RunSpec], None] = lambda spec: None,
         clone: Path | None = None,
-        asked: Callable[[], HoldOrder] = lambda: "",
+        hold: Callable[[], HoldOrder] = lambda: "",
         news: tuple[Callable[[], str], ...] = (),
     ) -> None:  # fmt: skip  # as one reads it
         self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
         self._tree, self._now, self._ready = tree, now, ready
-        self._held_by, self._news = asked, news
+        self._held_by, self._news = hold, news
         self._go_on, self._archive_previous, self._restarts = go_on, archive_previous, restarts
         self._clone = clone or root
         self._carried = Carried(root, self._clone, prd)
@@ -147,12 +147,12 @@ class FileRunStore:
             return None
         found, complaint = state.rescue(self._root)
         self._complain(complaint)
-        left = found or self._left_by_others(spec)
-        if left is None or left.objective != spec.objective:
+        previous = found or self._left_by_others(spec)
+        if previous is None or previous.objective != spec.objective:
             return None
         inbox.clear(self._home)
-        again = replace(left, failures=0, redispatches=0, idle=0, claims=0)
-        self._bringing = not left.mark  # else the session's claims would be reported first
+        again = replace(previous, failures=0, redispatches=0, idle=0, claims=0)
+        self._bringing = not previous.mark  # else the session's claims would be reported first
         stuck = completion.find_dead_end(spec, again, self.snapshot())
         self._stood = None
         return replace(again, skipped=frozenset(), stale=0) if stuck else again
@@ -177,13 +177,15 @@ class FileRunStore:
             archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
 
     def _left_by_others(self, spec: RunSpec) -> RunState | None:
-        left = lock.left_by_others(self._root)
-        if left is None:
+        previous = lock.left_by_others(self._root)
+        if previous is None:
             return None
         now = self._now()
         name = archive.fresh_id(self._root, str(spec.preset.name), now)
-        return RunState(name, left.objective, left.started_at or now, left.iteration, item=left.item, stale=left.stale,
-                     feedback=left.feedback, kind=spec.kind)  # fmt: skip  # one value
+        return RunState(
+            name, previous.objective, previous.started_at or now, previous.iteration,
+            item=previous.item, stale=previous.stale, feedback=previous.feedback, kind=spec.kind,
+        )  # fmt: skip  # one value
 
     # --- before a session ------------------------------------------------------------
 
@@ -204,8 +206,8 @@ class FileRunStore:
             read("git", self._readable_tree, CheckoutState(readable=False)),
             paths=self.paths,
         )
-        told = (self._stories.complaint if stories else "", self._log.complaint if stories else "")
-        self._board = replace(snapshot, complaints=(*filter(None, told), *self._known.doubts))
+        complaints = (self._stories.complaint if stories else "", self._log.complaint if stories else "")
+        self._board = replace(snapshot, complaints=(*filter(None, complaints), *self._known.doubts))
         self._shared.hold()
         return self._board
 
@@ -225,9 +227,9 @@ class FileRunStore:
     def look(self) -> str:
         """A digest of what people and other programs may have changed. Calls no model."""
         read, names = self._known.read, ("files", "issues")
-        told = [read(name, look, "") for name, look in zip(names, self._news, strict=False)]
+        answers = [read(name, look, "") for name, look in zip(names, self._news, strict=False)]
         tasks: All = read("tasks", self._tasks.all, ())
-        return repr((told, tasks))
+        return repr((answers, tasks))
 
     def brief(self, prompt: str) -> None:
         """Store the prompt of the session that is about to start."""
@@ -288,8 +290,8 @@ class FileRunStore:
         # Without stories nothing was written since the files were last read.
         snapshot = self.snapshot() if output and self._order.preset.stories else self._board
         document = session.handoff_document(self._order, state_now, snapshot)
-        shown = json.dumps(document, indent=2).encode() + b"\n"
-        run_files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only repeats the state
+        text = json.dumps(document, indent=2).encode() + b"\n"
+        run_files.write(self._home / "loop/handoff.json", text, lasting=False)  # it only repeats the state
         if self._is_mirrored:
             lock.mirror(self._root, state_now, document, active=True)
 
@@ -304,12 +306,12 @@ class FileRunStore:
 
     def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
         """Restore stories and log to the start of the session that died; its versions go to the run's folder."""
-        left, _ = state.rescue(self._root)
+        previous, _ = state.rescue(self._root)
         self._stood = None
         self._bringing = True
-        if left is None:
+        if previous is None:
             return ()
-        return self._carried.put_back(self._root / state.RUNS / left.run_id, landed)
+        return self._carried.put_back(self._root / state.RUNS / previous.run_id, landed)
 
     def close(self, account: RunResult) -> None:
         """End the run; a cancelled one cannot be continued. Raises OSError."""

@@ -202,8 +202,8 @@ def say(root: Path, accepted: bool, run_id: str = "") -> tuple[str, AcceptanceVe
     if run.run_id in _judged_ids(place):
         raise UserError(f"{run.run_id} is judged already", f"take its line out of {place} first", usage=True)
     verdict = AcceptanceVerdict(run.kind or run.run_id.split("-", 2)[-1], len(run.pending.issues), accepted)
-    said = {"kind": verdict.kind, "left": verdict.left, "accepted": accepted, "run": run.run_id}
-    run_files.append(place, json.dumps(said).encode())
+    entry = {"kind": verdict.kind, "left": verdict.left, "accepted": accepted, "run": run.run_id}
+    run_files.append(place, json.dumps(entry).encode())
     return run.run_id, verdict
 
 

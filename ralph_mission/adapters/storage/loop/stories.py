@@ -302,8 +302,8 @@ class Carried:
         if self._home == self._place:
             return
         found = self._stories.find()
-        made = None if found else Stories(self._place).find()  # a planner's
-        stories = self._home / made.relative_to(self._place) if made else self._stories.place
+        planned = None if found else Stories(self._place).find()  # a planner's
+        stories = self._home / planned.relative_to(self._place) if planned else self._stories.place
         for ours in (stories, stories.with_name(LOG)):
             yield ours, self._in_clone(ours)
 
@@ -326,13 +326,13 @@ class Carried:
         if content is None or content == now:
             self._last[ours] = now
             return ""
-        wanted = content if now == before else _merge_lists(now, content)
-        self._last[ours] = wanted if wanted == content else None
-        if wanted is None:
+        merged = content if now == before else _merge_lists(now, content)
+        self._last[ours] = merged if merged == content else None
+        if merged is None:
             return f"{ours.name} {MEANWHILE}"
-        if wanted != now:
+        if merged != now:
             files.keep_within(ours, self._home)
-            run_files.write(target(ours, self._home), wanted)
+            run_files.write(target(ours, self._home), merged)
         return ""
 
     def _content(self, path: Path) -> bytes | None:
@@ -346,9 +346,9 @@ class Carried:
     def _note(self, landed: Callable[[str], bool]) -> dict[str, bytes]:
         """The dead session's judged lists, if its commit landed; None if the note is invalid."""
         try:
-            said = files.read_json(self._home / JUDGED, 3 * CARRIED_CAP)
-            lists = {name: text.encode("utf-8", "surrogateescape") for name, text in said["lists"].items()}
-            return lists if landed(said["commit"]) else {}
+            note = files.read_json(self._home / JUDGED, 3 * CARRIED_CAP)
+            lists = {name: text.encode("utf-8", "surrogateescape") for name, text in note["lists"].items()}
+            return lists if landed(note["commit"]) else {}
         except (ValueError, TypeError, KeyError, AttributeError, UserError):
             return {}
 
@@ -391,12 +391,12 @@ class SessionStories:
         if found is None or id not in {story.id for story in found[2].stories}:
             return None
         path, text, prd = found
-        made = replace(prd, stories=tuple(change(story) if story.id == id else story for story in prd.stories))
+        changed = replace(prd, stories=tuple(change(story) if story.id == id else story for story in prd.stories))
         try:
-            run_files.write(target(path, self._root), form.update_progress(text, made).encode())
+            run_files.write(target(path, self._root), form.update_progress(text, changed).encode())
         except form.UnreadablePrd as problem:
             raise UserError(f"{path.name} is {problem}", "keep it with memory_add instead") from None
-        return next(story for story in made.stories if story.id == id)
+        return next(story for story in changed.stories if story.id == id)
 
     def _read(self) -> tuple[Path, str, Prd] | None:
         path = Stories(self._root).find()

@@ -160,8 +160,8 @@ class Tasks(NamedTuple):
 
     def _fresh(self, tasks: All) -> str:
         """A new id in ralph-orchestrator's style."""
-        taken, seconds = {task.id for task in tasks}, int(self.now().timestamp())
-        while (name := f"task-{seconds}-{os.urandom(2).hex()}") in taken:
+        ids, seconds = {task.id for task in tasks}, int(self.now().timestamp())
+        while (name := f"task-{seconds}-{os.urandom(2).hex()}") in ids:
             pass
         return name
 
@@ -172,8 +172,8 @@ def _update_readiness(found: tuple[Line, ...]) -> All:
 
 def _entry(task: LoopTask, before: str, moment: str, environ: Mapping[str, str]) -> bytes:
     who = {"owner": task.owner, "hat": environ.get("RALPH_HAT", ""), "iteration": environ.get("RALPH_ITERATION", "")}
-    said = {"ts": moment, "topic": f"task.{task.status}", "task": task.id, "from": before}
-    return json.dumps(said | {name: value for name, value in who.items() if value}).encode()
+    entry = {"ts": moment, "topic": f"task.{task.status}", "task": task.id, "from": before}
+    return json.dumps(entry | {name: value for name, value in who.items() if value}).encode()
 
 
 # --- how a line reads and is written ---
@@ -290,8 +290,8 @@ def _set_dates(values: dict[str, Any], status: TaskStatus, moment: str) -> dict[
 
 
 def _new(task: LoopTask, moment: str) -> dict[str, Any]:
-    said = {"description": task.description} if task.description else {}
-    return {"id": task.id, "title": task.title, **said, "status": WRITTEN[task.status], "priority": task.priority,
+    more = {"description": task.description} if task.description else {}
+    return {"id": task.id, "title": task.title, **more, "status": WRITTEN[task.status], "priority": task.priority,
             "blocked_by": list(task.needs), "created": moment}  # fmt: skip  # one line of the file
 
 

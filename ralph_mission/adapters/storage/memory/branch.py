@@ -196,12 +196,12 @@ class BranchStore:
                     return new
         raise Lost
 
-    def unsaid(self, batch: MemoryBatch, standing: object) -> MemoryBatch:
+    def unsaid(self, batch: MemoryBatch, existing: object) -> MemoryBatch:
         """A batch without this runner's secret values, by any author.
 
         Existing texts and our identity are kept: otherwise our crash would not be recognisable.
         """
-        same = frozenset((*texts(standing), self.holder()))
+        same = frozenset((*texts(existing), self.holder()))
         return recordings.unsaid(batch, self._secrets, same)
 
     def _begin_branch(self, after: MemorySnapshot | None) -> None:
@@ -280,11 +280,11 @@ class BranchStore:
     def _caught_up(self, head: str) -> AnchorMark | None:
         """The mark, updated with a commit that a crash left pending."""
         mark = self.anchorage.read()
-        made = self.branch.landed(mark.pending, head) if mark and head else ""
-        if not made:
+        commit = self.branch.landed(mark.pending, head) if mark and head else ""
+        if not commit:
             return mark
-        header = self.read(made)[0].header
-        return AnchorMark(header.lineage, header.serial, made)
+        header = self.read(commit)[0].header
+        return AnchorMark(header.lineage, header.serial, commit)
 
     def _restore(self, before: AnchorMark | None) -> None:
         if before is None:
@@ -322,8 +322,8 @@ def explain_errors(what: str) -> Iterator[None]:
     except GitError as error:
         raise UserError(f"cannot {what}: {reason(error)}", _next_step(what, error)) from None
     except OSError as error:
-        said = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
-        raise UserError(f"cannot {what}: {said}", AGAIN) from None
+        detail = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
+        raise UserError(f"cannot {what}: {detail}", AGAIN) from None
 
 
 def _next_step(what: str, error: GitError) -> str:

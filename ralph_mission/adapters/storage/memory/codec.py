@@ -175,10 +175,10 @@ def _flatten_mission(value: dict[str, Any]) -> dict[str, Any]:
 
 def _split_failure(value: dict[str, Any]) -> dict[str, Any]:
     for own, text, name in _FAILURES:
-        said = value.get(text)
-        if own in value and name not in value and isinstance(said, str):
-            prefix = next((prefix for prefix in _REASONS if said.startswith(prefix)), "")
-            value |= {text: said.removeprefix(prefix), name: _REASONS.get(prefix)}
+        message = value.get(text)
+        if own in value and name not in value and isinstance(message, str):
+            prefix = next((prefix for prefix in _REASONS if message.startswith(prefix)), "")
+            value |= {text: message.removeprefix(prefix), name: _REASONS.get(prefix)}
     return value
 
 

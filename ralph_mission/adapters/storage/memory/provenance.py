@@ -90,8 +90,8 @@ class MemoryBranch:
             return commit
         parent = self.git.try_text("rev-parse", "--verify", "--quiet", f"{commit}^")
         since = self.git.try_text("rev-list", "--first-parent", "--reverse", head, *([f"^{parent}"] if parent else []))
-        made = since.partition("\n")[0]
-        return made if self.remote and self.git.says_the_same(commit, made) else ""
+        found = since.partition("\n")[0]
+        return found if self.remote and self.git.says_the_same(commit, found) else ""
 
     def refuse_unborn_checkout(self) -> None:
         """Raises UserError if a work tree is on the branch before its first commit."""
@@ -126,25 +126,25 @@ class MemoryBranch:
 
     def _vouched_for(self, head: str) -> str:
         """Our newest commit for a clone without records, as in every workflow run."""
-        told = self.vouched() if self.remote else None
-        if told is None or not told.oid or not self.contains(told.oid, head):
+        anchor = self.vouched() if self.remote else None
+        if anchor is None or not anchor.oid or not self.contains(anchor.oid, head):
             return head
-        newest = self._handed_on(told.oid, head)
+        newest = self._handed_on(anchor.oid, head)
         self._refuse_foreign(newest, head)
         return newest
 
     def _starts(self, mark: AnchorMark, alone: bool) -> Iterator[str]:
         """Commits that prove their descendants: those recorded here; then another runner's restart."""
         yield from (mark.pending, mark.oid)
-        told = self.vouched() if self.remote and not alone else None
-        if told and told.lineage != mark.lineage and told.serial > mark.serial:
-            yield told.oid
+        anchor = self.vouched() if self.remote and not alone else None
+        if anchor and anchor.lineage != mark.lineage and anchor.serial > mark.serial:
+            yield anchor.oid
 
     def _handed_on(self, known: str, head: str) -> str:
         """The newest commit since `known` by another runner: serial grew by one at a time with the same lineage."""
-        told = self.vouched()
-        if told and told.oid and self.contains(known, told.oid) and self.contains(told.oid, head):
-            known = told.oid
+        anchor = self.vouched()
+        if anchor and anchor.oid and self.contains(known, anchor.oid) and self.contains(anchor.oid, head):
+            known = anchor.oid
         since = self.git.text("rev-list", "--first-parent", "--reverse", f"{known}..{head}").split()
         headers = self._headers((known, *since[:LOOKED]))
         start = at = headers.get(known)
@@ -177,9 +177,9 @@ class MemoryBranch:
     def odd_files(self, head: str) -> tuple[str, ...]:
         """Paths other than regular files (symlinks, submodules, executables), and a missing memory file."""
         entries = self.git.listing(head)
-        odd = [entry.path for entry in entries if entry.mode != REGULAR]
+        irregular = [entry.path for entry in entries if entry.mode != REGULAR]
         missing = [] if any(entry.path == self.path for entry in entries) else [self.path]
-        return tuple(odd + [path for path in missing if path not in odd])
+        return tuple(irregular + [path for path in missing if path not in irregular])
 
     def _check_object(self, oid: str, kind: str, symref: str, place: str) -> str:
         if symref or kind != "commit":
@@ -189,9 +189,9 @@ class MemoryBranch:
         return oid
 
     def _refuse_odd_files(self, head: str) -> None:
-        odd = self.odd_files(head)
-        if odd:
-            raise refuse(f"{odd[0]!r} on the branch {self.name} is missing or not a regular file")
+        irregular = self.odd_files(head)
+        if irregular:
+            raise refuse(f"{irregular[0]!r} on the branch {self.name} is missing or not a regular file")
 
     def _refuse_foreign(self, known: str, head: str) -> None:
         paths = self._foreign_paths(known, head)

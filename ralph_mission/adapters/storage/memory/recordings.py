@@ -102,14 +102,14 @@ def _load(file: Path) -> object:
 
 def batch_files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     """All files of a batch on top of `head`, memory at `path`. Raises UserError if it could not be read back."""
-    made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump(batch.state)}
-    made.update({layout.record(record.key): codec.dump(record) for record in batch.records})
+    contents: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump(batch.state)}
+    contents.update({layout.record(record.key): codec.dump(record) for record in batch.records})
     if batch.dashboard is not None:
-        made[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
+        contents[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
     if batch.journal is not None:
         name, document = batch.journal
-        made[layout.journal(batch.memory.header.cycle, name)] = codec.dump(document)
-    return made | _archives(git, batch, head)
+        contents[layout.journal(batch.memory.header.cycle, name)] = codec.dump(document)
+    return contents | _archives(git, batch, head)
 
 
 def render_file(memory: Memory) -> bytes:
@@ -128,12 +128,12 @@ def unsaid(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> Me
 
 
 def _archives(git: Git, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
-    made: dict[str, bytes | None] = {}
+    contents: dict[str, bytes | None] = {}
     old = git.blobs(f"{head}:{layout.archive(month)}" for month, _ in batch.archive) if head else {}
     for month, text in batch.archive:
         path = layout.archive(month)
-        made[path] = (made.get(path) or old.get(f"{head}:{path}", b"")) + text.encode("utf-8", "replace")
-    return made
+        contents[path] = (contents.get(path) or old.get(f"{head}:{path}", b"")) + text.encode("utf-8", "replace")
+    return contents
 
 
 def _notes_without(text: str, known: Sequence[str], but: Collection[str]) -> str:

@@ -66,11 +66,15 @@ class RecoverableStore(BranchStore):
         if recalled is not None:
             yield from _check_bans(recalled)
         try:
-            odd = self.branch.odd_files(head)
+            irregular = self.branch.odd_files(head)
         except GitError as error:
             yield Check("files", False, reason(error))
             return
-        yield Check("files", not odd, f"odd or missing: {', '.join(map(repr, odd[:5]))}" if odd else "all regular")
+        yield Check(
+            "files",
+            not irregular,
+            f"odd or missing: {', '.join(map(repr, irregular[:5]))}" if irregular else "all regular",
+        )
         for name, folder, is_readable in FOLDERS:
             entries = self.git.listing(head, f"{folder}/")
             bad = list(_unreadable(self.git, entries, is_readable))
@@ -157,8 +161,8 @@ def _position(recalled: MemorySnapshot | None) -> str:
 
 def _check_bans(recalled: MemorySnapshot) -> Iterator[Check]:
     bans, unclear = parse_bans(recalled.memory.do_not_repeat, frozenset(KINDS))
-    said = f"not understood, so ignored: {'; '.join(unclear)}" if unclear else f"{len(bans)} understood"
-    yield Check(UNDERSTOOD, not unclear, said)
+    detail = f"not understood, so ignored: {'; '.join(unclear)}" if unclear else f"{len(bans)} understood"
+    yield Check(UNDERSTOOD, not unclear, detail)
     claim = recalled.state.claim
     yield Check("claim", True, f"held by {claim.holder} for cycle {claim.cycle}" if claim else "free")
     unknown = recalled.state.unknown
