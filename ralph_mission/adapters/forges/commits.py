@@ -97,8 +97,8 @@ def own(git: Git, base: str, head: str, who: Identity = Identity()) -> frozenset
     Commits made on the server have its name as committer.
     """
     us = {f"{one.name} <{one.email}>" for one in (who, Identity())}
-    told = git.text("log", "--no-show-signature", "--format=%H %an <%ae>%x00%cn <%ce>", head, f"^{base}")
-    lines = (line.partition(" ") for line in told.split("\n"))
+    log = git.text("log", "--no-show-signature", "--format=%H %an <%ae>%x00%cn <%ce>", head, f"^{base}")
+    lines = (line.partition(" ") for line in log.split("\n"))
     return frozenset(oid for oid, _, names in lines if _names_us(names, us))
 
 
@@ -129,9 +129,9 @@ def _hunks(paths: list[str], lines: list[bytes]) -> Iterator[_Hunk]:
             position += 1
         elif match := HUNK.match(line):
             first, gone, come = max(int(match[1]), 1), int(match[2] or 1), int(match[4] or 1)
-            body = [said for said in lines[row : row + gone + come + 2] if not said.startswith(b"\\")][: gone + come]
+            body = [text for text in lines[row : row + gone + come + 2] if not text.startswith(b"\\")][: gone + come]
             touch = Touch(paths[position], first, first + max(gone, 1) - 1)
-            yield _Hunk(touch, tuple(said[1:] for said in body[:gone]), tuple(said[1:] for said in body[gone:]))
+            yield _Hunk(touch, tuple(text[1:] for text in body[:gone]), tuple(text[1:] for text in body[gone:]))
             row += gone + come
 
 

@@ -123,7 +123,7 @@ class Found:
 
 
 def find_level(wanted: Level | None, environ: Mapping[str, str]) -> Found:
-    """The level to use: `wanted` from the owner's configuration; without one (None), `bwrap`, or `env` if the machine
+    """The level to use: `level` from the owner's configuration; without one (None), `bwrap`, or `env` if the machine
     lacks it.
 
     Raises UserError if `bwrap` is requested but unavailable, and on GitHub for `env` unless the owner configured it.

@@ -122,11 +122,11 @@ def _alert(kind: AlertKind, wire: AlertWire) -> SecurityAlert:
         )
     if kind == "code":
         rule = wire.rule
-        said = rule.security_severity_level or {"error": "medium", "warning": "low"}.get(rule.severity or "", "")
-        return SecurityAlert(kind, wire.number, wire.html_url, rule.description, _severity(said), rule.id or "")
+        severity = rule.security_severity_level or {"error": "medium", "warning": "low"}.get(rule.severity or "", "")
+        return SecurityAlert(kind, wire.number, wire.html_url, rule.description, _severity(severity), rule.id or "")
     name = wire.secret_type_display_name or wire.secret_type or "a secret"
     return SecurityAlert(kind, wire.number, wire.html_url, name, "critical")
 
 
-def _severity(said: str) -> str:
-    return said if said in SEVERITIES else ""
+def _severity(level: str) -> str:
+    return level if level in SEVERITIES else ""

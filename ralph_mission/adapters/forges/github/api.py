@@ -93,10 +93,10 @@ class ReadCache:
             self.changed = False
 
     def _load_answers(self) -> dict[str, Any]:
-        room, fitting = MOST, []
+        space, fitting = MOST, []
         for name, value in reversed(self.values.items()):
-            room -= len(name) + len(json.dumps(value))
-            if room < 0:
+            space -= len(name) + len(json.dumps(value))
+            if space < 0:
                 break
             fitting.append((name, value))
         return dict(reversed(fitting))
@@ -105,8 +105,8 @@ class ReadCache:
 def scope_of(place: RepositoryPlace) -> str:
     """The account that answers belong to. Tokens of apps and Actions live an hour and see the same, so they share a
     scope."""
-    told = "" if place.of_app else current_token(place.credential)
-    account = hashlib.sha256(told.encode()).hexdigest()[:16] if told else "installation"
+    token = "" if place.of_app else current_token(place.credential)
+    account = hashlib.sha256(token.encode()).hexdigest()[:16] if token else "installation"
     return f"{place.api} {place.repository} {account}"
 
 
@@ -404,8 +404,8 @@ class Api:
 
 def _full(place: str, page: Page) -> bool:
     """Whether a list's last page is full: a new next page only shows in its link, which neither ETag nor 304 covers."""
-    asked = re.search(r"[?&]per_page=(\d+)", place)
-    return not page.next and isinstance(page.body, list) and asked is not None and len(page.body) >= int(asked[1])
+    size = re.search(r"[?&]per_page=(\d+)", place)
+    return not page.next and isinstance(page.body, list) and size is not None and len(page.body) >= int(size[1])
 
 
 def _trouble(problem: UserError | Absent) -> UserError:

@@ -51,8 +51,8 @@ def require_green(threads: Threads, wire: PullWire) -> None:
     """
     runs = _workflow_runs(threads, wire.head.sha)
     found, everything = read_checks(threads, wire.head.sha, runs)
-    told = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
-    bad = [check for check in told if check.result not in PASSED] or [*_told_by_run(runs)]
+    results = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
+    bad = [check for check in results if check.result not in PASSED] or [*_told_by_run(runs)]
     if held := [check for check in bad if check.result == HELD]:
         what = f"{HELD_CHECKS}: {_links(held)}"
         raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)

@@ -59,19 +59,19 @@ class VerifiedRemote(Remote):
             "expectedHeadOid": parent,
         }
         try:
-            told = self.api.change(COMMIT, {"input": order})
+            answer = self.api.change(COMMIT, {"input": order})
         except Stale:
             return self._found(branch, new)
         except Doubt as doubt:
-            if made := self._found(branch, new):
-                return made
+            if oid := self._found(branch, new):
+                return oid
             what = f"nobody can tell whether {branch} has moved ({doubt})"
             raise UserError(what, "nothing was lost; the next wake looks", who="network") from None
         except ForgeRefused as refused:
             return self._push_after(refused, branch, new, parent)
-        made = str(told["createCommitOnBranch"]["commit"]["oid"])
-        self.fetch({HEADS + branch: made})
-        return made
+        oid = str(answer["createCommitOnBranch"]["commit"]["oid"])
+        self.fetch({HEADS + branch: oid})
+        return oid
 
     def _push_after(self, refused: ForgeRefused, branch: str, new: str, old: str) -> str:
         """Push by git what the API refused, as git gives a better reason, unless a signature is required."""
@@ -110,8 +110,8 @@ class VerifiedRemote(Remote):
         files = [{"path": path, "mode": REGULAR, "type": "blob", "content": text} for path, text in texts.items()]
         tree = self.api.send("POST", "/git/trees", {"tree": files})
         message = self.git.text("show", "--no-patch", "--format=%B", new).strip()
-        made = self.api.send("POST", "/git/commits", {"message": message, "tree": tree["sha"], "parents": []})
-        self.api.send("POST", "/git/refs", {"ref": HEADS + branch, "sha": made["sha"]})
+        commit = self.api.send("POST", "/git/commits", {"message": message, "tree": tree["sha"], "parents": []})
+        self.api.send("POST", "/git/refs", {"ref": HEADS + branch, "sha": commit["sha"]})
         return self._found(branch, new)
 
 

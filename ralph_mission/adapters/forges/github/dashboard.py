@@ -62,9 +62,9 @@ class DashboardIssue:
         wire = next(iter(self._list_issues()), None) or self._find_anchor_issue()
         if wire is None or (self._is_checked(wire) and not ticks.find_ticked(_page(wire))):
             return ()
-        told = self._attribute(wire)
+        found = self._attribute(wire)
         self._remember_checked(wire)
-        return told
+        return found
 
     def show(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """Show `page` ("": the present one), creating the issue if needed. A failure is reported and retried next time.
@@ -72,12 +72,12 @@ class DashboardIssue:
         api, wire, page = self.threads.api, self._found(), page.rstrip("\n")
         try:
             if wire is None:
-                made = reading.read(
+                issue = reading.read(
                     IssueWire, api.send("POST", "/issues", {"title": TITLE, "body": _text(page, anchor)})
                 )
-                self._remember(made.number)
-                self._remember_checked(made)
-                self._pin(made)
+                self._remember(issue.number)
+                self._remember_checked(issue)
+                self._pin(issue)
             else:
                 self._write(wire, page, anchor, quiet)
             for spare in (one for one in self._list_issues()[1:] if mark(one.body or "")):
@@ -120,8 +120,8 @@ class DashboardIssue:
             self.threads.api.change(PIN, {"input": {"issueId": wire.node_id}})
 
     def _attribute(self, wire: IssueWire, page: str = "") -> tuple[Tick, ...]:
-        told = people.versions(self.threads.api, wire.number)
-        versions = [replace(one, text=one.text if one.text is None else _part(one.text)) for one in told]
+        edits = people.versions(self.threads.api, wire.number)
+        versions = [replace(one, text=one.text if one.text is None else _part(one.text)) for one in edits]
         return ticks.attribute(page or _page(wire), versions, self.us().id)
 
     def _found(self) -> IssueWire | None:
@@ -170,7 +170,9 @@ def _position(wire: IssueWire) -> Anchor | None:
 def _says(wire: IssueWire, page: str, anchor: Anchor) -> bool:
     """Whether it already shows this page for this memory, whatever is ticked."""
     same = page and ticks.tick(_page(wire), ()) == page and wire.title == TITLE
-    return bool(same and LINE.findall(wire.body or "") and (told := _position(wire)) and told.lineage == anchor.lineage)
+    return bool(
+        same and LINE.findall(wire.body or "") and (position := _position(wire)) and position.lineage == anchor.lineage
+    )
 
 
 def _page(wire: IssueWire) -> str:

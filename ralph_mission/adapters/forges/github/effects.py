@@ -141,10 +141,10 @@ class GitHubEffects(EffectVerbs):
                 with suppress(Denied, UserError):
                     self.heads.remote.delete(effect.branch, here)
             return None
-        wanted = self._commit(effect)
-        if here != wanted:
+        intended = self._commit(effect)
+        if here != intended:
             self.heads.fetch({HEADS + effect.branch: here})
-        return self._pushed_receipt(effect, "adopted", here) if self.heads.git.says_the_same(here, wanted) else None
+        return self._pushed_receipt(effect, "adopted", here) if self.heads.git.says_the_same(here, intended) else None
 
     def do_push_branch(self, effect: PushBranch) -> Receipt:
         if not effect.onto:
@@ -304,11 +304,11 @@ class GitHubEffects(EffectVerbs):
         return reading.actor(wire.user).id == self.people.us().id
 
     def _commit(self, effect: PushBranch) -> str:
-        wanted = {HEADS + self.default().name: effect.base_sha}
+        refs = {HEADS + self.default().name: effect.base_sha}
         if effect.onto:
-            wanted[HEADS + effect.branch] = effect.onto
+            refs[HEADS + effect.branch] = effect.onto
         git = self.heads.git
-        self.heads.fetch({ref: oid for ref, oid in wanted.items() if git.resolve(oid) != oid})
+        self.heads.fetch({ref: oid for ref, oid in refs.items() if git.resolve(oid) != oid})
         return commit(git, effect, self.default().name, self.people.author())
 
     def _pushed_receipt(self, effect: PushBranch, status: Fate, sha: str) -> Receipt:

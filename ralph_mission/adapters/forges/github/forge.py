@@ -100,9 +100,9 @@ class GitHubForge:
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
         """Issues that have all of `labels`, lowest number first, without the dashboard. Raises UserError."""
-        wanted = frozenset(labels)
-        wires = sorted(self._issues(state, wanted), key=lambda wire: wire.number)
-        return tuple(reading.issue(wire) for wire in wires if wanted <= reading.names(wire.labels))
+        required = frozenset(labels)
+        wires = sorted(self._issues(state, required), key=lambda wire: wire.number)
+        return tuple(reading.issue(wire) for wire in wires if required <= reading.names(wire.labels))
 
     def _issues(self, state: str, labels: frozenset[str]) -> list[IssueWire]:
         if state == "open":
@@ -121,8 +121,8 @@ class GitHubForge:
         wire = self.threads.thread(number)
         if wire.pull_request is not None:
             raise Missing(f"there is no issue #{number}: it is a pull request", "look at it as a pull request")
-        told = self.threads.details(number, wire.updated_at, wire.comments)
-        return hear_in_issue(reading.issue(wire, told.remarks, told.events), self.ticks())
+        details = self.threads.details(number, wire.updated_at, wire.comments)
+        return hear_in_issue(reading.issue(wire, details.remarks, details.events), self.ticks())
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """The last change of an issue's or pull request's title and the changes of its text. Raises UserError."""
@@ -140,10 +140,10 @@ class GitHubForge:
             for _, wire in sorted(self.threads.pulls().items())
             if state == "all" or (wire.state == "open") == (state == "open")
         ]
-        told = [wire for wire in wires if self._is_recent(wire)]
+        recent = [wire for wire in wires if self._is_recent(wire)]
         default = self.default_branch()
-        self.heads.bring(told, default)
-        numbers = {wire.number for wire in told}
+        self.heads.bring(recent, default)
+        numbers = {wire.number for wire in recent}
         return tuple(self.heads.pull(w, default) if w.number in numbers else reading.pull(w) for w in wires)
 
     def _is_recent(self, wire: PullWire) -> bool:
@@ -156,12 +156,12 @@ class GitHubForge:
         default = self.default_branch()
         self.heads.bring([wire], default)
         thread: IssueWire | None = self.threads.memory.get("open", {}).get(number)
-        told = self.threads.details(number, wire.updated_at, thread.comments if thread else None, reviewed=True)
+        details = self.threads.details(number, wire.updated_at, thread.comments if thread else None, reviewed=True)
         pull = replace(
             self.heads.pull(wire, default, details=True),
-            reviews=told.reviews,
-            remarks=told.remarks,
-            events=told.events,
+            reviews=details.reviews,
+            remarks=details.remarks,
+            events=details.events,
             closed_by=self._closer(wire),
             **self._runs(wire),
         )
@@ -199,8 +199,8 @@ class GitHubForge:
             return None
         if wire.merged_at:
             return reading.actor(wire.merged_by) if wire.merged_by else None
-        told = self.threads.one(f"/issues/{wire.number}", f"pull request #{wire.number}")
-        closer = reading.read(IssueWire, told).closed_by
+        issue = self.threads.one(f"/issues/{wire.number}", f"pull request #{wire.number}")
+        closer = reading.read(IssueWire, issue).closed_by
         return reading.actor(closer) if closer else None
 
     def forget_lists(self) -> None:

@@ -89,26 +89,30 @@ class GitHubHistory:
         since = self.begin.strftime("%Y-%m-%dT%H:%M:%SZ")
         changed = self._list("issues", state="all", since=since, sort="created", direction="asc")
         quiet = self._list("issues", state="open", sort="updated", direction="asc")
-        said = self._list("issues/comments", since=since, sort="created", direction="asc")
+        rows = self._list("issues/comments", since=since, sort="created", direction="asc")
         threads = {wire.number: wire for wire in read(tuple[IssueWire, ...], [*quiet, *changed])}
         threads = {number: wire for number, wire in sorted(threads.items()) if not mark(wire.body or "")}
         comments: dict[int, list[CommentWire]] = {}
-        for comment in read(tuple[CommentWire, ...], said):
+        for comment in read(tuple[CommentWire, ...], rows):
             comments.setdefault(comment.thread, []).append(comment)
-        told = {number: reading.remarks(comments.get(number, ())) for number in threads}
+        remarks = {number: reading.remarks(comments.get(number, ())) for number in threads}
         both: list[IssueWire | CommentWire] = [*threads.values(), *(one for many in comments.values() for one in many)]
         return ForgeHistory(
             self.begin,
-            {n: reading.issue(wire, _of_people(told[n])) for n, wire in threads.items() if wire.pull_request is None},
-            {n: _pull(wire, _of_people(told[n])) for n, wire in threads.items() if wire.pull_request is not None},
-            whole=frozenset(n for n, wire in threads.items() if wire.comments == len(told[n])),
+            {
+                n: reading.issue(wire, _of_people(remarks[n]))
+                for n, wire in threads.items()
+                if wire.pull_request is None
+            },
+            {n: _pull(wire, _of_people(remarks[n])) for n, wire in threads.items() if wire.pull_request is not None},
+            whole=frozenset(n for n, wire in threads.items() if wire.comments == len(remarks[n])),
             writers=frozenset(one.user.id for one in both if one.user and one.author_association in WRITERS),
         )
 
     def read_runs(self) -> tuple[WorkflowRun, ...]:
         """Runs on the default branch, newest first. Raises UserError."""
-        told = self.api.get("")
-        branch = str(told.get("default_branch", "")) if isinstance(told, dict) else ""
+        repository = self.api.get("")
+        branch = str(repository.get("default_branch", "")) if isinstance(repository, dict) else ""
         first = self.begin.date()
         first -= timedelta(days=first.toordinal() % WINDOW)  # the same requests from week to week
         runs: dict[int, WorkflowRun] = {}

@@ -31,9 +31,9 @@ class Labelling:
 
     def give(self, number: int, names: Iterable[str]) -> None:
         """Set labels on an issue or pull. Raises ForgeRefused, Doubt."""
-        if wanted := list(names):
-            self.make(wanted)
-            self.threads.api.send("POST", f"/issues/{number}/labels", {"labels": wanted})
+        if labels := list(names):
+            self.make(labels)
+            self.threads.api.send("POST", f"/issues/{number}/labels", {"labels": labels})
 
     def take(self, number: int, name: str) -> None:
         """Remove a label that may already be gone. Raises ForgeRefused, Doubt."""

@@ -98,16 +98,16 @@ def wait_for(answer: ApiAnswer, now: datetime) -> float | None:
     """Seconds to wait for a rate limit; None if this is not one."""
     if answer.status not in (403, 429):
         return None
-    if (asked := answer.headers.get("retry-after")) is not None:
-        return _bound_wait(asked, 0.0)
+    if (retry_after := answer.headers.get("retry-after")) is not None:
+        return _bound_wait(retry_after, 0.0)
     if answer.headers.get("x-ratelimit-remaining") == "0" and not NO_RIGHTS.search(error_text(answer)):
         return _bound_wait(answer.headers.get("x-ratelimit-reset", ""), now.timestamp())
     return SECONDARY if answer.status == 429 or "rate limit" in error_text(answer).lower() else None
 
 
-def _bound_wait(said: str, since: float) -> float:
+def _bound_wait(value: str, since: float) -> float:
     """The seconds from `since` until a header's time, if that makes sense."""
-    return min(max(1.0, float(said) - since), FURTHEST) if re.fullmatch(r"[0-9]{1,15}", said) else SECONDARY
+    return min(max(1.0, float(value) - since), FURTHEST) if re.fullmatch(r"[0-9]{1,15}", value) else SECONDARY
 
 
 def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:

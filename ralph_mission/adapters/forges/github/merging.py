@@ -123,8 +123,8 @@ QUEUED = (
 def _ask_queue(threads: Threads, pull: int) -> object:
     """A pull request's place in the merge queue of its base. Raises UserError."""
     owner, _, name = threads.api.place.repository.partition("/")
-    told = threads.api.ask(QUEUED % (json.dumps(owner), json.dumps(name), pull))
-    return dig(told, "repository", "pullRequest")
+    answer = threads.api.ask(QUEUED % (json.dumps(owner), json.dumps(name), pull))
+    return dig(answer, "repository", "pullRequest")
 
 
 def queued_by(threads: Threads, pull: int) -> int | None:
@@ -145,27 +145,27 @@ def _enqueue(
 
     A queued one is waited for. A removed one is reported, and only queued again after a newer approval.
     """
-    base, told = wire.base.ref, _ask_queue(threads, wire.number)
-    entry = dig(told, "mergeQueueEntry")
+    base, node = wire.base.ref, _ask_queue(threads, wire.number)
+    entry = dig(node, "mergeQueueEntry")
     if dig(entry, "state") == "UNMERGEABLE":
         what = f"the merge queue of {base} cannot merge it: take it out of the queue, and look at its conflicts"
         return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
     if entry:
         return _waits_in_queue(base, entry)
-    for removed in dicts(dig(told, "timelineItems", "nodes")):
+    for removed in dicts(dig(node, "timelineItems", "nodes")):
         at = reading.moment(removed.get("createdAt"))
         if at and not any(review.at > at for review in _approving(threads, wire, effect, ticked)):
             why = reading.spoken(removed.get("reason")) or "no reason given"
             what = f"the merge queue of {base} removed it ({why}): approve it once more to put it in again"
             return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
-    order = {"pullRequestId": dig(told, "id"), "expectedHeadOid": effect.head_sha}
+    order = {"pullRequestId": dig(node, "id"), "expectedHeadOid": effect.head_sha}
     try:
-        made = threads.api.change(ENQUEUE, {"input": order})
+        answer = threads.api.change(ENQUEUE, {"input": order})
     except Stale:
         return ForgeRefused("approval-head")
     except Doubt as doubt:  # it may be queued; the next cycle checks
         return ForgeRefused(str(doubt), reason=FailureReason.QUEUED)
-    return _waits_in_queue(base, dig(made, "enqueuePullRequest", "mergeQueueEntry"))
+    return _waits_in_queue(base, dig(answer, "enqueuePullRequest", "mergeQueueEntry"))
 
 
 def _waits_in_queue(base: str, entry: object) -> ForgeRefused:
@@ -244,8 +244,8 @@ def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
         return ForgeRefused(f"blocked: {base} asks for {'; for '.join(requirements)}")
     if any(rule.type == "merge_queue" for rule in rules):
         return MergeQueueNeeded(f"{base} is merged into by its queue alone")
-    if standing := [place(rule) for rule in rules if rule.type in KINDS and KINDS[rule.type].standing]:
-        what = f"{base} may not be merged into: {'; '.join(standing)}"
+    if blocking := [place(rule) for rule in rules if rule.type in KINDS and KINDS[rule.type].standing]:
+        what = f"{base} may not be merged into: {'; '.join(blocking)}"
         return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
     return ForgeRefused(f"blocked: a review or check that the protection of {base} requires is missing")
 
@@ -274,8 +274,8 @@ def _bites(rule: RuleWire, words: str) -> bool:
 def _rules(threads: Threads, branch: str) -> tuple[RuleWire, ...]:
     """The requirements of active rulesets, also the organisation's, for a branch; none if not visible."""
     try:
-        told = threads.api.all(f"/rules/branches/{quote(branch, safe='')}?per_page=100", fresh=True)
-        return reading.read(tuple[RuleWire, ...], told)
+        rows = threads.api.all(f"/rules/branches/{quote(branch, safe='')}?per_page=100", fresh=True)
+        return reading.read(tuple[RuleWire, ...], rows)
     except (Absent, UserError):
         return ()
 
@@ -285,9 +285,9 @@ def _rules(threads: Threads, branch: str) -> tuple[RuleWire, ...]:
 
 def _requirements(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...]) -> Iterator[str]:
     for rule in (rule for rule in rules if rule.type == REVIEWS):
-        asked = rule.parameters or {}
-        requirements = [words for name, words in REQUIREMENTS.items() if asked.get(name) is True]
-        count = asked.get("required_approving_review_count")
+        parameters = rule.parameters or {}
+        requirements = [words for name, words in REQUIREMENTS.items() if parameters.get(name) is True]
+        count = parameters.get("required_approving_review_count")
         if isinstance(count, int) and count > _approvals(threads, wire.number):
             requirements.insert(0, f"{count} approving review{'' if count == 1 else 's'}")
         if requirements:

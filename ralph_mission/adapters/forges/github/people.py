@@ -41,22 +41,22 @@ class Heads:
 
     def bring(self, wires: Iterable[PullWire], default: Branch) -> None:
         """Fetch missing commits at once. A deleted head only costs that pull request's details."""
-        wanted = {HEADS + default.name: default.sha}
+        refs = {HEADS + default.name: default.sha}
         for wire in wires:
-            wanted[f"refs/pull/{wire.number}/head"] = wire.head.sha
+            refs[f"refs/pull/{wire.number}/head"] = wire.head.sha
             if wire.base.ref != default.name:
-                wanted[HEADS + wire.base.ref] = wire.base.sha
-        self.fetch(self._find_missing(wanted))
+                refs[HEADS + wire.base.ref] = wire.base.sha
+        self.fetch(self._find_missing(refs))
 
-    def fetch(self, wanted: Mapping[str, str]) -> None:
+    def fetch(self, refs: Mapping[str, str]) -> None:
         """Fetch refs, except missing ones. Raises UserError."""
-        left = dict(wanted)
-        while left:
+        remaining = dict(refs)
+        while remaining:
             try:
-                return self.remote.fetch(left)
+                return self.remote.fetch(remaining)
             except UserError as problem:
                 absent = NO_REF.search(problem.what)
-                if absent is None or left.pop(absent[1], None) is None:
+                if absent is None or remaining.pop(absent[1], None) is None:
                     raise
                 self.note(f"{absent[1]} cannot be fetched, and is left out")
 
@@ -88,13 +88,13 @@ class Heads:
         merged = self.git.resolve(wire.merge_commit_sha or "")
         return not merged or not commits.is_ancestor(self.git, merged, default.sha)
 
-    def _find_missing(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """Those of `wanted` (ref -> commit) whose commit is not here, in one git call."""
-        oids = list(dict.fromkeys(wanted.values()))
-        told = self.git.text("cat-file", "--batch-check", stdin="".join(f"{oid}\n" for oid in oids).encode())
-        self._here.update(line.split(" ")[0] for line in told.split("\n") if " commit " in line)
-        absent = {line.split(" ")[0] for line in told.split("\n") if line.endswith(" missing")}
-        return {ref: oid for ref, oid in wanted.items() if oid in absent}
+    def _find_missing(self, refs: Mapping[str, str]) -> dict[str, str]:
+        """Those of `refs` (ref -> commit) whose commit is not here, in one git call."""
+        oids = list(dict.fromkeys(refs.values()))
+        output = self.git.text("cat-file", "--batch-check", stdin="".join(f"{oid}\n" for oid in oids).encode())
+        self._here.update(line.split(" ")[0] for line in output.split("\n") if " commit " in line)
+        absent = {line.split(" ")[0] for line in output.split("\n") if line.endswith(" missing")}
+        return {ref: oid for ref, oid in refs.items() if oid in absent}
 
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")  # a stand-in for the public server
@@ -132,10 +132,10 @@ class People:
         if actor.is_bot or actor.id == self.us().id:
             return False
         try:
-            told = self.api.get(f"/collaborators/{quote(actor.login, safe='')}/permission", fresh)
+            answer = self.api.get(f"/collaborators/{quote(actor.login, safe='')}/permission", fresh)
         except Absent:
             return False
-        body = reading.read(dict[str, Any], told)
+        body = reading.read(dict[str, Any], answer)
         if body.get("user") is None:  # a deleted account
             return False
         user = reading.actor(reading.read(reading.UserWire, body["user"]))
@@ -156,15 +156,15 @@ class People:
         """The repository's `id` for GraphQL and its `stargazerCount`, if known. Raises Absent, UserError."""
         self.us()
         if self._repository is None:
-            told = reading.read(dict[str, Any], self.api.get(""))
-            self._repository = {"id": told.get("node_id"), "stargazerCount": told.get("stargazers_count")}
+            answer = reading.read(dict[str, Any], self.api.get(""))
+            self._repository = {"id": answer.get("node_id"), "stargazerCount": answer.get("stargazers_count")}
         return self._repository
 
     def _viewer(self) -> Actor:
         """The bot of an app's token, as the REST API spells it: another spelling gives an empty list, not an error."""
-        told = self.api.ask(VIEWER % _place(self.api))
-        self._repository = told.get("repository")
-        viewer = reading.read(dict[str, Any], told.get("viewer"))
+        answer = self.api.ask(VIEWER % _place(self.api))
+        self._repository = answer.get("repository")
+        viewer = reading.read(dict[str, Any], answer.get("viewer"))
         login = str(viewer.get("login") or "").removesuffix("[bot]")
         return reading.actor(reading.read(reading.UserWire, {"id": viewer.get("databaseId"), "login": f"{login}[bot]"}))
 
@@ -199,9 +199,9 @@ def of_thread(api: Api, number: int, pull: bool = False) -> tuple[BodyEdit, ...]
 
     A later editor keeps most of a text, and may only have ticked a box.
     """
-    told = read(_OfIssue, api.ask(ISSUE % (*_place(api), "issue: pullRequest" if pull else "issue", number))).issue
-    changes = (*told.timelineItems.nodes, *told.userContentEdits.nodes)
-    last = [BodyEdit(_actor(told.editor), told.lastEditedAt)] if told.lastEditedAt else []
+    thread = read(_OfIssue, api.ask(ISSUE % (*_place(api), "issue: pullRequest" if pull else "issue", number))).issue
+    changes = (*thread.timelineItems.nodes, *thread.userContentEdits.nodes)
+    last = [BodyEdit(_actor(thread.editor), thread.lastEditedAt)] if thread.lastEditedAt else []
     return (*(BodyEdit(_actor(one.editor), one.at) for one in changes), *last)
 
 
@@ -210,16 +210,16 @@ def versions(api: Api, number: int) -> tuple[BodyVersion, ...]:
 
     The first version counts as an edit once there is another.
     """
-    told = read(_OfIssue, api.ask(VERSIONS % (*_place(api), number))).issue.userContentEdits.nodes
-    return tuple(BodyVersion(_actor(one.editor), one.at, one.diff) for one in reversed(told))
+    edits = read(_OfIssue, api.ask(VERSIONS % (*_place(api), number))).issue.userContentEdits.nodes
+    return tuple(BodyVersion(_actor(one.editor), one.at, one.diff) for one in reversed(edits))
 
 
 def own_reviews(api: Api, number: int) -> frozenset[int]:
     """Those of a pull request's last 50 reviews that only their authors wrote, including line comments. Raises
     UserError."""
-    told = read(_OfPull, api.ask(REVIEWS % (*_place(api), number))).reviews
+    reviews = read(_OfPull, api.ask(REVIEWS % (*_place(api), number))).reviews
     return frozenset(
-        one.fullDatabaseId for one in told if _own(one) and one.comments.whole and all(map(_own, one.comments.nodes))
+        one.fullDatabaseId for one in reviews if _own(one) and one.comments.whole and all(map(_own, one.comments.nodes))
     )
 
 
@@ -231,8 +231,8 @@ def never_edited(api: Api, nodes: Sequence[str]) -> frozenset[str]:
 
 
 def _unedited_nodes(api: Api, nodes: Sequence[str]) -> Iterator[str]:
-    told = read(_Comments, api.ask(COMMENTS % json.dumps(list(nodes)))).nodes  # in the order of the query
-    return (node for node, one in zip(nodes, told, strict=False) if one and one.id and one.lastEditedAt is None)
+    comments = read(_Comments, api.ask(COMMENTS % json.dumps(list(nodes)))).nodes  # in the order of the query
+    return (node for node, one in zip(nodes, comments, strict=False) if one and one.id and one.lastEditedAt is None)
 
 
 def _place(api: Api) -> tuple[str, str]:

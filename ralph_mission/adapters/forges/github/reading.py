@@ -232,8 +232,8 @@ def actor(user: UserWire | None) -> Actor:
 
 def names(labels: Iterable[Named | str]) -> frozenset[str]:
     """The labels' names, ours in our spelling."""
-    said = [label if isinstance(label, str) else label.name for label in labels]
-    return frozenset(canonical(name) for name in said if name)
+    texts = [label if isinstance(label, str) else label.name for label in labels]
+    return frozenset(canonical(name) for name in texts if name)
 
 
 def issue(wire: IssueWire, remarks: tuple[ThreadComment, ...] = (), events: tuple[LabelEvent, ...] = ()) -> Issue:
@@ -311,9 +311,9 @@ def reviews(wires: Iterable[ReviewWire], lines: Sequence[LineWire] = ()) -> tupl
 
 
 def _words(wire: ReviewWire, lines: Sequence[LineWire]) -> str:
-    said = [one for one in lines if one.pull_request_review_id == wire.id]
-    told = (f"{one.path}:{one.line or one.original_line or 0}: {one.body or ''}" for one in said)
-    return "\n\n".join(filter(None, (wire.body or "", *told)))
+    comments = [one for one in lines if one.pull_request_review_id == wire.id]
+    quoted = (f"{one.path}:{one.line or one.original_line or 0}: {one.body or ''}" for one in comments)
+    return "\n\n".join(filter(None, (wire.body or "", *quoted)))
 
 
 def _reason(wire: IssueWire) -> str:
@@ -321,9 +321,9 @@ def _reason(wire: IssueWire) -> str:
     return {"completed": "completed", None: "", "": ""}.get(wire.state_reason, "not_planned")
 
 
-def spoken(said: object) -> str:
+def spoken(reason: object) -> str:
     """GitHub's reason, as words: FAILED_CHECKS, failed_checks."""
-    return str(said or "").replace("_", " ").lower()[:100]
+    return str(reason or "").replace("_", " ").lower()[:100]
 
 
 def moment(text: object) -> datetime | None:

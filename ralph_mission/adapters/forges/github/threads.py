@@ -169,8 +169,8 @@ class Threads:
             known: Mapping[str, list[Any]] = kept["parts"]
             return known
         at = self.api.now
-        wanted = ("events", *(("comments",) if comments != 0 else ()), *(("reviews",) if reviewed else ()))
-        read = {part: self._of(number, part, fresh=False) for part in wanted}
+        parts = ("events", *(("comments",) if comments != 0 else ()), *(("reviews",) if reviewed else ()))
+        read = {part: self._of(number, part, fresh=False) for part in parts}
         if any(one.get("state") == "CHANGES_REQUESTED" for one in read.get("reviews", [])):
             read["lines"] = self._of(number, "lines", fresh=False)
         if "comments" in read:

@@ -46,8 +46,8 @@ def default_branch(git: Git, configured: str = "") -> Branch:
         raise UserError(f"there is no branch {configured}", "create it, or name another default branch", usage=True)
     origin = git.try_text("symbolic-ref", "--quiet", f"{ORIGIN}HEAD").removeprefix(ORIGIN)
     people = [name for name in known if name != "ralph-memory" and not name.startswith("ralph/")]
-    wanted = (configured, origin, "main", "master", people[0] if len(people) == 1 else "")
-    name = next((name for name in wanted if name in known), "") or _current_branch(git)
+    candidates = (configured, origin, "main", "master", people[0] if len(people) == 1 else "")
+    name = next((name for name in candidates if name in known), "") or _current_branch(git)
     if name in known:
         return Branch(name, known[name])
     if people:
@@ -117,8 +117,8 @@ BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-m
 
 def of_branch(git: Git, branch: str) -> tuple[Git, ...]:
     """The work trees with `branch` checked out. Raises ForgeRefused if one is unreachable."""
-    wanted = f"branch refs/heads/{branch}"
-    return tuple(_open(git, entry) for entry in _entries(git) if wanted in entry and not _is_gone(entry))
+    heading = f"branch refs/heads/{branch}"
+    return tuple(_open(git, entry) for entry in _entries(git) if heading in entry and not _is_gone(entry))
 
 
 @contextmanager
@@ -241,8 +241,8 @@ def _move(tree: Git, old: str, new: str) -> None:
         ) from None
 
 
-def _last_line(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "git could not update the work tree"
 
 

@@ -203,11 +203,11 @@ CLOSED_AT = compile_regex(r"^closed_at: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z)$"
 
 def render(thread: LocalThread) -> str:
     """The file's text. Raises ValueError for a login with a line break."""
-    told: list[ThreadComment | Review] = list(
+    entries: list[ThreadComment | Review] = list(
         heapq.merge(list[ThreadComment | Review](thread.remarks), thread.reviews, key=_written_at)
     )
-    boundary = _boundary([thread.body, *(entry.body for entry in told)])
-    parts = [f"{thread.body}\n", *(f"{boundary} {_render_heading(entry)}\n{entry.body}\n" for entry in told)]
+    boundary = _boundary([thread.body, *(entry.body for entry in entries)])
+    parts = [f"{thread.body}\n", *(f"{boundary} {_render_heading(entry)}\n{entry.body}\n" for entry in entries)]
     return render_front_matter(_front_matter(thread) | {"boundary": boundary}, "".join(parts), _export_yaml)
 
 
@@ -222,9 +222,9 @@ def parse(text: str) -> LocalThread:
         raise Mangled(error.what, error.line or 1) from None
     read = _read_front_matter(front.value, front.lines)
     lines = front.body.removesuffix("\n").split("\n")
-    opening, told = _sections(lines, front.body_line, read.boundary)
-    remarks = tuple(entry for entry in told if isinstance(entry, ThreadComment))
-    reviews = tuple(entry for entry in told if isinstance(entry, Review))
+    opening, entries = _sections(lines, front.body_line, read.boundary)
+    remarks = tuple(entry for entry in entries if isinstance(entry, ThreadComment))
+    reviews = tuple(entry for entry in entries if isinstance(entry, Review))
     if reviews and not read.head:
         raise Mangled("an issue has no reviews", 1)
     facts = {field.name: getattr(read, field.name) for field in fields(ThreadFacts)}

@@ -194,8 +194,8 @@ class LocalEffects(EffectVerbs):
 
     def do_review(self, effect: PostReview) -> Receipt:
         thread = self.store.require("pull", effect.pull)
-        said = (f"{one.path}:{one.line}: {one.body}" for one in effect.lines)  # before our marker, which ends it
-        body = "\n\n".join((*said, effect.body))
+        lines = (f"{one.path}:{one.line}: {one.body}" for one in effect.lines)  # before our marker, which ends it
+        body = "\n\n".join((*lines, effect.body))
         thread = threads.add_review(thread, BOT, "commented", body, effect.head_sha, self.now())
         return self._keep(effect, thread, len(thread.reviews))
 

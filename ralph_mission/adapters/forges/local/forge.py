@@ -95,9 +95,9 @@ class LocalForge:
         """Pull requests, lowest number first, open ones with `touches`. `state`: open | closed (or merged) | all."""
         found = self.store.threads("pulls", _needless(state))
         known = branches.tips(self.git) if found else {}
-        standing = (branches.settle_thread(self.git, thread, known) for thread in found)
-        wanted = {"open": ("open",), "closed": ("closed", "merged")}.get(state, ("open", "closed", "merged"))
-        return tuple(self._pull(thread, known, details=False) for thread in standing if thread.state in wanted)
+        settled = (branches.settle_thread(self.git, thread, known) for thread in found)
+        states = {"open": ("open",), "closed": ("closed", "merged")}.get(state, ("open", "closed", "merged"))
+        return tuple(self._pull(thread, known, details=False) for thread in settled if thread.state in states)
 
     def pull(self, number: int) -> Pull:
         """A pull request with reviews, comments, commits and events. Raises UserError if there is none."""

@@ -97,8 +97,8 @@ class ThreadStore:
         thread = self.find(number) if isinstance(number, int) else None
         if thread is None or kind not in ("", thread.kind):
             listing = "ralph pr list" if kind == "pull" else "ralph issue list"
-            told = "#{} is an issue" if kind == "pull" else "#{} is a pull request"
-            hint = told.format(number) if thread else f"see: {listing}"
+            template = "#{} is an issue" if kind == "pull" else "#{} is a pull request"
+            hint = template.format(number) if thread else f"see: {listing}"
             raise ForgeRefused(f"there is no {NAMES[kind]} #{number}", hint)
         return thread
 
@@ -121,8 +121,8 @@ class ThreadStore:
     def next_number(self) -> int:
         """An unused number for an issue or pull request. Call it with the lock held. Raises UserError for a damaged
         counter."""
-        taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
-        number = max(self._last_number(), *taken, 0) + 1
+        numbers = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
+        number = max(self._last_number(), *numbers, 0) + 1
         files.write(self.root / NOTE, f"{number}\n".encode())
         return number
 
