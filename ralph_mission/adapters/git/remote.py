@@ -141,6 +141,7 @@ def read_shared(kept: Path, repository: str, commit: str, path: str) -> bytes | 
 
 MAX_SHARED = 256 * 1024  # bytes: what settings may have
 HEADS = "refs/heads/"
+PEELED = "^{}"  # after a tag's name: what the tag itself is of
 KEPT = "refs/ralph/remote/"  # refs that keep what was fetched
 PATIENCE = 300.0  # seconds for a transfer
 PASSED_ON = tuple(
@@ -213,6 +214,7 @@ class Remote:
     url: str
     credential: Credential = field(default="", repr=False)
     keep: bool = True
+    patience: float = PATIENCE
     _held: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # cached: asked often
 
     @staticmethod
@@ -226,10 +228,15 @@ class Remote:
 
     def heads(self, *names: str) -> dict[str, str]:
         """Branches by name (globs allowed; all by default) with their commits. Raises UserError."""
-        wanted = [HEADS + name for name in names] or [f"{HEADS}*"]
-        lines = self._ask("ls-remote", "--quiet", self.url, *wanted).decode("utf-8", "surrogateescape").split("\n")
+        found = self.commits(*([HEADS + name for name in names] or [f"{HEADS}*"]))
+        return {ref.removeprefix(HEADS): oid for ref, oid in found.items() if ref.startswith(HEADS)}
+
+    def commits(self, *refs: str) -> dict[str, str]:
+        """Refs by full name (globs allowed) with their commits, also those of annotated tags. Raises UserError."""
+        lines = self._ask("ls-remote", "--quiet", self.url, *refs).decode("utf-8", "surrogateescape").split("\n")
         pairs = (line.partition("\t")[::2] for line in lines)  # a name may contain other line separators
-        return {ref.removeprefix(HEADS): oid for oid, ref in pairs if ref.startswith(HEADS)}
+        found = {ref: oid for oid, ref in pairs if ref}
+        return {ref: found.get(f"{ref}{PEELED}", oid) for ref, oid in found.items() if not ref.endswith(PEELED)}
 
     def head(self, branch: str) -> str:
         """The commit a branch points at, or "". Raises UserError."""
@@ -336,7 +343,7 @@ class Remote:
         if told := self.git.try_text("config", "--name-only", "--get-regexp", DIVERTING):
             what = f"the clone's own configuration sets {told.splitlines()[0]}, which may lead the token elsewhere"
             raise UserError(what, "take it out of .git/config; proxies and certificates come from the environment")
-        return self.git.run(*arguments, env=self._environment(), timeout=PATIENCE)
+        return self.git.run(*arguments, env=self._environment(), timeout=self.patience)
 
     def _environment(self) -> dict[str, str]:
         server = urlsplit(self.url)

@@ -7,10 +7,11 @@ not a line. What a scanner can fix safely by itself is one change, which a perso
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, TreeEntry
-from ralph_mission.adapters.observers.actions import ENDED, is_bot_file, is_updated_by_bot, lagging_actions
+from ralph_mission.adapters.observers import actions
 from ralph_mission.adapters.observers.commands import RECIPES, keep_secret, run_check, search_path
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result
@@ -164,9 +165,11 @@ def build(
     secrets: tuple[str, ...] = (),
     setup: ProjectSetup | None = None,
     scanners: Sequence[Scanner] = SCANNERS,
+    environ: Mapping[str, str] = os.environ,
 ) -> ScannerObserver:
     """The observer; `cache` is a folder for what was found in a commit."""
-    return ScannerObserver(settings, git, FileCache(cache / NAME if cache else None), secrets, setup, tuple(scanners))
+    kept, tags = FileCache(cache / NAME if cache else None), actions.ActionTags.build(git, cache, environ)
+    return ScannerObserver(settings, git, kept, secrets, setup, tuple(scanners), tags)
 
 
 def is_installed(name: str) -> bool:
@@ -199,6 +202,7 @@ class ScannerObserver:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     setup: ProjectSetup | None = None
     scanners: tuple[Scanner, ...] = SCANNERS
+    tags: actions.ActionTags | None = None
     name: str = NAME
 
     @property
@@ -216,6 +220,7 @@ class ScannerObserver:
         signals: list[Signal] = []
         told: list[str] = []
         failed: list[str] = []
+        unpinned: set[tuple[str, int]] = set()
         for scanner in fitting_scanners(entries, self.scanners):
             if not self._may_run(scanner):
                 continue
@@ -225,14 +230,19 @@ class ScannerObserver:
                 failed.append(f"{scanner.name}: {one_line(str(problem), 160)}")
                 told.append(failed[-1])
                 continue
+            unpinned |= {(one.path, one.line) for one in report.left if _rule(scanner, one) == UNPINNED}
             found = tuple(self._signals(scanner, report, commit, entries))
             results = count_noun(len(report.left) + len(report.fixed), "result")
             told.append(f"{scanner.name}: {results}, {len(found) or 'none'} reported")
             signals += found
-        workflows = self._read_files(entries, lambda path: re.fullmatch(WORKFLOWS, path) is not None)
-        by_bot = not workflows or is_updated_by_bot(self._read_files(entries, is_bot_file))
-        if lagging := lagging_actions(workflows, commit, not by_bot and context.now.date() >= ENDED):
-            signals.append(lagging)
+        if workflows := self._read_files(entries, lambda path: re.fullmatch(WORKFLOWS, path) is not None):
+            by_bot = actions.is_updated_by_bot(self._read_files(entries, actions.is_bot_file))
+            lagging = actions.lagging_actions(workflows, commit, not by_bot and context.now.date() >= actions.ENDED)
+            try:
+                signals += [lagging] if lagging else self._unpinned(workflows, unpinned, entries, context)
+            except UserError as problem:
+                failed.append(f"actions: {one_line(str(problem), 160)}")
+                told.append(failed[-1])
         detail = one_line("; ".join(told) or "no files for the installed scanners", 300)
         return Observation(
             NAME,
@@ -243,6 +253,22 @@ class ScannerObserver:
             complete=not failed,
             unchecked=tuple(failed) if len(failed) < len(told) else (),
         )
+
+    def _unpinned(
+        self,
+        workflows: Mapping[str, bytes],
+        named: Collection[tuple[str, int]],
+        entries: Mapping[str, TreeEntry],
+        context: ObservationContext,
+    ) -> Iterator[Signal]:
+        """What is used by a name that may move, where actions are pinned otherwise. Raises UserError."""
+        if not named or self.tags is None:
+            return
+        asked = actions.asks_for_pins(self._read_files(entries, actions.is_pin_file))
+        settings = self._read_files(entries, actions.is_bot_file)
+        uses = actions.loose_uses(workflows, named, settings, asked, self.tags.owner)
+        commits = self.tags.commits(uses, context.now)
+        yield from actions.pin_actions(workflows, uses, commits, context.head.sha, asked)
 
     def _read_files(self, entries: Mapping[str, TreeEntry], is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
         excluded = excluder(self.settings.exclude)
@@ -362,6 +388,7 @@ class ScannerObserver:
         )
 
 
+UNPINNED = "unpinned-uses"
 TASTE = frozenset({"dependabot-cooldown"})
 """Rules that are no fault: for what is put right of these alone, nobody is asked."""
 FIXES = {
@@ -369,7 +396,7 @@ FIXES = {
     "artipacked": "do not leave the token in checkouts",
     "excessive-permissions": "give jobs only the permissions they need",
     "template-injection": "hand values to scripts as variables",
-    "unpinned-uses": "pin actions to commits",
+    UNPINNED: "pin actions to commits",
     "bot-conditions": "tell bots by what cannot be forged",
 }
 """What the safe fixes of common rules do."""

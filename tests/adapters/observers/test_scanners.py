@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from ralph_mission.adapters.observers.scanners import SCANNERS, Scanner, fitting
 from ralph_mission.config.observers import ScannerSettings
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from tests.adapters.observers.place import Place
-from tests.helpers import make_repo
+from tests.fakes.github.server import FakeGitHub
+from tests.helpers import copy_bare, git, make_repo, read_head
 
 SHA = "a" * 40
+NOTHING: Mapping[str, str] = {}
 RELEASE = """name: release
 on: {push: {tags: ['v*']}}
 permissions:
@@ -73,13 +76,34 @@ updates:
 """
 
 
-def look(tmp_path: Path, files: dict[str, str], only: str = "", **settings: object) -> Observation:
+def look(
+    tmp_path: Path, files: dict[str, str], only: str = "", environ: Mapping[str, str] = NOTHING, **settings: object
+) -> Observation:
     scratch = tmp_path / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     place = Place(make_repo(tmp_path / "repo", files), scratch)
     chosen = [one for one in SCANNERS if only in ("", one.name)]
-    watch = scanners.build(ScannerSettings.model_validate(settings), place.git, tmp_path / "cache", scanners=chosen)
+    asked = ScannerSettings.model_validate(settings)
+    watch = scanners.build(asked, place.git, tmp_path / "cache", scanners=chosen, environ=environ)
     return watch.observe(place.context())
+
+
+def test_an_action_that_is_not_pinned_as_the_others_are_becomes_a_pin(tmp_path: Path) -> None:
+    source = make_repo(tmp_path / "pilot")
+    git(source, "tag", "v4.2.1")
+    git(source, "tag", "v4")
+    uses = [f"{action}@{SHA}" for action in ("a/b", "c/d", "e/f")]
+    steps = "".join(f"      - uses: {used}\n" for used in (*uses, "harbour/pilot@v4"))
+    files = {".github/workflows/a.yml": COMMENTED.replace("issue_comment: {types: [created]}", "push: {}") + steps}
+    with FakeGitHub(copy_bare(source, tmp_path / "pilot.git"), "harbour/pilot") as server:
+        (one,) = look(tmp_path, files, "zizmor", environ={"GITHUB_SERVER_URL": server.url}).signals
+    assert one.patch is not None and one.kind == "workflow-fix"
+    (change,) = one.patch.changes
+    pin = f"harbour/pilot@{read_head(source)} # v4.2.1\n"
+    assert change.new == files[change.path].replace("harbour/pilot@v4\n", pin).encode()
+    assert one.title == "Pin harbour/pilot to a commit in .github/workflows/a.yml, as others here are"
+    unanswered = look(tmp_path / "later", files, "zizmor", environ={"GITHUB_SERVER_URL": server.url})
+    assert (unanswered.signals, unanswered.complete) == ((), False)  # which says nothing about what was found before
 
 
 def by_rule(seen: Observation) -> dict[str, Signal]:
