@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.config.publishers import NETWORKS
 from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
@@ -23,7 +24,7 @@ def needed_extras(config: Config, folder: Path | None = None) -> tuple[str, ...]
     `folder` is the top of the repository: if it has workflows, their scanner is needed, too.
     """
     observers, publishers, agent = config.observers, config.publishers, config.hands.agent
-    posts = any((publishers.twitter, publishers.telegram, publishers.discord, publishers.outbox))
+    posts = any(getattr(publishers, name) for name in NETWORKS)
     agents = {config.cli.backend, *((agent.kind, *agent.fallback) if agent else ())}
     needs = {
         "acp": any(name.partition(":")[0] == "acp" for name in agents),

@@ -124,7 +124,7 @@ BoundedMoney = Annotated[Money, AfterValidator(_within_ceiling)]
 
 
 class Ceilings(SettingsSection):
-    """What a cycle may do at most. The defaults are the ceilings, which only `above_ceilings` lifts."""
+    """What a cycle may do at most, and when. The defaults are the ceilings, which only `above_ceilings` lifts."""
 
     above_ceilings: Annotated[bool, Field(strict=True)] = Field(
         False, description="true: I want the limits below to be what I write, even above the built-in ceilings."

@@ -66,8 +66,8 @@ class LooserSetting(Exception):
 
 
 def _at_most(own: Any, theirs: Any) -> str:
-    if not all(isinstance(one, int | float) for one in (own, theirs)):
-        return "" if own == theirs else f"write {theirs}, or take the key out"
+    if isinstance(theirs, bool) or not all(isinstance(one, int | float) for one in (own, theirs)):  # no more, no less
+        return "" if own == theirs else f"write {str(theirs).lower()}, or take the key out"
     return f"lower it to {theirs:g} or less" if own > theirs else ""
 
 

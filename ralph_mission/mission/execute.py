@@ -126,7 +126,7 @@ def _carry_out(
         if is_stopped(ports):
             return ExecutedDecision(decision, tuple(applied), cut=True)
         stopped_by = next((item for item in applied if item.stops), None)
-        if why := _changed_since(ports, recheck, decision.proposal, effect, known.get(effect.key)):
+        if why := _unapproved_post(ports, recheck, decision.proposal, effect, known.get(effect.key)):
             receipt = skip_effect(effect.key, why)
         else:
             receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
@@ -134,10 +134,10 @@ def _carry_out(
     return ExecutedDecision(decision, tuple(applied))
 
 
-def _changed_since(
+def _unapproved_post(
     ports: CyclePorts, recheck: ApprovalCheck, proposal: Proposal, effect: Effect, record: Record | None
 ) -> str:
-    """Why an approved effect must not be sent after all, or "".
+    """Why an approved post must not be sent after all, or "" (a merge is checked again by the forge).
 
     What was read of its issue may be minutes old, so the approval is read again: it may have been withdrawn, or the
     text edited.
