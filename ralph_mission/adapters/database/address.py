@@ -37,18 +37,18 @@ class Address:
     def secrets(self) -> tuple[str, ...]:
         """The values that no text may contain."""
         parts = urlsplit(self.url)
-        told = dict(parse_qsl(parts.query))
-        passwords = (parts.password or "", unquote(parts.password or ""), told.get("password", ""))
+        query = dict(parse_qsl(parts.query))
+        passwords = (parts.password or "", unquote(parts.password or ""), query.get("password", ""))
         return tuple(dict.fromkeys(filter(None, (self.url, *passwords))))
 
 
-def read(said: str, variable: str) -> Address:
+def read(text: str, variable: str) -> Address:
     """A URL in the form of SQLAlchemy, libpq or Prisma. Raises UserError that only names the variable."""
-    scheme, _, rest = said.strip().partition(":")
+    scheme, _, rest = text.strip().partition(":")
     if scheme.lower() in SQLITE and (path := _path(rest)):
         return Address("sqlite", path=path)
     try:
-        if scheme.lower() in POSTGRES and urlsplit(said.strip()).netloc + urlsplit(said).path:
+        if scheme.lower() in POSTGRES and urlsplit(text.strip()).netloc + urlsplit(text).path:
             return _postgresql(rest.strip())
     except ValueError:  # of urlsplit: a port that is no number, brackets that do not close
         pass
@@ -67,13 +67,13 @@ def _postgresql(rest: str) -> Address:
     parts = urlsplit(f"postgresql:{rest}")
     if parts.port == 0:
         raise ValueError("port 0")
-    told = dict(parse_qsl(parts.query, keep_blank_values=True))
-    kept = {name: value for name, value in told.items() if name not in PRISMAS_OWN}
-    if told.get("sslaccept") == "strict" and kept.get("sslmode", "prefer") in ("prefer", "require"):
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    kept = {name: value for name, value in query.items() if name not in PRISMAS_OWN}
+    if query.get("sslaccept") == "strict" and kept.get("sslmode", "prefer") in ("prefer", "require"):
         kept = {"sslrootcert": "system", **kept, "sslmode": "verify-full"}  # what Prisma means by strict
     bare = parts._replace(query=urlencode(kept)).geturl()
     url = bare if "://" in bare else bare.replace("postgresql:", "postgresql://", 1)
-    return Address("postgresql", url, schema=told.get("schema", ""))
+    return Address("postgresql", url, schema=query.get("schema", ""))
 
 
 EXPLANATIONS = {
@@ -140,18 +140,18 @@ REACH = (
 def explain_error(error: BaseException, what: str) -> UserError:
     """A UserError with who must act. `what`: our words, such as "table chains"."""
     origin = getattr(error, "orig", None) or error
-    said = str(origin)
-    code = getattr(origin, "sqlstate", None) or next((code for words, code in HINTS if re.search(words, said)), "")
+    message = str(origin)
+    code = getattr(origin, "sqlstate", None) or next((code for words, code in HINTS if re.search(words, message)), "")
     for length in (5, 2):
         if (short := code[:length]) in EXPLANATIONS and code:
             reason, hint, who = EXPLANATIONS[short]
             return UserError(reason.format(what=what), hint, who)
-    return _why_unreachable(said, type(origin).__name__, what)
+    return _why_unreachable(message, type(origin).__name__, what)
 
 
-def _why_unreachable(said: str, name: str, what: str) -> UserError:
+def _why_unreachable(message: str, name: str, what: str) -> UserError:
     for words, reason, hint in REACH:
-        if re.search(words, said, re.IGNORECASE):
+        if re.search(words, message, re.IGNORECASE):
             return UserError(reason, hint, "network")
     return UserError(
         f"the database failed over {what} ({name})", "look at its log; the next look tries again", "network"

@@ -115,10 +115,10 @@ def _relations(shape: Shape, keys: Sequence[_Foreign]) -> Iterator[Relation]:
     for key in out:
         name = _forward(key) if names[_forward(key)] == 1 else "_".join(ours for ours, _ in key.pairs)
         yield Relation(name, _place(key.there), False, key.pairs)
-    taken = Counter(key.here[1] for key in back)
+    counts = Counter(key.here[1] for key in back)
     for key in back:
         table = key.here[1]
-        name = table if taken[table] == 1 else f"{table}_{_forward(key)}"
+        name = table if counts[table] == 1 else f"{table}_{_forward(key)}"
         yield Relation(name, _place(key.here), True, tuple((theirs, ours) for ours, theirs in key.pairs))
 
 
@@ -187,7 +187,7 @@ def _granted_writes(connection: sa.Connection, shape: Shape, schema: str) -> Ite
         place = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")  # it is no statement
         with suppress(DBAPIError), connection.begin_nested():
             row = connection.execute(_GRANTS, {"place": place}).one()
-            yield from (f"{verb} on {shape.place}" for verb, given in zip(_VERBS, row, strict=True) if given)
+            yield from (f"{verb} on {shape.place}" for verb, granted in zip(_VERBS, row, strict=True) if granted)
 
 
 _VERBS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")

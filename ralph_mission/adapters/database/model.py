@@ -157,35 +157,35 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]}?" if close else f"known here: {rest or 'nothing'}"
 
 
-def drift(wanted: Catalog, actual: Catalog) -> Iterator[str]:
+def drift(expected: Catalog, actual: Catalog) -> Iterator[str]:
     """The differences between a schema and its database, a line each that names both."""
     tables = {one.place: one for one in actual.shapes}
     bare = {one.table: one for one in actual.shapes}
-    for shape in wanted.shapes:
+    for shape in expected.shapes:
         there = tables.get(shape.place) if shape.schema else bare.get(shape.table)
         if there is None:
             advice = nearest(shape.place, tables if shape.schema else bare)
-            yield f"{wanted.origin}: model {shape.name} is table {shape.place}, which {actual.origin} lacks; {advice}"
+            yield f"{expected.origin}: model {shape.name} is table {shape.place}, which {actual.origin} lacks; {advice}"
         else:
-            yield from _columns(wanted.origin, shape, actual.origin, there)
+            yield from _columns(expected.origin, shape, actual.origin, there)
 
 
 def _columns(origin: str, shape: Shape, actual: str, there: Shape) -> Iterator[str]:
     columns = {one.column: one for one in there.columns}
     for column in shape.columns:
-        said = f"{origin}: field {shape.name}.{column.name} is column {shape.place}.{column.column}"
+        field = f"{origin}: field {shape.name}.{column.name} is column {shape.place}.{column.column}"
         found = columns.get(column.column)
         if found is None:
-            yield f"{said}, which {actual} lacks; {nearest(column.column, columns)}"
+            yield f"{field}, which {actual} lacks; {nearest(column.column, columns)}"
         elif not _fits(column, found):
-            yield f"{said} of type {_type_text(column)}, which in {actual} is {_type_text(found)}"
-        elif lacking := sorted({v for _, v in column.values} - {v for _, v in found.values}) if found.values else []:
-            yield f"{said} and may be {lacking[0]}, which its type in {actual} lacks"
+            yield f"{field} of type {_type_text(column)}, which in {actual} is {_type_text(found)}"
+        elif missing := sorted({v for _, v in column.values} - {v for _, v in found.values}) if found.values else []:
+            yield f"{field} and may be {missing[0]}, which its type in {actual} lacks"
 
 
-def _fits(wanted: Column, actual: Column) -> bool:
-    types = {wanted.type, actual.type}
-    return "other" in types or (wanted.many == actual.many and (len(types) == 1 or types in ALIKE))
+def _fits(expected: Column, actual: Column) -> bool:
+    types = {expected.type, actual.type}
+    return "other" in types or (expected.many == actual.many and (len(types) == 1 or types in ALIKE))
 
 
 def _type_text(column: Column) -> str:

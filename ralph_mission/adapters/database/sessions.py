@@ -72,15 +72,15 @@ def _transaction(engine: sa.Engine, caps: Caps, what: str, readonly: bool) -> It
         raise explain_error(error, what) from None
 
 
-def stream_rows(connection: sa.Connection, asked: sa.Select[Any]) -> Iterator[tuple[Any, ...]]:
+def stream_rows(connection: sa.Connection, select: sa.Select[Any]) -> Iterator[tuple[Any, ...]]:
     """Rows as they arrive, one at a time in memory.
 
     SQLAlchemy would declare a cursor for that, for which PostgreSQL plans on one processor alone; psycopg need not.
     """
     if connection.dialect.name != "postgresql":
-        yield from map(tuple, connection.execute(asked))
+        yield from map(tuple, connection.execute(select))
         return
-    compiled = asked.compile(dialect=connection.dialect)
+    compiled = select.compile(dialect=connection.dialect)
     with connection.connection.driver_connection.cursor() as cursor:  # type: ignore[union-attr]  # it is open
         yield from cursor.stream(str(compiled), compiled.params)
 

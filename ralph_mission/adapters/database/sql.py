@@ -82,8 +82,8 @@ class SqlDatabase:
         actual = self._reflect(interest)
         if self.schema is None:
             return actual
-        wanted = replace(self.schema, shapes=shapes_reached(self.schema, interest.source, interest.paths))
-        for line in drift(wanted, actual):
+        expected = replace(self.schema, shapes=shapes_reached(self.schema, interest.source, interest.paths))
+        for line in drift(expected, actual):
             raise UserError(line, "migrate the database, or fix the schema")
         return self.schema
 
@@ -161,8 +161,8 @@ class SqlDatabase:
             paths = (*paths, *(one.name for one in near if not one.many))
         if self.schema is None:
             return {shape.place for shape in shapes_reached(actual, interest.source, paths)}
-        wanted = shapes_reached(self.schema, interest.source, paths)
-        tables = {shape.table for shape in wanted}
+        shapes = shapes_reached(self.schema, interest.source, paths)
+        tables = {shape.table for shape in shapes}
         return {shape.place for shape in actual.shapes if shape.table in tables}
 
     def _described(self, interest: Interest) -> Catalog:
@@ -172,10 +172,10 @@ class SqlDatabase:
 
     # --- rows -------------------------------------------------------------------------
 
-    def _stream(self, connection: sa.Connection, asked: sa.Select[Any], what: str) -> Iterator[Sequence[Any]]:
+    def _stream(self, connection: sa.Connection, select: sa.Select[Any], what: str) -> Iterator[Sequence[Any]]:
         """Row by row, up to a size limit."""
         size = 0
-        for row in stream_rows(connection, asked):
+        for row in stream_rows(connection, select):
             size += sum(len(raw) if isinstance(raw, str | bytes) else 8 for raw in row)
             if size > self.caps.bytes:
                 most = f"{self.caps.bytes // 1_000_000} MB"
@@ -197,8 +197,8 @@ def _cells(row: Sequence[Any], columns: Sequence[Column], what: str) -> Iterator
         try:
             yield cell(raw, column)
         except (ValueError, OverflowError, TypeError):
-            said = f"{what}: {column.name} holds what is no {column.type}"
-            raise UserError(said, "fix the row, or leave the field out") from None
+            problem = f"{what}: {column.name} holds what is no {column.type}"
+            raise UserError(problem, "fix the row, or leave the field out") from None
 
 
 def _column(catalog: Catalog, query: Query, path: str) -> Column:

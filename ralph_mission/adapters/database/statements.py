@@ -77,8 +77,8 @@ def _reads_like(raw: Any, kind: str) -> bool:
 def canonical(raw: Any) -> str:
     """JSON with sorted keys and without spaces, from text or a value."""
     try:
-        said = json.loads(raw) if isinstance(raw, str) else raw
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+        value = json.loads(raw) if isinstance(raw, str) else raw
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
         return text.encode("utf-8", "replace").decode()  # half a letter ("\ud800") is one that no file can hold
     except (ValueError, RecursionError):  # cut off, or never JSON
         return str(raw)
@@ -172,7 +172,7 @@ class _SelectWriter:
     def _first_rows(
         self,
         base: sql.FromClause,
-        wanted: list[sql.Label[Any]],
+        columns: list[sql.Label[Any]],
         where: Iterable[Expression],
         order: list[sql.Label[Any]],
     ) -> sql.Select[Any]:
@@ -180,8 +180,8 @@ class _SelectWriter:
         group = self._raw(self.shape, base, self.query.first_of)
         rank = sa.func.row_number().over(partition_by=group, order_by=self._ordered(one.element for one in order))
         narrower = (*where, *self._candidates(base))
-        rows = sa.select(*wanted, *order, rank.label("place")).select_from(self.source).where(*narrower).subquery()
-        outer = [self._sent(rows.c[one.key].label(one.key)) for one in wanted]
+        rows = sa.select(*columns, *order, rank.label("place")).select_from(self.source).where(*narrower).subquery()
+        outer = [self._sent(rows.c[one.key].label(one.key)) for one in columns]
         return (
             sa.select(*outer)
             .where(rows.c.place == 1)
@@ -321,15 +321,15 @@ class _SelectWriter:
 
 
 def _read_in_postgresql(raw: Expression, column: Column) -> Expression:
-    said, (like, kind) = sa.cast(raw, sa.Text), _READ[column.type]
-    return sa.case((said.op("~")(sa.literal_column(f"'{like}'")), sa.cast(said, kind)))
+    text, (like, kind) = sa.cast(raw, sa.Text), _READ[column.type]
+    return sa.case((text.op("~")(sa.literal_column(f"'{like}'")), sa.cast(text, kind)))
 
 
 def _number_in_sqlite(raw: Expression) -> Expression:
     """Without regular expressions: only characters of numbers, with at least one digit."""
-    said = sa.func.trim(sa.cast(raw, sa.Text))
-    odd, digit = said.op("GLOB")(sa.literal("*[^0-9.eE+-]*")), said.op("GLOB")(sa.literal("*[0-9]*"))
-    return sa.case((sa.and_(sa.not_(odd), digit), sa.cast(said, sa.NUMERIC)))
+    text = sa.func.trim(sa.cast(raw, sa.Text))
+    other, digit = text.op("GLOB")(sa.literal("*[^0-9.eE+-]*")), text.op("GLOB")(sa.literal("*[0-9]*"))
+    return sa.case((sa.and_(sa.not_(other), digit), sa.cast(text, sa.NUMERIC)))
 
 
 _READ: Mapping[str, tuple[str, TypeEngine[Any]]] = {

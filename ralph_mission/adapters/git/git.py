@@ -67,9 +67,9 @@ def _echo_length(name: bytes, answer: bytes, position: int) -> int:
     return next((len(line) for line in lines if answer.startswith(line, position)), 0)
 
 
-def index_info(wanted: Mapping[str, tuple[str, str] | None]) -> bytes:
+def index_info(entries: Mapping[str, tuple[str, str] | None]) -> bytes:
     """Input for `update-index -z --index-info`: path -> (mode, object id), None removes it."""
-    heads = ((f"{found[0]} {found[1]}" if found else f"0 {NOBODY}", path) for path, found in wanted.items())
+    heads = ((f"{found[0]} {found[1]}" if found else f"0 {NOBODY}", path) for path, found in entries.items())
     return b"".join(head.encode() + b"\t" + raw(path) + b"\0" for head, path in heads)
 
 
@@ -213,14 +213,14 @@ class Git:
 
         So are damaged ones, unless `strict`: raises GitError then.
         """
-        wanted = list(dict.fromkeys(names))
-        if not wanted:
+        unique = list(dict.fromkeys(names))
+        if not unique:
             return {}
-        query, command = b"".join(raw(name) + b"\0" for name in wanted), ("cat-file", "--batch", "-z")
+        query, command = b"".join(raw(name) + b"\0" for name in unique), ("cat-file", "--batch", "-z")
         done = self._answer(command, query, env)
         if strict and b"error: " in done.stderr:
             raise GitError(command, done.returncode, done.stderr.decode(errors="replace"))
-        return dict(contents(wanted, done.stdout))
+        return dict(contents(unique, done.stdout))
 
     def read_elsewhere(self, repository: str, commit: str, path: str) -> bytes | None:
         """A file of another repository (owner/name) on our server, or None. Raises UserError.
@@ -241,15 +241,15 @@ class Git:
 
         Raises GitError if git would not store one of them exactly so.
         """
-        wanted = {path: change and (change[0], self.write_blob(change[1])) for path, change in changes.items()}
+        entries = {path: change and (change[0], self.write_blob(change[1])) for path, change in changes.items()}
         with self.scratch_index() as env:
             if base:
                 self.run("read-tree", base, env=env)
-            self.run("update-index", "-z", "--index-info", stdin=index_info(wanted), env=env)
+            self.run("update-index", "-z", "--index-info", stdin=index_info(entries), env=env)
             tree = self.run("write-tree", env=env).decode().strip()
         # git skips a path it refuses (`.git/x`, `../x`) with a warning, and exits 0.
         held = {entry.path: (entry.mode, entry.oid) for entry in self.listing(tree)}
-        if refused := [path for path, entry in wanted.items() if held.get(path) != entry]:
+        if refused := [path for path, entry in entries.items() if held.get(path) != entry]:
             raise GitError(("write-tree",), 0, f"git refuses the path {refused[0]!r}")
         return tree
 
@@ -281,8 +281,8 @@ class Git:
 
     def says_the_same(self, one: str, other: str) -> bool:
         """Whether two commits only differ in author, time and signature."""
-        told = {self.try_text("show", "--no-patch", "--format=%T %P%n%B", oid).strip() for oid in (one, other)}
-        return len(told) == 1 and "" not in told
+        shapes = {self.try_text("show", "--no-patch", "--format=%T %P%n%B", oid).strip() for oid in (one, other)}
+        return len(shapes) == 1 and "" not in shapes
 
     def move_ref(self, ref: str, new: str, old: str) -> bool:
         """Compare-and-swap of a ref; `old` "": it must not exist, `new` "": delete it. False if it was elsewhere."""
@@ -373,15 +373,15 @@ def _trusted_by_user() -> tuple[str, ...]:
 
 
 def _not_a_repository(directory: Path, stderr: bytes) -> UserError:
-    said = stderr.decode(errors="replace")
-    if "dubious ownership" in said:
+    message = stderr.decode(errors="replace")
+    if "dubious ownership" in message:
         hint = f"run as its owner, or: git config --global --add safe.directory {directory.resolve()}"
         return UserError(f"{directory} belongs to another user", hint, usage=True)
-    if "not a git repository" in said:
+    if "not a git repository" in message:
         return UserError(
             f"{directory} is not a git repository", "run inside one, or name one with --repo DIR", usage=True
         )
-    lines = said.strip().splitlines() or ["no reason given"]
+    lines = message.strip().splitlines() or ["no reason given"]
     return UserError(f"git cannot read {directory}: {lines[-1]}", "fix the repository, then run again", usage=True)
 
 

@@ -278,9 +278,9 @@ def _apply(git: Git, base: str, parts: Iterable[DiffSection], env: Mapping[str, 
             git.run("apply", "--cached", "--whitespace=nowarn", "--no-ignore-whitespace", "-", stdin=text, env=env)
         return git.run("write-tree", env=env).decode().strip()
     except GitError as error:
-        said = error.detail.strip().splitlines() or [str(error)]
+        lines = error.detail.strip().splitlines() or [str(error)]
         raise UserError(
-            f"the patch does not apply to HEAD ({said[0]})", "make it again from the current HEAD"
+            f"the patch does not apply to HEAD ({lines[0]})", "make it again from the current HEAD"
         ) from None
 
 
@@ -367,8 +367,8 @@ def _checked_out(dot_git: Path) -> str:
 
     They may be links made by a session, so only a commit id is returned.
     """
-    said = _standing(dot_git)
-    return said if OID.fullmatch(said) else "unknown"
+    commit = _standing(dot_git)
+    return commit if OID.fullmatch(commit) else "unknown"
 
 
 def _standing(dot_git: Path) -> str:

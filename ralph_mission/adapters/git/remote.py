@@ -63,8 +63,8 @@ def place(environ: Mapping[str, str]) -> RepositoryPlace:
     """
     repository = environ.get("GITHUB_REPOSITORY", "")
     if not REPOSITORY.fullmatch(repository) or repository.endswith("/.."):
-        said = f"GITHUB_REPOSITORY is {repository!r}" if repository else "GITHUB_REPOSITORY is not set"
-        raise UserError(said, "set it to owner/name", usage=True)
+        problem = f"GITHUB_REPOSITORY is {repository!r}" if repository else "GITHUB_REPOSITORY is not set"
+        raise UserError(problem, "set it to owner/name", usage=True)
     api = _address("GITHUB_API_URL", environ.get("GITHUB_API_URL") or PUBLIC_API)
     server = environ.get("GITHUB_SERVER_URL") or _server_of(api)
     return RepositoryPlace(
@@ -79,12 +79,12 @@ def _credential(environ: Mapping[str, str], api: str, repository: str) -> Creden
 
         return app_token(api, repository, app, key)
     if app or key:  # with another identity we would not recognise our own threads
-        said = f"GITHUB_APP_{'PRIVATE_KEY' if app else 'ID'} is not set, and an app needs both"
-        raise UserError(said, "give the inputs app-id and private-key, or neither", usage=True)
+        problem = f"GITHUB_APP_{'PRIVATE_KEY' if app else 'ID'} is not set, and an app needs both"
+        raise UserError(problem, "give the inputs app-id and private-key, or neither", usage=True)
     token = environ.get("GITHUB_TOKEN", "")
     if not token or not token.isprintable() or " " in token:
-        said = "GITHUB_TOKEN is not set" if not token else "GITHUB_TOKEN holds a space or a line break"
-        raise UserError(said, "give it in the environment: the action does, from its input github-token", usage=True)
+        problem = "GITHUB_TOKEN is not set" if not token else "GITHUB_TOKEN holds a space or a line break"
+        raise UserError(problem, "give it in the environment: the action does, from its input github-token", usage=True)
     return token
 
 
@@ -261,13 +261,13 @@ class Remote:
         """Whether a commit is here already."""
         return bool(oid) and self.git.resolve(oid) == oid
 
-    def fetch(self, wanted: Mapping[str, str]) -> None:
+    def fetch(self, refs: Mapping[str, str]) -> None:
         """Fetch commits: ref on the server (`refs/heads/x`, `refs/pull/7/head`) -> commit it was seen at.
 
         Commits that are here already are not fetched again. Raises UserError.
         """
-        wanted = {ref: oid for ref, oid in wanted.items() if (ref, oid) not in self._held}
-        missing = [ref for ref, oid in wanted.items() if not self.has(oid)]
+        refs = {ref: oid for ref, oid in refs.items() if (ref, oid) not in self._held}
+        missing = [ref for ref, oid in refs.items() if not self.has(oid)]
         if missing:
             specs = [f"+{ref}:{_kept_ref(ref)}" if self.keep else ref for ref in missing]
             self._ask(
@@ -281,7 +281,7 @@ class Remote:
                 *specs,
             )
         elif self.keep:
-            self._hold(wanted.items())
+            self._hold(refs.items())
 
     def peek(self, branch: str, path: str) -> bytes | None:
         """A file of a branch's head, without history; None if there is no such file."""
@@ -340,8 +340,8 @@ class Remote:
             raise _not_readable(self.url, error) from None
 
     def _run(self, *arguments: str) -> bytes:
-        if told := self.git.try_text("config", "--name-only", "--get-regexp", DIVERTING):
-            what = f"the clone's own configuration sets {told.splitlines()[0]}, which may lead the token elsewhere"
+        if settings := self.git.try_text("config", "--name-only", "--get-regexp", DIVERTING):
+            what = f"the clone's own configuration sets {settings.splitlines()[0]}, which may lead the token elsewhere"
             raise UserError(what, "take it out of .git/config; proxies and certificates come from the environment")
         return self.git.run(*arguments, env=self._environment(), timeout=self.patience)
 
@@ -441,8 +441,8 @@ def without_steering(git: Git, base: str, head: str, steers: Callable[[str], boo
         before = {entry.path: entry for entry in git.listing(base, *paths) if entry.mode != GITLINK}
         held = git.blobs(entry.oid for entry in before.values())
         back = {path: (entry.mode, held[entry.oid]) for path, entry in before.items()}
-        wanted = dict.fromkeys((path for path in paths if path not in back), None) | back  # deletions first
-        return git.commit_tree(git.write_tree(head, wanted), [head], "What steers agents is as on the base\n", EPOCH)
+        changes = dict.fromkeys((path for path in paths if path not in back), None) | back  # deletions first
+        return git.commit_tree(git.write_tree(head, changes), [head], "What steers agents is as on the base\n", EPOCH)
     except GitError as error:
         what = f"what steers agents cannot be put back: {error.detail.strip()}"
         raise UserError(what, "a person reviews this one") from None

@@ -241,12 +241,12 @@ def _add_no_login(request: requests.PreparedRequest) -> requests.PreparedRequest
 def _read(response: requests.Response, size: int) -> requests.Response:
     """Read an answer to its end. Raises NoAnswer for more than `size` bytes."""
     with response:
-        made = requests.Response()
-        made.status_code, made.reason, made.url = response.status_code, response.reason, response.url
-        made.headers, made.encoding, made.request = response.headers, response.encoding, response.request
-        made.raw = io.BytesIO(_unpack(response.raw, response.headers.get("Content-Encoding", ""), size))
-    made.content  # noqa: B018  # is kept from now on, also where somebody closes the answer
-    return made
+        answer = requests.Response()
+        answer.status_code, answer.reason, answer.url = response.status_code, response.reason, response.url
+        answer.headers, answer.encoding, answer.request = response.headers, response.encoding, response.request
+        answer.raw = io.BytesIO(_unpack(response.raw, response.headers.get("Content-Encoding", ""), size))
+    answer.content  # noqa: B018  # is kept from now on, also where somebody closes the answer
+    return answer
 
 
 def _unpack(raw: Any, encoding: str, size: int) -> bytes:
@@ -254,13 +254,13 @@ def _unpack(raw: Any, encoding: str, size: int) -> bytes:
     if (raw.length_remaining or 0) > size:
         raise too_much
     decoder = _decoder(encoding.strip().lower())
-    content, came = bytearray(), 0
+    content, received = bytearray(), 0
     while piece := raw.read1(PIECE, decode_content=False):
-        came += len(piece)
+        received += len(piece)
         content += decoder.decompress(piece, size + 1 - len(content)) if decoder else piece
-        if max(came, len(content)) > size:
+        if max(received, len(content)) > size:
             raise too_much
-    if decoder and came and not decoder.eof:
+    if decoder and received and not decoder.eof:
         raise NoAnswer(BROKE_OFF)
     return bytes(content)
 

@@ -33,13 +33,13 @@ def read_files(place: RepositoryPlace, *names: str) -> list[str | None]:
         for number, each in enumerate(names)
     )
     query = f"{{ repository(owner: {json.dumps(owner)}, name: {json.dumps(name)}) {{ {files} }} }}"
-    told = ask_graphql(place, query)
-    data = told.get("data")
+    answer = ask_graphql(place, query)
+    data = answer.get("data")
     repository = data.get("repository") if isinstance(data, dict) else None
     if not isinstance(repository, dict):
-        if "RATE_LIMITED" in json.dumps(told.get("errors")):
+        if "RATE_LIMITED" in json.dumps(answer.get("errors")):
             raise _rate_limit(urlsplit(place.api).netloc)
-        raise _refused(place, json.dumps(told.get("errors"))[:160])
+        raise _refused(place, json.dumps(answer.get("errors"))[:160])
     return [_text(repository.get(f"f{number}")) for number in range(len(names))]
 
 
@@ -61,8 +61,8 @@ def ask_graphql(
     """The whole answer, its `errors` too. Whoever changes something asks with one try. Raises UserError."""
     body = {"query": query, "variables": dict(variables)} if variables else {"query": query}
     address = f"{place.api.removesuffix('/v3')}/graphql"
-    told, _ = _ask(place, Request(address, json.dumps(body).encode(), method="POST"), tries, seconds, size)
-    return told if isinstance(told, dict) else {}
+    answer, _ = _ask(place, Request(address, json.dumps(body).encode(), method="POST"), tries, seconds, size)
+    return answer if isinstance(answer, dict) else {}
 
 
 def get_json(place: RepositoryPlace, path: str) -> tuple[Any, Mapping[str, str]]:
@@ -101,10 +101,10 @@ def _ask(
 
 def _is_limit(error: HTTPError) -> bool:
     """Whether it is a rate limit, which GitHub also reports as 403."""
-    told = error.headers
+    headers = error.headers
     if error.code not in (403, 429):
         return False
-    return error.code == 429 or "retry-after" in told or told.get("x-ratelimit-remaining") == "0"
+    return error.code == 429 or "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
 
 
 def _rate_limit(server: str) -> UserError:

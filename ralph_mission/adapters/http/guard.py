@@ -97,19 +97,19 @@ class GuardedWeb:
         self, url: str, *, etag: str = "", modified: str = "", headers: Mapping[str, str] = NONE, cap: int = CAP
     ) -> WebAnswer:
         """Ask for `url`, following redirects."""
-        until, asked = time.monotonic() + self.seconds, parse_address(url)
-        web, there, extra = self, asked, {**headers, **_conditions(etag, modified)}
+        until, first = time.monotonic() + self.seconds, parse_address(url)
+        web, there, extra = self, first, {**headers, **_conditions(etag, modified)}
         for _ in range(self.redirects + 1):
             response = web._hop(there, "GET", extra, None, cap, until)
             if not (onward := _onward(response, there)):
                 return _answer(response, there)
             if not there.among(web.allow):  # redirects from elsewhere must not lead to allowed private hosts
                 web = replace(web, allow=())
-            _may_follow(asked, there, onward, web.allow)
+            _may_follow(first, there, onward, web.allow)
             if onward.origin != there.origin:
                 extra = _conditions(etag, modified)  # the caller's headers are for the first host alone
             there = onward
-        raise _trouble(asked, f"leads on more than {self.redirects} times")
+        raise _trouble(first, f"leads on more than {self.redirects} times")
 
     def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
         """Send `body`, once, and follow no redirect."""
@@ -127,9 +127,9 @@ class GuardedWeb:
 
         addresses = self._addresses(there, until)
         self.permit(there.url)
-        left = max(0.01, until - time.monotonic())
+        remaining = max(0.01, until - time.monotonic())
         sent = {"User-Agent": AGENT, "Host": there.authority, **headers}
-        with HttpSession(HttpLimits(left, left, cap), dial=self._dial(there, addresses)) as session:
+        with HttpSession(HttpLimits(remaining, remaining, cap), dial=self._dial(there, addresses)) as session:
             try:
                 return session.request_exactly(method, there.url, sent, body)
             except NoAnswer as error:
@@ -174,10 +174,10 @@ def _onward(response: requests.Response, there: WebAddress) -> WebAddress | None
         raise _trouble(there, "leads on to an address that must not be asked") from None
 
 
-def _may_follow(asked: WebAddress, there: WebAddress, onward: WebAddress, allow: Collection[str]) -> None:
+def _may_follow(first: WebAddress, there: WebAddress, onward: WebAddress, allow: Collection[str]) -> None:
     if there.scheme == "https" and onward.scheme == "http":
         raise _trouble(there, "leads from https to http")
-    usual = onward.port == PORTS[onward.scheme] or (onward.host, onward.port) == (asked.host, asked.port)
+    usual = onward.port == PORTS[onward.scheme] or (onward.host, onward.port) == (first.host, first.port)
     if not usual and not onward.among(allow):
         raise _trouble(there, "leads on to an unusual port")
 

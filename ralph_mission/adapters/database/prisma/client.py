@@ -45,7 +45,7 @@ def prisma_url(address: Address, caps: Caps, native: bool, encrypted: bool) -> s
     `encrypted`: libpq's result with the same URL. Raises UserError for a check that an engine does not support.
     """
     parts = urlsplit(address.url)
-    asked = dict(parse_qsl(parts.query))
+    query = dict(parse_qsl(parts.query))
     session = {
         "default_transaction_read_only": "on",
         "statement_timeout": str(int(caps.seconds * 1000)),
@@ -55,17 +55,17 @@ def prisma_url(address: Address, caps: Caps, native: bool, encrypted: bool) -> s
         "DateStyle": "ISO",
         "extra_float_digits": "3",
     }
-    options = " ".join([asked.get("options", ""), *(f"-c {name}={value}" for name, value in session.items())]).strip()
-    asked |= {"options": options, "connection_limit": "1", "connect_timeout": str(caps.connect_seconds)}
+    options = " ".join([query.get("options", ""), *(f"-c {name}={value}" for name, value in session.items())]).strip()
+    query |= {"options": options, "connection_limit": "1", "connect_timeout": str(caps.connect_seconds)}
     if address.schema:
-        asked["schema"] = address.schema
-    return parts._replace(query=urlencode(_trusting(asked, native, encrypted))).geturl()
+        query["schema"] = address.schema
+    return parts._replace(query=urlencode(_trusting(query, native, encrypted))).geturl()
 
 
-def _trusting(asked: dict[str, str], native: bool, encrypted: bool) -> dict[str, str]:
+def _trusting(query: dict[str, str], native: bool, encrypted: bool) -> dict[str, str]:
     """With the requested TLS, in the engine's options."""
-    mode, root = asked.get("sslmode", "prefer"), asked.get("sslrootcert", "")
-    rest = {name: value for name, value in asked.items() if name not in ("sslmode", "sslrootcert")}
+    mode, root = query.get("sslmode", "prefer"), query.get("sslrootcert", "")
+    rest = {name: value for name, value in query.items() if name not in ("sslmode", "sslrootcert")}
     if mode in ("allow", "prefer"):  # libpq tries both, the engines only one
         return rest | {"sslmode": "require" if encrypted else "disable"}
     if mode == "disable" or (mode == "require" and not root):
@@ -157,17 +157,17 @@ class PrismaWorker:
 
     def ask(self, sql: str, values: Sequence[Any], what: str) -> list[list[Any]]:
         """The rows of one SELECT. Raises UserError; `what`: the query in our words."""
-        asked = {"sql": sql, "values": values}
-        answer = self._exchange(asked, self.caps.seconds + self.caps.lock_seconds + LATE, what)
+        request = {"sql": sql, "values": values}
+        answer = self._exchange(request, self.caps.seconds + self.caps.lock_seconds + LATE, what)
         if "error" in answer:
             raise _refusal(answer["error"], what, self.caps)
         rows: list[list[Any]] = answer["rows"]
         return rows
 
-    def _exchange(self, asked: Mapping[str, Any], seconds: float, what: str) -> dict[str, Any]:
+    def _exchange(self, request: Mapping[str, Any], seconds: float, what: str) -> dict[str, Any]:
         """A client with an open query gets no other: its answer would be mistaken for the next one's."""
         try:
-            line = self._read_answer(json.dumps(asked), time.monotonic() + seconds, what)
+            line = self._read_answer(json.dumps(request), time.monotonic() + seconds, what)
             answer: dict[str, Any] = json.loads(line)
             return answer
         except (OSError, ValueError):
@@ -214,9 +214,9 @@ def _refusal(error: Mapping[str, str], what: str, caps: Caps) -> UserError:
         if known and known in EXPLANATIONS:
             reason, hint, who = EXPLANATIONS[known]
             return UserError(reason.format(what=what), hint, who)
-    said = " ".join(filter(None, (error.get("type"), code, state)))
+    detail = " ".join(filter(None, (error.get("type"), code, state)))
     hint = "look at the watch and the database's log; the backend sqlalchemy gives more detail"
-    return UserError(f"the engine of Prisma failed over {what} ({said})", hint, "network")
+    return UserError(f"the engine of Prisma failed over {what} ({detail})", hint, "network")
 
 
 def _too_large(what: str, caps: Caps) -> UserError:

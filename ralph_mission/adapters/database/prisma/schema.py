@@ -86,11 +86,11 @@ def _tokens(text: str, source: str) -> Iterator[_Token]:
     while place < len(text):
         found = _TOKEN.match(text, place)
         # The contents of a data source or an index's raw expression do not matter here.
-        kind, said = (str(found.lastgroup), found[0]) if found else ("mark", text[place])
+        kind, mark = (str(found.lastgroup), found[0]) if found else ("mark", text[place])
         if kind != "skip":
-            yield _Token(kind, said, line)
-        line += said.count("\n")
-        place += len(said)
+            yield _Token(kind, mark, line)
+        line += mark.count("\n")
+        place += len(mark)
     yield _Token("end", "the end of the file", line)
 
 
@@ -213,17 +213,17 @@ class _Reader:
         return self._next().said
 
     def _take(self, mark: str) -> bool:
-        taken = self._now.kind == "mark" and self._now.said == mark
-        self._place += taken
-        return taken
+        matches = self._now.kind == "mark" and self._now.said == mark
+        self._place += matches
+        return matches
 
     def _expect(self, mark: str) -> None:
         if not self._take(mark):
             raise self._unread()
 
     def _unread(self) -> UserError:
-        said = ascii(self._now.said)[1:-1][:40] if self._now.kind != "newline" else "the end of the line"
-        return UserError(f"{self._source} line {self._now.line}: {said} is not expected here", "fix the schema")
+        token = ascii(self._now.said)[1:-1][:40] if self._now.kind != "newline" else "the end of the line"
+        return UserError(f"{self._source} line {self._now.line}: {token} is not expected here", "fix the schema")
 
 
 def _unquote(quoted: str) -> str:
@@ -389,8 +389,8 @@ def _one(attributes: Iterable[Attribute], name: str) -> Attribute | None:
 
 def _text(attribute: Attribute | None) -> str:
     """An attribute's name: its first argument, or the one called `name`."""
-    said = attribute.argument("", "name") if attribute else None
-    return said.said if isinstance(said, Text) else ""
+    value = attribute.argument("", "name") if attribute else None
+    return value.said if isinstance(value, Text) else ""
 
 
 def _names(expression: Expression | None) -> tuple[str, ...]:

@@ -167,9 +167,11 @@ def _modules(place: Path, node: Node) -> Path:
                 shutil.copy(OURS / name, work)
             quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel", "error")
             own = Path.home() / ".npmrc"
-            told = {"npm_config_userconfig": str(own)} if own.is_file() else {}
+            environment = {"npm_config_userconfig": str(own)} if own.is_file() else {}
             command = (*node.npm, "ci", *quiet)
-            _run(command, work, {**told, "NODE_USE_SYSTEM_CA": "1"}, "npm could not install the engine of Prisma")
+            _run(
+                command, work, {**environment, "NODE_USE_SYSTEM_CA": "1"}, "npm could not install the engine of Prisma"
+            )
     return final / "node_modules"
 
 
@@ -195,7 +197,7 @@ def _client(place: Path, node: Node, modules: Path, launcher: Path) -> Path:
             (work / "schema.prisma").write_text(SCHEMA, "utf-8")
             command = (str(node.program), str(modules / "prisma" / "build" / "index.js"), "generate")
             folders = (str(generator.parent), str(node.program.parent), os.environ.get("PATH", os.defpath))
-            told = {
+            environment = {
                 "PATH": os.pathsep.join(folders),
                 "PRISMA_CLI_QUERY_ENGINE_TYPE": "binary",
                 "PRISMA_QUERY_ENGINE_BINARY": str(launcher),  # any file will do: it is not run
@@ -204,15 +206,15 @@ def _client(place: Path, node: Node, modules: Path, launcher: Path) -> Path:
                 "CHECKPOINT_DISABLE": "1",
                 "DATABASE_URL": "postgresql://nobody@localhost/nothing",
             }
-            _run((*command, "--schema", "schema.prisma"), work, told, "Prisma 5.17 could not make its client")
+            _run((*command, "--schema", "schema.prisma"), work, environment, "Prisma 5.17 could not make its client")
     return final
 
 
-def _run(command: Sequence[str], work: Path, told: Mapping[str, str], problem: str) -> None:
+def _run(command: Sequence[str], work: Path, environment: Mapping[str, str], problem: str) -> None:
     with tempfile.TemporaryDirectory(prefix="home-", dir=work.parent) as home:
-        done = run_foreign(command, cwd=work, home=Path(home), timeout=SECONDS, allow=NETWORK, extra_env=told)
+        done = run_foreign(command, cwd=work, home=Path(home), timeout=SECONDS, allow=NETWORK, extra_env=environment)
     if done.code != 0:
-        said = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
         raise UserError(
-            f"{problem}: {said[0][:200] if said else f'exit {done.code}'}", "or take the backend sqlalchemy"
+            f"{problem}: {lines[0][:200] if lines else f'exit {done.code}'}", "or take the backend sqlalchemy"
         )

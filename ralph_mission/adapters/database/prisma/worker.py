@@ -36,11 +36,11 @@ def _connect() -> Any:
     return client
 
 
-def _answer(client: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    if not asked:
+def _answer(client: Any, request: dict[str, Any]) -> dict[str, Any]:
+    if not request:
         return {"ready": True}
     try:
-        return {"rows": [list(row.values()) for row in client.query_raw(asked["sql"], *asked["values"])]}
+        return {"rows": [list(row.values()) for row in client.query_raw(request["sql"], *request["values"])]}
     except Exception as error:
         return {"error": _error_names(error)}
 
