@@ -82,14 +82,14 @@ def endpoint(url: str) -> Endpoint:
     inside: a port below 1024 needs root there, too."""
     parts = urlsplit(url)
     try:
-        made = Endpoint(parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0))
+        end = Endpoint(parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0))
     except ValueError:
-        made = Endpoint("", 0)
-    clear, reserved = parts.scheme == "http" and not made.loopback, made.loopback and made.port < ORDINARY
-    if not made.host or not made.port or clear or reserved:
+        end = Endpoint("", 0)
+    clear, reserved = parts.scheme == "http" and not end.loopback, end.loopback and end.port < ORDINARY
+    if not end.host or not end.port or clear or reserved:
         what = f"{parts.scheme}://{parts.hostname} is no address of a model that an agent at sandbox: bwrap can use"
         raise UserError(what, "use https, or http on this machine with a port from 1024; or sandbox: env", usage=True)
-    return made
+    return end
 
 
 def of_models(environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
@@ -102,14 +102,14 @@ def of_models(environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
 def relay(endpoints: Sequence[Endpoint]) -> Iterator[Path]:
     """A folder with one socket per endpoint, named by its number, for us only."""
     folder = Path(tempfile.mkdtemp(prefix="ralph-way-", dir=TEMPORARY))
-    heard: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     try:
         for number, end in enumerate(endpoints):
-            heard.append(_listen(folder / str(number)))
-            threading.Thread(target=_serve, args=(heard[-1], end, tuple(endpoints)), daemon=True).start()
+            sockets.append(_listen(folder / str(number)))
+            threading.Thread(target=_serve, args=(sockets[-1], end, tuple(endpoints)), daemon=True).start()
         yield folder
     finally:
-        for one in heard:
+        for one in sockets:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)  # wakes the waiting thread
             one.close()
@@ -117,49 +117,49 @@ def relay(endpoints: Sequence[Endpoint]) -> Iterator[Path]:
 
 
 def _listen(place: Path) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
-    made.bind(str(place))
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place))
     place.chmod(0o600)
-    made.listen(LINES)
-    return made
+    listener.listen(LINES)
+    return listener
 
 
-def _serve(heard: socket.socket, end: Endpoint, allowed: tuple[Endpoint, ...]) -> None:
+def _serve(listener: socket.socket, end: Endpoint, allowed: tuple[Endpoint, ...]) -> None:
     while True:
         try:
-            came, _ = heard.accept()
+            client, _ = listener.accept()
         except OSError:
             return
-        threading.Thread(target=_onward, args=(came, end, allowed), daemon=True).start()
+        threading.Thread(target=_onward, args=(client, end, allowed), daemon=True).start()
 
 
-def _onward(came: socket.socket, end: Endpoint, allowed: tuple[Endpoint, ...]) -> None:
-    with came, suppress(OSError):
-        wanted = end if end.loopback else _read_connect(came)
-        if wanted not in allowed:
-            came.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+def _onward(client: socket.socket, end: Endpoint, allowed: tuple[Endpoint, ...]) -> None:
+    with client, suppress(OSError):
+        target = end if end.loopback else _read_connect(client)
+        if target not in allowed:
+            client.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
             return
         try:
-            onward = socket.create_connection((wanted.host, wanted.port), PATIENCE)
+            onward = socket.create_connection((target.host, target.port), PATIENCE)
         except OSError:
             if not end.loopback:
-                came.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+                client.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
             return
         onward.settimeout(None)
         if not end.loopback:
-            came.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        pass_on(came, onward)
+            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        pass_on(client, onward)
 
 
-def _read_connect(came: socket.socket) -> Endpoint | None:
+def _read_connect(client: socket.socket) -> Endpoint | None:
     """The host and port of a CONNECT request, or None. Reads byte by byte, as later data is not ours."""
-    came.settimeout(PATIENCE)
+    client.settimeout(PATIENCE)
     head = b""
     while not head.endswith(b"\r\n\r\n"):
-        if len(head) > HEAD or not (byte := came.recv(1)):
+        if len(head) > HEAD or not (byte := client.recv(1)):
             return None
         head += byte
-    came.settimeout(None)
+    client.settimeout(None)
     method, _, rest = head.decode("latin-1").partition(" ")
     host, _, port = rest.partition(" ")[0].rpartition(":")
     if method != "CONNECT" or not re.fullmatch("[0-9]{1,5}", port):
@@ -216,20 +216,20 @@ class Report:
         """The command lines of processes still running; empty if invalid, or for a killed view."""
         os.set_blocking(self.reading, False)
         with suppress(OSError, ValueError, RecursionError):
-            told = json.loads(os.read(self.reading, LONGEST))
-            return tuple(str(one) for one in told) if isinstance(told, list) else ()
+            lines = json.loads(os.read(self.reading, LONGEST))
+            return tuple(str(one) for one in lines) if isinstance(lines, list) else ()
         return ()
 
 
 @contextmanager
 def reporting() -> Iterator[Report]:
     """A report, open within the context."""
-    made = Report(*os.pipe())
+    report = Report(*os.pipe())
     try:
-        yield made
+        yield report
     finally:
-        os.close(made.reading)
-        os.close(made.writing)
+        os.close(report.reading)
+        os.close(report.writing)
 
 
 def program() -> str:
@@ -252,8 +252,8 @@ def with_helper(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], r
     `report`."""
     ways = [[str(number), end.listens, end.port if end.loopback else 0] for number, end in enumerate(endpoints)]
     script = str(Path(inside.__file__).resolve())
-    told = {"cwd": str(cwd), "folder": RELAY, "ways": ways, "report": report}
-    return [sys.executable, "-I", "-S", script, json.dumps(told), *argv]
+    order = {"cwd": str(cwd), "folder": RELAY, "ways": ways, "report": report}
+    return [sys.executable, "-I", "-S", script, json.dumps(order), *argv]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,23 +26,25 @@ TICK = 0.02
 SHOWN = 500  # bytes of a command line
 
 
-def main(said: str, argv: list[str]) -> int:
+def main(text: str, argv: list[str]) -> int:
     """Listen, start the command, relay data, and end with the command's exit code."""
-    told = json.loads(said)
-    os.chdir(told["cwd"])  # here rather than by bwrap, which may lack access
-    os.environ["PWD"] = told["cwd"]  # some ask this instead of the kernel
-    listening = [(_listen_at(address, port), f"{told['folder']}/{name}") for name, address, port in told["ways"]]
-    proxies = [heard.getsockname()[1] for (heard, _), way in zip(listening, told["ways"], strict=True) if not way[2]]
+    order = json.loads(text)
+    os.chdir(order["cwd"])  # here rather than by bwrap, which may lack access
+    os.environ["PWD"] = order["cwd"]  # some ask this instead of the kernel
+    listening = [(_listen_at(address, port), f"{order['folder']}/{name}") for name, address, port in order["ways"]]
+    proxies = [
+        listener.getsockname()[1] for (listener, _), way in zip(listening, order["ways"], strict=True) if not way[2]
+    ]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    os.set_inheritable(told["report"], False)
+    os.set_inheritable(order["report"], False)
     child = os.fork()
     if child == 0:
         _become(argv, proxies)
-    for heard, place in listening:
-        threading.Thread(target=_serve, args=(heard, place), daemon=True).start()
+    for listener, place in listening:
+        threading.Thread(target=_serve, args=(listener, place), daemon=True).start()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    _report(told["report"])
+    _report(order["report"])
     return code if code >= 0 else 128 - code
 
 
@@ -58,16 +60,16 @@ def pass_on(one: socket.socket, other: socket.socket) -> None:
 def still(running: Callable[[], list[int]]) -> tuple[str, ...]:
     """The command lines of processes still running after a grace period."""
     patience = time.monotonic() + MOMENT
-    while (left := running()) and time.monotonic() < patience:
+    while (pids := running()) and time.monotonic() < patience:
         time.sleep(TICK)
-    return tuple(map(command_line, left))
+    return tuple(map(command_line, pids))
 
 
 def command_line(pid: int) -> str:
     """A process's command line, or its number if unknown."""
     with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        said = file.read(SHOWN).replace(b"\0", b" ").decode("utf-8", "replace").strip()
-        return said or f"process {pid}"
+        line = file.read(SHOWN).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        return line or f"process {pid}"
     return f"process {pid}"
 
 
@@ -102,22 +104,22 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 
 def _listen_at(address: str, port: int) -> socket.socket:
-    heard = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-    heard.bind((address, port))
-    heard.listen(LINES)
-    return heard
+    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    listener.bind((address, port))
+    listener.listen(LINES)
+    return listener
 
 
-def _serve(heard: socket.socket, place: str) -> None:
+def _serve(listener: socket.socket, place: str) -> None:
     while True:
-        came, _ = heard.accept()
+        client, _ = listener.accept()
         try:
             onward = socket.socket(socket.AF_UNIX)
             onward.connect(place)
         except OSError:
-            came.close()
+            client.close()
             continue
-        threading.Thread(target=pass_on, args=(came, onward), daemon=True).start()
+        threading.Thread(target=pass_on, args=(client, onward), daemon=True).start()
 
 
 def _become(argv: list[str], proxies: list[int]) -> None:

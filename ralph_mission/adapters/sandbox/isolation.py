@@ -94,12 +94,12 @@ def enter_sandbox(
         return
     if not bwrap.program():
         raise UserError(bwrap.MISSING, bwrap.INSTALL)
-    writable, readable, hidden = map(_keep_existing, ((*sandbox.writable, home), sandbox.readable, sandbox.hidden))
+    writable, readable, invisible = map(_keep_existing, ((*sandbox.writable, home), sandbox.readable, sandbox.hidden))
     with ExitStack() as held:
         closed = sandbox.endpoints is not None and not bwrap.attempt().open_network
         ways = (sandbox.endpoints or ()) if closed else ()
         socket = held.enter_context(relay(ways)) if ways else None
-        view = bwrap.View(writable, readable, hidden, scratch.resolve(), path, argv[0], cwd.resolve(), socket)
+        view = bwrap.View(writable, readable, invisible, scratch.resolve(), path, argv[0], cwd.resolve(), socket)
         report = held.enter_context(bwrap.reporting())
         command = bwrap.with_helper(argv, cwd.resolve(), ways, report.writing)
         yield Inside(tuple(bwrap.wrap_command(view, command, closed)), report)
@@ -122,18 +122,18 @@ class Found:
     wrap: tuple[str, ...] = ()
 
 
-def find_level(wanted: Level | None, environ: Mapping[str, str]) -> Found:
+def find_level(level: Level | None, environ: Mapping[str, str]) -> Found:
     """The level to use: `level` from the owner's configuration; without one (None), `bwrap`, or `env` if the machine
     lacks it.
 
     Raises UserError if `bwrap` is requested but unavailable, and on GitHub for `env` unless the owner configured it.
     """
-    if wanted == "env":
+    if level == "env":
         return Found("env")
     why, remedy = missing_bwrap()
     if not why:
         return Found("bwrap", bwrap.attempt().open_network)
-    if wanted == "bwrap":
+    if level == "bwrap":
         raise UserError(f"sandbox: bwrap cannot be had: {why}", f"{remedy}; or {ACCEPT}")
     if acts_on_github(environ):
         what = f"no agent runs on GitHub without isolation, and this runner offers none: {why}"
@@ -176,11 +176,11 @@ def of_checkout(
         raise UserError("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
     borrowed = _borrowed_objects(git.common_dir / "objects")
     writable = tuple(dict.fromkeys((git.work_tree, git.git_dir, git.common_dir)))
-    hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
+    invisible = (*private(environ), *(place.parent / "config" for place in borrowed))
     for file in _credentials(git):
-        if not any(Path(file).resolve().is_relative_to(place.resolve()) for place in hidden):
+        if not any(Path(file).resolve().is_relative_to(place.resolve()) for place in invisible):
             raise UserError(f"{file} holds a credential, which is no agent's business", UNSTORED)
-    return Sandbox(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
+    return Sandbox(level, writable, borrowed, invisible, None if endpoints is None else tuple(endpoints))
 
 
 def of_clone(

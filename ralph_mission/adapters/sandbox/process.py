@@ -111,13 +111,13 @@ def run_foreign(
             stderr=subprocess.PIPE,
             pass_fds=inside.passed_on,
         )
-        left, over = tuple[str, ...](), False
+        remaining, over = tuple[str, ...](), False
         with process, _Capture(process, output_cap, live) as capture:
             try:
                 let_go()
                 ended = capture.until(started + timeout, _asked(started, capture, stopped or STOPPED.get(), running))
                 if not ended and not capture.full:
-                    left, over = _find_remaining(process, scratch, inside)
+                    remaining, over = _find_remaining(process, scratch, inside)
             finally:
                 if over:
                     _kill_group(process)
@@ -127,7 +127,7 @@ def run_foreign(
         code = ENDED_BY_US if ended or capture.full else process.returncode
         seconds = time.monotonic() - started
         return FinishedProcess(
-            code, capture.stdout, capture.stderr, seconds, ended == "late", capture.full, ended == "stopped", left
+            code, capture.stdout, capture.stderr, seconds, ended == "late", capture.full, ended == "stopped", remaining
         )  # fmt: skip  # one value
 
 
@@ -135,8 +135,8 @@ def tell_running(doing: str, command: str, note: Callable[[str], None]) -> Calla
     """For `run_foreign`: notes such as `setting up, 45 s: yarn install: [2/4] Fetching packages...`."""
 
     def tell(seconds: float, line: str) -> None:
-        room, named = NAMED if line else 2 * NAMED, redact(command)
-        named = named if len(named) <= room else f"{named[: room - 1].rstrip()}…"
+        space, named = NAMED if line else 2 * NAMED, redact(command)
+        named = named if len(named) <= space else f"{named[: space - 1].rstrip()}…"
         note(f"{doing}, {seconds:.0f} s: {named}{f': {line}' if line else ''}")
 
     return tell
@@ -149,8 +149,8 @@ def end_orphans(variable: str) -> int:
     """
     mark, ended = os.fsencode(variable), set[int]()
     patience = time.monotonic() + GRACE
-    while (left := _find_running(-1, mark)) and time.monotonic() < patience:
-        for process in left:
+    while (remaining := _find_running(-1, mark)) and time.monotonic() < patience:
+        for process in remaining:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
                 ended.add(process)
@@ -294,20 +294,20 @@ def _signals_held() -> Iterator[Callable[[], None]]:
 
     A handler instead of a mask, which the child would inherit. Only the main thread gets signals.
     """
-    came: list[int] = []
+    pending: list[int] = []
     held: dict[int, Any] = {}
 
     def let_go() -> None:
         while held:
             signal.signal(*held.popitem())
-        while came:
-            signal.raise_signal(came.pop())
+        while pending:
+            signal.raise_signal(pending.pop())
 
     try:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if callable(signal.getsignal(number)):
-                    held[number] = signal.signal(number, lambda got, _: came.append(got))
+                    held[number] = signal.signal(number, lambda got, _: pending.append(got))
         yield let_go
     finally:
         let_go()
@@ -357,11 +357,11 @@ def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> N
 
 def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> bool:
     """Send a signal; returns whether any process got it."""
-    left = _left_running(process, scratch)
-    for target in (-process.pid, *left):
+    others = _left_running(process, scratch)
+    for target in (-process.pid, *others):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(target, number)
-    return bool(left)
+    return bool(others)
 
 
 def _left_running(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:

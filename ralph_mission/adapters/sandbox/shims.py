@@ -91,8 +91,8 @@ def why_denied(argv: Sequence[str], patterns: Iterable[str]) -> str:
         while words and words[0].startswith("-"):
             del words[: 2 if words[0] in VALUED else 1]
     for text in patterns:
-        wanted, *rest = parse_pattern(text) or [""]
-        if wanted == program and _fits(program, words, rest):
+        denied, *rest = parse_pattern(text) or [""]
+        if denied == program and _fits(program, words, rest):
             why = f": {DANGEROUS[text]}" if text in DANGEROUS else ""
             return f"`{' '.join(argv)[:200]}` is denied by `{text}`{why}".replace("\n", " ")
     return ""
@@ -106,7 +106,7 @@ def parse_pattern(text: str) -> list[str]:
     return bare.split()
 
 
-def _fits(program: str, words: Sequence[str], wanted: Sequence[str]) -> bool:
+def _fits(program: str, words: Sequence[str], pattern: Sequence[str]) -> bool:
     end = words.index("--") if "--" in words else len(words)
     options = {option for word in words[:end] for option in _options(word)}
     operands = [word for word in words[:end] if not _options(word)] + [*words[end + 1 :]]
@@ -114,12 +114,12 @@ def _fits(program: str, words: Sequence[str], wanted: Sequence[str]) -> bool:
     if command == "git push":
         options |= {word[0] for word in operands}
         operands = [word.rpartition(":")[2].removeprefix("+").removeprefix("refs/heads/") for word in operands]
-    asked = [word for word in wanted if not _options(word)]
-    if program == "git" and asked and asked[0] not in operands[:1]:
+    positional = [word for word in pattern if not _options(word)]
+    if program == "git" and positional and positional[0] not in operands[:1]:
         return False
-    left = iter(operands)
-    ordered = all(any(_equal(program, one, want) for one in left) for want in asked)
-    return ordered and all(_is_given(command, option, options) for word in wanted for option in _options(word))
+    following = iter(operands)
+    ordered = all(any(_equal(program, one, want) for one in following) for want in positional)
+    return ordered and all(_is_given(command, option, options) for word in pattern for option in _options(word))
 
 
 def _options(word: str) -> set[str]:
@@ -136,10 +136,10 @@ def _is_given(command: str, option: str, options: set[str]) -> bool:
     return any(one in names or (len(one) > 3 and any(n.startswith(one) for n in names)) for one in options)
 
 
-def _equal(program: str, word: str, wanted: str) -> bool:
+def _equal(program: str, word: str, pattern: str) -> bool:
     if program == "rm":
-        return os.path.abspath(word) == os.path.abspath(os.path.expanduser(wanted))
-    return word == wanted or (wanted.endswith("*") and word.startswith(wanted[:-1]))
+        return os.path.abspath(word) == os.path.abspath(os.path.expanduser(pattern))
+    return word == pattern or (pattern.endswith("*") and word.startswith(pattern[:-1]))
 
 
 def main(folder: str, program: str, arguments: list[str]) -> int:

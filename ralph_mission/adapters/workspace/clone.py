@@ -106,10 +106,10 @@ class Clone:
     def landed(self, commit: str, paths: Mapping[str, File | None]) -> None:
         """Record that the files are those of `commit`, which changed `paths`; the index keeps the timestamps of all
         others."""
-        wanted = {path: (file.mode, file.oid) if file else None for path, file in paths.items()}
+        entries = {path: (file.mode, file.oid) if file else None for path, file in paths.items()}
         env = {"GIT_INDEX_FILE": str(self.index)}
-        gone = {path: None for path, entry in wanted.items() if entry is None}  # deletions first
-        lines = wire.index_info(gone) + wire.index_info({path: entry for path, entry in wanted.items() if entry})
+        gone = {path: None for path, entry in entries.items() if entry is None}  # deletions first
+        lines = wire.index_info(gone) + wire.index_info({path: entry for path, entry in entries.items() if entry})
         self.git.run("update-index", "--replace", "-z", "--index-info", stdin=lines, env=env)
         self._index_commit_file.write_text(commit)
 
@@ -264,8 +264,8 @@ def check_out(git: Git, commit: str, folder: Path) -> Git:
 
     Raises UserError if it cannot be checked out.
     """
-    with clone(git, commit, folder.parent) as made:
-        made.rename(folder)
+    with clone(git, commit, folder.parent) as fresh:
+        fresh.rename(folder)
     return Git(folder / ".git", folder / ".git", folder)
 
 

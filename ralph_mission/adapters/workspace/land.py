@@ -59,9 +59,9 @@ class Landing:
 
     def _stands(self, branch: str) -> tuple[str, bool]:
         """The commit of the branch, and whether the branch is checked out."""
-        said = self.git.text("for-each-ref", "--format=%(HEAD)%(objectname)", branch) if branch else ""
-        if said:
-            return said[1:], said[0] == "*"
+        line = self.git.text("for-each-ref", "--format=%(HEAD)%(objectname)", branch) if branch else ""
+        if line:
+            return line[1:], line[0] == "*"
         return self.git.resolve("HEAD"), self.git.try_text("symbolic-ref", "--quiet", "HEAD") == branch
 
     def keep_patch(self, base: str, commit: str) -> Path:
@@ -80,8 +80,8 @@ class Landing:
             kept = self.keep_patch(judged.base, judged.commit)
             what = f"{met[0]} was committed in the checkout meanwhile; what was built is in {kept}"
             raise UserError(what, "git apply what you want of it, then resume with --continue")
-        made = objects.commit(head, judged.paths, judged.message, datetime.now(UTC), self.user.identity)
-        return Judged(head, judged.paths, judged.message, made)
+        commit = objects.commit(head, judged.paths, judged.message, datetime.now(UTC), self.user.identity)
+        return Judged(head, judged.paths, judged.message, commit)
 
     def _fast_forward(self, tip: str, judged: Judged, exempt: Collection[str]) -> None:
         """Move branch, index and files to the commit, through the user's own filters."""
@@ -179,8 +179,8 @@ def _take_back(git: Git, base: str, commit: str, tip: str) -> None:
     paths = [path for path in objects.paths_between(base, commit) if last.get(path) == old.get(path)]
     if not paths:
         return
-    standing = _contents(git, [path for path in paths if path in new])
-    written: dict[str, File | None] = {path: new[path] for path, oid in standing.items() if new[path].oid == oid}
+    current = _contents(git, [path for path in paths if path in new])
+    written: dict[str, File | None] = {path: new[path] for path, oid in current.items() if new[path].oid == oid}
     written |= {path: None for path in paths if path not in new and not os.path.lexists(_work_tree(git) / path)}
     _index(git, {path: old.get(path) for path in paths} | written)
     halfway = objects.commit(tip, written, "Cut off", datetime.now(UTC), Identity())
@@ -209,8 +209,8 @@ def _write_index(git: Git, paths: Sequence[str]) -> dict[str, File | None]:
 
 
 def _index(git: Git, entries: Mapping[str, File | None]) -> None:
-    wanted = {path: (file.mode, file.oid) if file else None for path, file in entries.items()}
-    git.run("update-index", "-z", "--index-info", stdin=wire.index_info(wanted))
+    index = {path: (file.mode, file.oid) if file else None for path, file in entries.items()}
+    git.run("update-index", "-z", "--index-info", stdin=wire.index_info(index))
 
 
 def _said(error: GitError) -> str:

@@ -145,7 +145,7 @@ def verdict(
     Each gets a fresh HOME: start-up files that a session, or its code in a check, left there would affect the next one.
     Raises UserError if `sandbox` cannot isolate it as required.
     """
-    standing = list[str]()
+    failing = list[str]()
     for check in checks:
         with tempfile.TemporaryDirectory(prefix="ralph-check-", ignore_cleanup_errors=True) as home:
             done = run_foreign(
@@ -153,11 +153,11 @@ def verdict(
             )
         output = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
         if done.code and known(check, done):
-            standing.append(check)
+            failing.append(check)
         elif done.code or ran_no_test(output):
             why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}" if done.code else "ran no test"
             return CheckResult(False, True, "\n".join((f"{check}: {why}", *output.splitlines()[-LINES:])))
-    return CheckResult(True, True, "", standing=tuple(standing))
+    return CheckResult(True, True, "", standing=tuple(failing))
 
 
 NONE = compile_regex(

@@ -99,10 +99,12 @@ def make_parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> It
 
 def prune(scratch: Path) -> tuple[Path, ...]:
     """Remove leftovers of dead processes; returns what was removed."""
-    left = tuple(place for place in sorted(scratch.glob(f"{PREFIX}*")) if place.is_dir() and not files.is_held(place))
-    for place in left:
+    leftovers = tuple(
+        place for place in sorted(scratch.glob(f"{PREFIX}*")) if place.is_dir() and not files.is_held(place)
+    )
+    for place in leftovers:
         _remove(place)
-    return left
+    return leftovers
 
 
 def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity()) -> Merged:
@@ -112,18 +114,18 @@ def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity(
     built half of its change. Deterministic.
     """
     objects, head = Objects(git), base
-    taken: dict[str, str] = {}
+    owners: dict[str, str] = {}
     paths: dict[str, File | None] = {}
     applied, left_out, message = list[str](), dict[str, tuple[PathChange, ...]](), ""
     for one in built:
         if one.judged is None:
             continue
-        if met := [(path, other) for path in one.paths if (other := _find_conflict(path, taken))]:
+        if met := [(path, other) for path in one.paths if (other := _find_conflict(path, owners))]:
             left_out[one.name] = tuple(PathChange(path, "conflict", f"{other} had it first") for path, other in met)
             continue
         message = one.judged.message
         head = objects.commit(head, one.judged.paths, message, datetime.now(UTC), who)
-        taken |= dict.fromkeys(one.paths, one.name)
+        owners |= dict.fromkeys(one.paths, one.name)
         paths |= one.judged.paths
         applied.append(one.name)
     return Merged(Judged(base, paths, message, head), tuple(applied), left_out)
@@ -137,9 +139,9 @@ def _make_clone(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Pat
     return folder
 
 
-def _find_conflict(path: str, taken: Mapping[str, str]) -> str:
+def _find_conflict(path: str, owners: Mapping[str, str]) -> str:
     """The earlier builder with this path, a file where it needs a folder, or files below it; or ""."""
-    for other, name in taken.items():
+    for other, name in owners.items():
         if other == path or other.startswith(f"{path}/") or path.startswith(f"{other}/"):
             return name
     return ""
@@ -187,8 +189,8 @@ class ClonePool:
         if not base:
             raise UserError("this repository has no commit to start from", "commit something first", usage=True)
         with make_parts(self.git, base, [job.name for job in jobs], self.scratch) as parts:
-            made = self._play_sessions(tuple(zip(parts, jobs, strict=True)), may_start)
-        return self._merge_results(base, made)
+            results = self._play_sessions(tuple(zip(parts, jobs, strict=True)), may_start)
+        return self._merge_results(base, results)
 
     # --- playing ---------------------------------------------------------------------
 
@@ -224,27 +226,27 @@ class ClonePool:
 
     # --- taking over -----------------------------------------------------------------
 
-    def _merge_results(self, base: str, made: Sequence[tuple[ParallelResult, Built]]) -> tuple[ParallelResult, ...]:
+    def _merge_results(self, base: str, results: Sequence[tuple[ParallelResult, Built]]) -> tuple[ParallelResult, ...]:
         """Merge everything without conflicts into the checkout; jobs with conflicts get to know them."""
         objects, head = Objects(self.git), self.git.resolve("HEAD")
         grown = objects.behind(base, head)
         others = {
             MEANWHILE: objects.paths_between(base, head) if grown and head != base else (),
-            HERE: uncommitted(self.git) if any(one.judged for _, one in made) else (),
+            HERE: uncommitted(self.git) if any(one.judged for _, one in results) else (),
         }
         meets = {
             one.name: tuple(
                 PathChange(path, "conflict", why) for why, paths in others.items() for path in meeting(one.paths, paths)
             )
-            for _, one in made
+            for _, one in results
         }
-        wanted = [one for _, one in made if not meets[one.name]]
-        merged = merge(self.git, head if grown else base, wanted, self.user.identity)
+        mergeable = [one for _, one in results if not meets[one.name]]
+        merged = merge(self.git, head if grown else base, mergeable, self.user.identity)
         if merged.applied:
             branch = self.git.try_text("symbolic-ref", "--quiet", "HEAD")
             Landing(self.git, self.user, self.scratch.parent / "aside").land(branch, merged.judged)
         return tuple(
-            replace(done, conflicts=meets[done.name] or merged.left_out.get(done.name, ())) for done, _ in made
+            replace(done, conflicts=meets[done.name] or merged.left_out.get(done.name, ())) for done, _ in results
         )
 
 

@@ -77,11 +77,11 @@ class IgnoreRules:
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of `paths` that are ignored; folders end with a slash. Raises GitError."""
-        asked = list(dict.fromkeys(paths))
-        if new := [path for path in asked if path not in self._known]:
+        unique = list(dict.fromkeys(paths))
+        if new := [path for path in unique if path not in self._known]:
             found = self._ask(new)
             self._known.update((path, path.rstrip("/") in found) for path in new)
-        return frozenset(path for path in asked if self._known[path])
+        return frozenset(path for path in unique if self._known[path])
 
     def _ask(self, paths: list[str]) -> frozenset[str]:
         with tempfile.TemporaryDirectory(prefix="ralph-ignore-") as place:
@@ -134,12 +134,12 @@ class Reader:
         look = _Walk(known, _folders(known), opaque, time.time_ns())
         new = self._list("", look)
         while new:
-            hidden = ignored(new)
-            shown = [path for path in new if path not in hidden]
-            for path in shown:
+            invisible = ignored(new)
+            visible = [path for path in new if path not in invisible]
+            for path in visible:
                 if not path.endswith("/") and (status := _status(f"{self._top}/{path}")):
                     look.files[path] = self._file(path, status, look.began)
-            folders = [path for path in shown if path.endswith("/") and not self._ignores_itself(path)]
+            folders = [path for path in visible if path.endswith("/") and not self._ignores_itself(path)]
             new = [one for folder in folders for one in self._list(folder.rstrip("/"), look)]
         if len(self._seen) > len(look.files):
             self._seen = {path: seen for path, seen in self._seen.items() if path in look.files}

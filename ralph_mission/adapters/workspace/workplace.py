@@ -198,17 +198,17 @@ class Workspace:
         """The differences from the mark, stored as they are read, so that later writes do not matter."""
         assert mark == self._marked, "the session of another mark"
         seen = self._read(self._before, self._rules)
-        told = self._without_repositories(seen)
+        changes = self._without_repositories(seen)
         files = dict(seen.files)
-        hidden = self._ignored_since(files)
-        told += self._undo_unsafe(files, hidden)
-        files = self._store_objects(files, hidden)
-        told += self._undo_secrets(files)
+        ignored = self._ignored_since(files)
+        changes += self._undo_unsafe(files, ignored)
+        files = self._store_objects(files, ignored)
+        changes += self._undo_secrets(files)
         found = tuple(
             PathChange(path, how(self._before.get(path), files.get(path))) for path in differing(self._before, files)
         )
         self._now = {path: file for path, file in files.items() if path not in self._hidden}
-        return SessionWork(found, self.clone.messages(self._at.head), told)
+        return SessionWork(found, self.clone.messages(self._at.head), changes)
 
     def _read(self, known: Files, rules: IgnoreRules | None = None) -> Reading:
         try:
@@ -225,10 +225,10 @@ class Workspace:
             PathChange(f"{folder}/.git", "created", "removed; its files count") for folder in seen.repositories
         )
 
-    def _undo_unsafe(self, files: dict[str, File], hidden: frozenset[str]) -> tuple[PathChange, ...]:
+    def _undo_unsafe(self, files: dict[str, File], ignored: frozenset[str]) -> tuple[PathChange, ...]:
         """Undo changes of paths that must not be touched, and files git cannot store; updates `files`."""
         changed = differing(self._before, files)
-        why = {path: unsafe_path(path) or ("" if path in hidden else _why_unstorable(files.get(path)))
+        why = {path: unsafe_path(path) or ("" if path in ignored else _why_unstorable(files.get(path)))
                for path in changed}  # fmt: skip  # one value
         return self._put_back(files, {path: reason for path, reason in why.items() if reason})
 
@@ -262,13 +262,13 @@ class Workspace:
         """Undo changes of these paths, each for a reason; updates `files`. If a file was moved, the old one is restored
         too."""
         moved = {old: f"it became {path}, which was undone" for old, path in self._find_moved(files, why).items()}
-        wanted = {path: self._before.get(path) for path in (*why, *moved)}
+        before = {path: self._before.get(path) for path in (*why, *moved)}
         undone = tuple(
             PathChange(path, how(self._before.get(path), files.get(path)), reason)
             for path, reason in (moved | dict(why)).items()
         )
-        self._restore(wanted)
-        for path, file in wanted.items():
+        self._restore(before)
+        for path, file in before.items():
             files.pop(path, None)
             if file:
                 files[path] = file
@@ -276,10 +276,10 @@ class Workspace:
 
     def _find_moved(self, files: Files, paths: Iterable[str]) -> dict[str, str]:
         """Deleted files most of whose lines are in a new file at these paths. Old -> new."""
-        made = {path: files[path] for path in paths if path in files and path not in self._before}
-        gone = {path: file for path, file in self._before.items() if made and path not in files and file.storable}
+        new = {path: files[path] for path in paths if path in files and path not in self._before}
+        gone = {path: file for path, file in self._before.items() if new and path not in files and file.storable}
         contents = self._objects.contents(file.oid for file in gone.values()) if gone else {}
-        here = {path: (file.oid, set(_lines(self._content(file)))) for path, file in made.items()} if gone else {}
+        here = {path: (file.oid, set(_lines(self._content(file)))) for path, file in new.items()} if gone else {}
         found = dict[str, str]()
         for old, file in gone.items():
             lines = _lines(contents.get(file.oid, b""))
@@ -303,13 +303,13 @@ class Workspace:
         self._rules_now = IgnoreRules(self._git, contents)
         return self._rules_now.ignored(path for path in files if path not in self._before)
 
-    def _store_objects(self, files: dict[str, File], hidden: frozenset[str]) -> dict[str, File]:
+    def _store_objects(self, files: dict[str, File], ignored: frozenset[str]) -> dict[str, File]:
         """The files with their contents stored; if one changes meanwhile, the stored version counts."""
         contents: dict[str, bytes] = {}
         size = 0
         for path in differing(self._before, files):
             file = files.get(path)
-            if file is None or not file.storable or path in hidden:
+            if file is None or not file.storable or path in ignored:
                 continue
             found = self._reader.content(path)
             if found is None:
@@ -320,7 +320,7 @@ class Workspace:
             if size > IN_MEMORY:
                 self._objects.store(contents.values())
                 contents, size = {}, 0
-        self._judged_contents, self._hidden = contents, hidden
+        self._judged_contents, self._hidden = contents, ignored
         return files
 
     # --- putting right ----------------------------------------------------------------
@@ -340,17 +340,17 @@ class Workspace:
         self._restore({path: self._now.get(path) for path in wrong})
         return wrong
 
-    def _restore(self, wanted: Mapping[str, File | None]) -> None:
+    def _restore(self, targets: Mapping[str, File | None]) -> None:
         """Removals first: a link in place of a folder must go before the folder is restored."""
         top = str(self.clone.folder)
-        needed = [file.oid for file in wanted.values() if file and file.storable]
+        needed = [file.oid for file in targets.values() if file and file.storable]
         known = self._held | self._judged_contents
         contents = self._objects.contents(oid for oid in needed if oid not in known) | known
-        if lost := [path for path, file in wanted.items() if file and file.storable and file.oid not in contents]:
+        if lost := [path for path, file in targets.items() if file and file.storable and file.oid not in contents]:
             raise UserError(f"{lost[0]} cannot be put back: the repository has lost what stood there", HINT)
-        for path in sorted((path for path, file in wanted.items() if file is None or not file.storable), reverse=True):
+        for path in sorted((path for path, file in targets.items() if file is None or not file.storable), reverse=True):
             remove_path(top, path)
-        for path, file in wanted.items():
+        for path, file in targets.items():
             if file and file.storable:
                 write_file(top, path, file.mode, contents[file.oid])
 
@@ -368,9 +368,9 @@ class Workspace:
         return {path: files[path] for path in named if path.rpartition("/")[2] == IGNORE_FILE}
 
     def _rules_of(self, files: Files) -> dict[str, bytes]:
-        wanted = {path: file.oid for path, file in self._rule_files(files).items() if file.mode != LINK}
-        contents = self._objects.contents(wanted.values())
-        return {path: contents[oid] for path, oid in wanted.items() if oid in contents}
+        oids = {path: file.oid for path, file in self._rule_files(files).items() if file.mode != LINK}
+        contents = self._objects.contents(oids.values())
+        return {path: contents[oid] for path, oid in oids.items() if oid in contents}
 
     # --- checking ---------------------------------------------------------------------
 
@@ -407,8 +407,8 @@ class Workspace:
         """Land the judged change as one commit; returns its id, or "" if there is nothing."""
         judged = self._judge_files(message, lists)
         announce(judged.commit or self._at.head)
-        left = {path for path in differing(self._before, self._now) if path not in judged.paths}
-        whole = left <= set(self._lists())
+        rest = {path for path in differing(self._before, self._now) if path not in judged.paths}
+        whole = rest <= set(self._lists())
         if not judged.paths:
             self._fits = self._at.head if whole else ""
             return ""
@@ -434,10 +434,10 @@ class Workspace:
         paths = {path: self._now.get(path) for path in changed if self._landable(path, self._now.get(path), listed)}
         if not paths:
             return Judged(self._at.head, {}, message, "")
-        wanted = {file.oid for file in paths.values() if file}
-        contents = [content for oid, content in (self._judged_contents | self._held).items() if oid in wanted]
-        made = self._objects.commit(self._at.head, paths, message, datetime.now(UTC), self._user.identity, contents)
-        return Judged(self._at.head, paths, message, made)
+        oids = {file.oid for file in paths.values() if file}
+        contents = [content for oid, content in (self._judged_contents | self._held).items() if oid in oids]
+        commit = self._objects.commit(self._at.head, paths, message, datetime.now(UTC), self._user.identity, contents)
+        return Judged(self._at.head, paths, message, commit)
 
     def _landable(self, path: str, file: File | None, lists: Sequence[str]) -> bool:
         if self._base.get(path) == file or (file is not None and not file.storable):
@@ -497,23 +497,23 @@ class Workspace:
         self._before = {**old, **self._list_files()}
         self._use_rules(old)
         files = self._store_objects(dict(self._read(self._before).files), frozenset())
-        left = {
+        changes = {
             path: files.get(path)
             for path in differing(self._before, files)
             if files.get(path) != self._base.get(path) and not path.startswith(f"{OURS}/")
         }
         reason = "removed"
         storable = {
-            path: file for path, file in left.items() if (file is None or file.storable) and not unsafe_path(path)
+            path: file for path, file in changes.items() if (file is None or file.storable) and not unsafe_path(path)
         }
         if storable:
             text = "What a session that was cut off left unfinished"
             contents = self._judged_contents.values()
-            made = self._objects.commit(head, storable, text, datetime.now(UTC), self._user.identity, contents)
-            reason = f"kept in {self._landing.keep_patch(head, made)}"
+            commit = self._objects.commit(head, storable, text, datetime.now(UTC), self._user.identity, contents)
+            reason = f"kept in {self._landing.keep_patch(head, commit)}"
         self._now = {**self._base, **self._list_files()}
         self._put_right(self._read(self._now))
-        return tuple(PathChange(path, how(self._before.get(path), file), reason) for path, file in left.items())
+        return tuple(PathChange(path, how(self._before.get(path), file), reason) for path, file in changes.items())
 
     def tree(self) -> CheckoutState:
         """The state of the branch, for a prompt. `readable` is False if git does not answer."""
