@@ -21,9 +21,9 @@ def chart(signal: Signal, about: str) -> Chart | None:
     points = tuple(sorted(point for point in signal.series if isfinite(point[1])))
     if len(points) < LEAST:
         return None
-    told = {name: clean_fact(str(value)) for name, value in signal.facts if name in ("watch", "unit")}
-    title = clean_fact(": ".join(filter(None, (about, label(told.get("watch", ""))))))
-    unit = told.get("unit", "")
+    facts = {name: clean_fact(str(value)) for name, value in signal.facts if name in ("watch", "unit")}
+    title = clean_fact(": ".join(filter(None, (about, label(facts.get("watch", ""))))))
+    unit = facts.get("unit", "")
     return Chart(title, unit, _thin(points), _alt(title, unit, points))
 
 
@@ -38,8 +38,10 @@ def _alt(title: str, unit: str, points: Points) -> str:
     values = [value for _, value in points]
     (start, first), (end, last) = points[0], points[-1]
     numbers = (("first", first), ("last", last), ("lowest", min(values)), ("highest", max(values)))
-    told = ", ".join(f"{name} {thousands(value, 4)}{unit and ' ' + unit}" for name, value in numbers)
-    return f"Line chart of {title}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC, {len(points)} values: {told}."
+    readings = ", ".join(f"{name} {thousands(value, 4)}{unit and ' ' + unit}" for name, value in numbers)
+    return (
+        f"Line chart of {title}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC, {len(points)} values: {readings}."
+    )
 
 
 def png(chart: Chart) -> bytes:

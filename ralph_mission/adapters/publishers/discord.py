@@ -63,15 +63,18 @@ class DiscordChannel:
     def _say(self, text: str, chart: Chart | None, picture: bytes) -> PartResult:
         content = {"content": text, "allowed_mentions": NOBODY}
         if chart and picture:
-            shown = self._shown(content, chart, picture)
-            if shown.status != "failed" or shown.reason is FailureReason.LATER:
-                return shown  # a refused picture does not block the text
+            result = self._shown(content, chart, picture)
+            if result.status != "failed" or result.reason is FailureReason.LATER:
+                return result  # a refused picture does not block the text
         return self._said(self._post(json=content))
 
     def _shown(self, content: Mapping[str, Any], chart: Chart, picture: bytes) -> PartResult:
-        told = {**content, "attachments": [{"id": 0, "filename": "chart.png", "description": truncate(chart.alt, ALT)}]}
+        payload = {
+            **content,
+            "attachments": [{"id": 0, "filename": "chart.png", "description": truncate(chart.alt, ALT)}],
+        }
         files = {"files[0]": ("chart.png", picture, "image/png")}
-        return self._said(self._post(data={"payload_json": json.dumps(told)}, files=files))
+        return self._said(self._post(data={"payload_json": json.dumps(payload)}, files=files))
 
     def _post(self, **content: Any) -> Answer:
         return ask(lambda: open_session(self.patience).request("POST", self.url, params={"wait": "true"}, **content))
@@ -93,5 +96,5 @@ def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> DiscordCha
 
 
 def _reason(answer: Answer) -> str:
-    told = answer.body.get("message")
-    return inline_words(told, 120) if isinstance(told, str) else ""
+    message = answer.body.get("message")
+    return inline_words(message, 120) if isinstance(message, str) else ""

@@ -107,14 +107,14 @@ class PublisherByNetwork:
         """The owner's template, by watch before kind; else ours, for content and announcements."""
         from ralph_mission.adapters.publishers import channel as drafts
 
-        told = dict(finding.signal.facts)
-        kind, watch = finding.kind, str(told.get("watch", ""))
+        facts = dict(finding.signal.facts)
+        kind, watch = finding.kind, str(facts.get("watch", ""))
         for name in (watch, kind):
             if name in self.settings.templates:
                 return Template(name, self.settings.templates[name], ready=True)
         if kind == drafts.COMPLETED and self.settings.announce:
             return Template(kind, drafts.ANNOUNCEMENT, ready=True)
-        ours = drafts.TEXTS.get(str(told.get("sort", ""))) if kind == CONTENT else None
+        ours = drafts.TEXTS.get(str(facts.get("sort", ""))) if kind == CONTENT else None
         return Template(watch or kind, ours, ready=False) if ours else None
 
     def _posts(
@@ -124,14 +124,14 @@ class PublisherByNetwork:
         from ralph_mission.adapters.publishers import charts
         from ralph_mission.mission.publishing import templates  # Jinja2 takes a while to load
 
-        said = templates.render(template.name, template.source, facts)
-        if not said:
+        text = templates.render(template.name, template.source, facts)
+        if not text:
             return (), ()
         chart = charts.chart(finding.signal, str(facts["about"])) if self.settings.charts else None
         posts, problems = list[Post](), list[str]()
         for network in self.networks:
             try:
-                parts = texts.split_text(said, network, self._measure_of(network))
+                parts = texts.split_text(text, network, self._measure_of(network))
                 posts.append(replace(self.measure(network, parts), chart=chart))
             except UserError as problem:
                 problems.append(f"{template.name} on {network}: {problem.what}; {problem.next_step}")
@@ -172,12 +172,12 @@ def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], Part
             return _receipt(key, first.status, first, f"{first.detail}; the other parts were not sent")
         now = say(at, part, last.id)
         if not now.out:
-            told = f"{at} of {len(parts)} parts are out; {now.detail}"
-            return _receipt(key, "unknown" if now.status == "unknown" else first.status, first, told)
+            detail = f"{at} of {len(parts)} parts are out; {now.detail}"
+            return _receipt(key, "unknown" if now.status == "unknown" else first.status, first, detail)
         last = now if now.id else last
     return _receipt(key, first.status, first, first.detail)
 
 
-def _receipt(key: str, status: Fate, first: PartResult, told: str) -> Receipt:
+def _receipt(key: str, status: Fate, first: PartResult, detail: str) -> Receipt:
     name = f"id={first.id} " if first.id else ""
-    return Receipt(key, status, url=first.url, detail=f"{name}{told}".strip()[:LONGEST])
+    return Receipt(key, status, url=first.url, detail=f"{name}{detail}".strip()[:LONGEST])

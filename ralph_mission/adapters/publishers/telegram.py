@@ -64,15 +64,15 @@ class TelegramChannel:
 
     def _say(self, text: str, to: str, picture: bytes) -> PartResult:
         if picture and units(text) <= CAPTION:
-            shown = self._photo(picture, to, caption=html.escape(text, quote=False), parse_mode="HTML")
-            if shown.status != "failed" or shown.reason is FailureReason.LATER:
-                return shown
+            first = self._photo(picture, to, caption=html.escape(text, quote=False), parse_mode="HTML")
+            if first.status != "failed" or first.reason is FailureReason.LATER:
+                return first
             picture = b""  # refused, so certainly not there
         answer = self._post("sendMessage", to, text=html.escape(text, quote=False), parse_mode="HTML")
-        made = self._said(answer)
-        if picture and made.out:
-            self._photo(picture, made.id)
-        return made
+        result = self._said(answer)
+        if picture and result.out:
+            self._photo(picture, result.id)
+        return result
 
     def _photo(self, picture: bytes, to: str, **fields: str) -> PartResult:
         url = self._address("sendPhoto")
@@ -118,20 +118,20 @@ def _result(answer: Answer) -> Mapping[str, Any] | None:
 
 
 def _reason(answer: Answer) -> str:
-    told = answer.body.get("description")
-    return inline_words(told, 120) if isinstance(told, str) else ""
+    description = answer.body.get("description")
+    return inline_words(description, 120) if isinstance(description, str) else ""
 
 
 def _wait(answer: Answer) -> object:
-    told = answer.body.get("parameters")
-    return told.get("retry_after") if isinstance(told, Mapping) else None
+    parameters = answer.body.get("parameters")
+    return parameters.get("retry_after") if isinstance(parameters, Mapping) else None
 
 
 def _link(message: Mapping[str, Any], name: int) -> str:
     """The URL of a message: by name for a public chat, else for members of a channel or large group."""
     chat = message.get("chat")
-    told = chat if isinstance(chat, Mapping) else {}
-    user, number = str(told.get("username") or ""), str(told.get("id") or "")
+    place = chat if isinstance(chat, Mapping) else {}
+    user, number = str(place.get("username") or ""), str(place.get("id") or "")
     if user.isascii() and user.replace("_", "").isalnum():
         return f"https://t.me/{user}/{name}"
     return f"https://t.me/c/{number[4:]}/{name}" if number.startswith("-100") and number[4:].isdigit() else ""

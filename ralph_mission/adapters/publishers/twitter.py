@@ -127,8 +127,8 @@ def _data(answer: Answer) -> Mapping[str, Any]:
 
 
 def _reason(answer: Answer) -> str:
-    told = answer.body.get("detail") or answer.body.get("title")
-    return inline_words(told, 120) if isinstance(told, str) else ""
+    detail = answer.body.get("detail") or answer.body.get("title")
+    return inline_words(detail, 120) if isinstance(detail, str) else ""
 
 
 def _wait(answer: Answer) -> float | None:

@@ -67,16 +67,18 @@ def no(network: str, answer: Answer, reason: str, hints: Mapping[int, str], wait
         return PartResult("failed", detail=f"{network} {answer.why}", reason=FailureReason.LATER)
     if answer.status == 429:
         seconds = _seconds(wait if wait is not None else answer.headers.get("retry-after"))
-        told = f" {seconds:.0f} s" if seconds else ""
-        return PartResult("failed", detail=f"{network} asks to wait{told}", wait=seconds, reason=FailureReason.LATER)
+        addition = f" {seconds:.0f} s" if seconds else ""
+        return PartResult(
+            "failed", detail=f"{network} asks to wait{addition}", wait=seconds, reason=FailureReason.LATER
+        )
     if not answer.status or answer.ok or answer.status == 408 or answer.status >= 500:
         why = answer.why or (
             f"answered {answer.status}" if not answer.ok else "accepted it without saying what it made of it"
         )
         return PartResult("unknown", detail=f"{network} {why}: look there whether it is out")
     hint = hints.get(answer.status, "") or f"look at what {network} says of it"
-    told = f" ({reason})" if reason else ""
-    return PartResult("failed", detail=f"{network} refuses it with {answer.status}{told}: {hint}")
+    addition = f" ({reason})" if reason else ""
+    return PartResult("failed", detail=f"{network} refuses it with {answer.status}{addition}: {hint}")
 
 
 def _seconds(wait: object) -> float:
@@ -90,7 +92,7 @@ def _seconds(wait: object) -> float:
 
 def base(environment: Mapping[str, str], name: str, usual: str) -> str:
     """The base URL of a network's API: from the environment, else the default. Raises UserError."""
-    said = environment.get(name, "").strip().rstrip("/") or usual
-    if not said.startswith(("https://", "http://")) or "@" in said or any(one.isspace() for one in said):
+    url = environment.get(name, "").strip().rstrip("/") or usual
+    if not url.startswith(("https://", "http://")) or "@" in url or any(one.isspace() for one in url):
         raise UserError(f"{name} is no address", f"set {name} to one that begins with https://, or unset it")
-    return said
+    return url

@@ -143,7 +143,7 @@ def _limits(limits: Limits) -> str:
 
 
 def _finding(finding: Finding, acceptance: Mapping[str, Acceptance], nonce: str, secrets: tuple[str, ...]) -> str:
-    signal, said = finding.signal, acceptance.get(finding.kind, Acceptance())
+    signal, tally = finding.signal, acceptance.get(finding.kind, Acceptance())
 
     def part(text: str, limit: int) -> str:
         return truncate(redact(text, secrets), limit)  # half a secret is not recognised
@@ -151,11 +151,11 @@ def _finding(finding: Finding, acceptance: Mapping[str, Acceptance], nonce: str,
     ours = (
         f"finding {finding.fingerprint}, kind {kind_of(finding)}, severity {signal.severity}, "
         f"{signal.confidence:.0%} sure, effort {signal.effort:g}, {_fate(finding)}; "
-        f"people accepted {said.accepted} and rejected {said.rejected} of its kind"
+        f"people accepted {tally.accepted} and rejected {tally.rejected} of its kind"
     )
     facts = {name: value if not isinstance(value, str) else part(value, FACT) for name, value in signal.facts[:FACTS]}
-    shown = json.dumps(facts, ensure_ascii=False) if facts else ""
-    theirs = [part(signal.title, TITLE), shown, part(signal.detail, DETAIL)]
+    values = json.dumps(facts, ensure_ascii=False) if facts else ""
+    theirs = [part(signal.title, TITLE), values, part(signal.detail, DETAIL)]
     longest = TITLE + DETAIL + FACTS * (FACT + 60)
     return f"{ours}\n" + fence_text("\n".join(filter(None, theirs)), longest, nonce, secrets)
 
@@ -212,8 +212,8 @@ class LlmThinker:
             return plan
         booked = answers.read(brief).paid
         kept = load(self.folder, brief.memory.header, booked)
-        made, paid = self._thought(plan, brief, chosen, kept)
-        return _book_earlier(made, kept, brief, paid)
+        ranked, paid = self._thought(plan, brief, chosen, kept)
+        return _book_earlier(ranked, kept, brief, paid)
 
     def may_cost(self, brief: Brief) -> float:
         """The most that the model would cost now, in USD; 0 if it would not be asked."""
@@ -236,10 +236,10 @@ class LlmThinker:
             return replace(former, remark=_instead(reason)), kept.paid
         assert self.ask is not None
         reply = self.ask(question)
-        made = self._concluded(plan, former, reply, question, _Asked(basis, chosen, brief.findings))
-        after = kept.spent_more(made.usage.cost_usd, made.cursor, answers.payment(brief, self.nonce()))
+        ranked = self._concluded(plan, former, reply, question, _Asked(basis, chosen, brief.findings))
+        after = kept.spent_more(ranked.usage.cost_usd, ranked.cursor, answers.payment(brief, self.nonce()))
         save(self.folder, after)
-        return made, after.paid
+        return ranked, after.paid
 
     def _question(self, brief: Brief, chosen: Sequence[Finding]) -> ModelQuestion:
         text = render_brief(brief, chosen, self.settings.max_memory_chars, self.nonce(), self.secrets)
@@ -250,27 +250,27 @@ class LlmThinker:
         if self.ask is None:
             return STAGED
         today = spent_today(brief.memory.header, brief.now) + unbooked
-        left = tasks.compute_budget(brief.limits, unbooked, today, 0.0).usd
+        remaining = tasks.compute_budget(brief.limits, unbooked, today, 0.0).usd
         most = self._most(question)
-        if most <= min(left, self.settings.usd):
+        if most <= min(remaining, self.settings.usd):
             return ""
-        told = "" if self.bill.known else " (no price is known for it: set cost.prices in ralph.yml)"
-        if most > left:
-            return f"it may cost ${most:.2f}{told} and ${left:.2f} are left of this cycle's and today's money"
-        return f"it may cost ${most:.2f}{told}, and thinker.usd in ralph.yml allows ${self.settings.usd:.2f}"
+        hint = "" if self.bill.known else " (no price is known for it: set cost.prices in ralph.yml)"
+        if most > remaining:
+            return f"it may cost ${most:.2f}{hint} and ${remaining:.2f} are left of this cycle's and today's money"
+        return f"it may cost ${most:.2f}{hint}, and thinker.usd in ralph.yml allows ${self.settings.usd:.2f}"
 
     def _most(self, question: ModelQuestion) -> float:
         return self.bill.most(question) * self.settings.tries
 
-    def _concluded(self, plan: Plan, former: Plan, reply: Reply, question: ModelQuestion, asked: _Asked) -> Plan:
+    def _concluded(self, plan: Plan, former: Plan, reply: Reply, question: ModelQuestion, subject: _Asked) -> Plan:
         usage = self.bill.usage(reply, question)
         careful = self._careful(reply, usage)
         if reply.answer is None:
             remark = "; ".join(filter(None, (_instead(reply.problem), careful)))
-            cursor = asked.cursor(ModelAnswer(ranking=())) if reply.final else ""
+            cursor = subject.cursor(ModelAnswer(ranking=())) if reply.final else ""
             return replace(former, usage=usage, remark=remark, cursor=cursor)
-        used = _apply_answer(plan, reply.answer, asked.findings, self.secrets)
-        return replace(used, usage=usage, remark=careful, cursor=asked.cursor(reply.answer, self.secrets))
+        used = _apply_answer(plan, reply.answer, subject.findings, self.secrets)
+        return replace(used, usage=usage, remark=careful, cursor=subject.cursor(reply.answer, self.secrets))
 
     def _careful(self, reply: Reply, usage: Usage) -> str:
         """A note about an assumed price."""
@@ -292,21 +292,21 @@ class _Asked:
 
     def cursor(self, answer: ModelAnswer, secrets: tuple[str, ...] = ()) -> str:
         """The cursor with the answer for memory; without its words if they contain a secret."""
-        asked = tuple(sorted({answers.identity(finding) for finding in self.chosen}))
-        whole = Remembered(basis=self.basis, asked=asked, answer=answer)
+        identities = tuple(sorted({answers.identity(finding) for finding in self.chosen}))
+        whole = Remembered(basis=self.basis, asked=identities, answer=answer)
         return whole.without_words().written() if find_secrets(whole.written(), secrets) else whole.written()
 
 
-def _book_earlier(made: Plan, kept: KeptReply, brief: Brief, paid: str) -> Plan:
+def _book_earlier(plan: Plan, kept: KeptReply, brief: Brief, paid: str) -> Plan:
     """Add the cost an earlier run could not record, its answer, and the name it is booked under.
 
     Memory stores cost and name together, so that nothing is booked twice or never.
     """
-    usage = replace(made.usage, cost_usd=round(made.usage.cost_usd + kept.usd, 6))
-    cursor = made.cursor or kept.cursor
+    usage = replace(plan.usage, cost_usd=round(plan.usage.cost_usd + kept.usd, 6))
+    cursor = plan.cursor or kept.cursor
     if paid:
         cursor = answers.read(brief, cursor).with_paid(answers.read(brief).paid, paid).written()
-    return replace(made, usage=usage, cursor=cursor)
+    return replace(plan, usage=usage, cursor=cursor)
 
 
 def _best(plan: Plan, findings: Sequence[Finding], most: int) -> tuple[Finding, ...]:

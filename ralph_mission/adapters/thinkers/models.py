@@ -160,8 +160,8 @@ class ModelAsk:
 
         @agent.output_validator
         def checked(answer: ModelAnswer) -> ModelAnswer:
-            if said := wrong(answer, question.kinds):
-                raise ModelRetry(said)
+            if problem := wrong(answer, question.kinds):
+                raise ModelRetry(problem)
             return answer
 
         return agent
@@ -210,8 +210,8 @@ def _model(access: Access, http: httpx2.AsyncClient) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    spoken = OpenAIChatModel if access.provider == "openai-chat" else OpenAIResponsesModel
-    return spoken(access.model, provider=OpenAIProvider(api_key=access.key, base_url=access.base_url, http_client=http))
+    model = OpenAIChatModel if access.provider == "openai-chat" else OpenAIResponsesModel
+    return model(access.model, provider=OpenAIProvider(api_key=access.key, base_url=access.base_url, http_client=http))
 
 
 def _failed_reply(error: Exception) -> Reply:
