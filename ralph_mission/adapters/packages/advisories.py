@@ -51,9 +51,9 @@ class Affected:
 UNTOLD = Affected()
 
 
-def of_osv(told: Mapping[str, Any], ecosystem: Ecosystem, name: str) -> Affected:
+def of_osv(advisory: Mapping[str, Any], ecosystem: Ecosystem, name: str) -> Affected:
     """An advisory's data for a package. Raises TypeError, AttributeError or ValueError if invalid."""
-    entries = [entry for entry in told.get("affected") or () if _about(entry, ecosystem, name)]
+    entries = [entry for entry in advisory.get("affected") or () if _about(entry, ecosystem, name)]
     spans = (span for entry in entries for span in entry.get("ranges") or () if span.get("type") != "GIT")
     ranges = tuple(
         tuple((str(kind), str(at)) for event in span.get("events") or () for kind, at in event.items())
@@ -164,30 +164,30 @@ class Advisories:
 
     def about(self, subjects: Iterable[Subject]) -> Known:
         """Their advisories. Raises UserError if OSV is unreachable."""
-        until, wanted = self.clock() + self.seconds, sorted(set(subjects))
+        until, ordered = self.clock() + self.seconds, sorted(set(subjects))
         named: list[tuple[Subject, str, str]] = []
         more = unasked = 0
-        for start in range(0, len(wanted), BATCH):
-            batch = wanted[start : start + BATCH]
-            if (told := self._batch(batch, until)) is None:
+        for start in range(0, len(ordered), BATCH):
+            batch = ordered[start : start + BATCH]
+            if (rows := self._batch(batch, until)) is None:
                 unasked += len(batch)
                 continue
-            more += sum(row[1] for row in told)
-            named += [(s, str(id), str(at)) for s, row in zip(batch, told, strict=False) for id, at in row[0]]
+            more += sum(row[1] for row in rows)
+            named += [(s, str(id), str(at)) for s, row in zip(batch, rows, strict=False) for id, at in row[0]]
         return replace(self._details(named, until), unasked=unasked, more=more)
 
     def _details(self, named: Iterable[tuple[Subject, str, str]], until: float) -> Known:
         """Cached advisories need no request, so they do not count towards the limit."""
         found: list[Advisory] = []
-        asked = late = over = 0
+        requests = late = over = 0
         for subject, id, modified in named:
             kept = self.shelf.get(self._question(id, modified))
-            if kept is None and asked >= MOST:
+            if kept is None and requests >= MOST:
                 over += 1
             elif kept is None and self.clock() >= until:
                 late += 1
             else:
-                asked += kept is None
+                requests += kept is None
                 found.append(self._in_full(subject, id, modified, kept))
         return Known(tuple(advisory for advisory in found if advisory.id), late, over)
 
@@ -204,11 +204,11 @@ class Advisories:
             return [(row[0], bool(row[1])) for row in kept.facts]
         if self.clock() >= until:
             return None
-        told = self._json(self.web.post(f"{self.endpoint}/v1/querybatch", body, headers=JSON))
+        answer = self._json(self.web.post(f"{self.endpoint}/v1/querybatch", body, headers=JSON))
         try:
             rows = [
                 ([[v["id"], v.get("modified", "")] for v in row.get("vulns") or ()], bool(row.get("next_page_token")))
-                for row in told["results"]
+                for row in answer["results"]
             ]
         except (TypeError, KeyError, AttributeError):
             raise UserError(STRANGE, "try later", "network") from None
@@ -243,16 +243,16 @@ class Advisories:
 JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 
 
-def _advisory(subject: Subject, told: Mapping[str, Any]) -> Advisory:
-    if told.get("withdrawn"):
+def _advisory(subject: Subject, advisory: Mapping[str, Any]) -> Advisory:
+    if advisory.get("withdrawn"):
         return Advisory("", subject)
-    severity = str((told.get("database_specific") or {}).get("severity", "")).lower()
-    summary = str(told.get("summary") or told.get("details") or "").strip().partition("\n")[0]
+    severity = str((advisory.get("database_specific") or {}).get("severity", "")).lower()
+    summary = str(advisory.get("summary") or advisory.get("details") or "").strip().partition("\n")[0]
     severity = severity if severity in SEVERITIES else ""  # it is told in our words, so it is one of ours
-    aliases = tuple(str(alias) for alias in told.get("aliases") or ())
-    affected = of_osv(told, subject[0], subject[1])
+    aliases = tuple(str(alias) for alias in advisory.get("aliases") or ())
+    affected = of_osv(advisory, subject[0], subject[1])
     fixed = nearest(subject, affected.fixes, affected)
-    return Advisory(str(told.get("id", "")), subject, aliases, summary, severity, fixed, affected=affected)
+    return Advisory(str(advisory.get("id", "")), subject, aliases, summary, severity, fixed, affected=affected)
 
 
 def nearest(subject: Subject, fixes: Iterable[str], affected: Affected) -> str:

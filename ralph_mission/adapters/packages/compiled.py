@@ -64,7 +64,7 @@ def _cargo(path: str, files: Mapping[str, str], manifests: Sequence[str]) -> Ite
     for entry in entries:
         if str(entry.get("source", "")).startswith(("registry+", "sparse+")):
             name, version = entry["name"], entry["version"]
-            wanted = used.get(name) or tested.get(name) or ""
+            range_ = used.get(name) or tested.get(name) or ""
             yield Package(
                 CRATES,
                 name,
@@ -72,7 +72,7 @@ def _cargo(path: str, files: Mapping[str, str], manifests: Sequence[str]) -> Ite
                 path,
                 lines.get((name, version), 0),
                 direct=name in direct,
-                wanted=(wanted,) if wanted and name in direct else (),
+                wanted=(range_,) if range_ and name in direct else (),
                 dev=name not in shipped,
             )
 
@@ -86,9 +86,9 @@ def _asked_of_cargo(manifests: Sequence[str]) -> tuple[dict[str, str], dict[str,
         platforms = [one for one in document.get("target", {}).values() if isinstance(one, dict)]
         for table in (document, document.get("workspace", {}), *platforms):
             for section in (*SECTIONS, "dev-dependencies"):
-                for name, asked in table.get(section, {}).items():
-                    real = asked.get("package", name) if isinstance(asked, dict) else name
-                    range_ = asked.get("version", "") if isinstance(asked, dict) else str(asked)
+                for name, entry in table.get(section, {}).items():
+                    real = entry.get("package", name) if isinstance(entry, dict) else name
+                    range_ = entry.get("version", "") if isinstance(entry, dict) else str(entry)
                     (tested if section.startswith("dev") else used).setdefault(real, range_)
     return used, tested
 
@@ -102,8 +102,8 @@ def _go(path: str, text: str) -> Iterator[Package]:
         if words.startswith("require (") or (within and words == ")"):
             within = words != ")"
             continue
-        asked = words.removeprefix("require ") if words.startswith("require ") else words if within else ""
-        found = REQUIRED.fullmatch(asked)
+        requirement = words.removeprefix("require ") if words.startswith("require ") else words if within else ""
+        found = REQUIRED.fullmatch(requirement)
         if found and found["name"] not in replaced:
             yield Package(
                 "Go", found["name"], found["version"], path, number, direct=not found["indirect"], wanted=(">=",)
@@ -120,12 +120,12 @@ def _maven(path: str, text: str) -> Iterator[Package]:
     places = ("parent", "dependencies/dependency", "dependencyManagement/dependencies/dependency")
     for place in places:
         for entry in root.iterfind("/".join(f"{space}{part}" for part in place.split("/"))):
-            told = {one.tag.removeprefix(space): (one.text or "").strip() for one in entry}
-            name = f"{told.get('groupId', '')}:{told.get('artifactId', '')}"
-            version = PROPERTY.sub(lambda found: known.get(found[1], found[0]), told.get("version", ""))
+            fields = {one.tag.removeprefix(space): (one.text or "").strip() for one in entry}
+            name = f"{fields.get('groupId', '')}:{fields.get('artifactId', '')}"
+            version = PROPERTY.sub(lambda found: known.get(found[1], found[0]), fields.get("version", ""))
             if re.fullmatch(r"[0-9][\w.-]*", version):
-                line = _line_of(text, told["artifactId"])
-                dev = told.get("scope", "") in FOR_TESTS
+                line = _line_of(text, fields["artifactId"])
+                dev = fields.get("scope", "") in FOR_TESTS
                 yield Package("Maven", name, version, path, line, direct=True, wanted=(version,), dev=dev)
 
 

@@ -47,15 +47,15 @@ def is_python_file(path: str) -> bool:
 
 def read_projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
     """One project per lock file, requirements file, and manifest with pins in no lock; (path, why) otherwise."""
-    taken = {posixpath.join(posixpath.dirname(path), MANIFEST) for path in files if posixpath.basename(path) in LOCKS}
+    locked = {posixpath.join(posixpath.dirname(path), MANIFEST) for path in files if posixpath.basename(path) in LOCKS}
     for path in sorted(files, key=lambda path: (posixpath.basename(path) not in LOCKS, path)):
         name = posixpath.basename(path)
         try:
             if name in LOCKS:
                 project = _read_lock(path, LOCKS[name], files)
-                taken.update(project.manifests)
+                locked.update(project.manifests)
                 yield project
-            elif name == MANIFEST and path not in taken:
+            elif name == MANIFEST and path not in locked:
                 yield Project(path, "", "PyPI", tuple(_pins(path, files[path])), (path,))
             elif REQUIREMENTS.match(path):
                 yield Project(path, "pip", "PyPI", tuple(_requirements(path, files[path])), (path,))
@@ -84,8 +84,8 @@ def _read_lock(path: str, tool: Tool, files: Mapping[str, str]) -> Project:
     entries = tomllib.loads(text).get("package", [])
     lines = toml_lines(text)
     manifest = files.get(posixpath.join(posixpath.dirname(path), MANIFEST), "")
-    asked = PythonRequest(_direct(entries, manifest), _ranges(manifest), _production(entries, manifest, tool))
-    packages = tuple(_package(entry, path, tool, lines, asked) for entry in entries if _is_published(entry, tool))
+    request = PythonRequest(_direct(entries, manifest), _ranges(manifest), _production(entries, manifest, tool))
+    packages = tuple(_package(entry, path, tool, lines, request) for entry in entries if _is_published(entry, tool))
     return Project(path, tool, "PyPI", packages, tuple(p for p in sorted(files) if p in _manifests(path, entries)))
 
 
@@ -108,15 +108,15 @@ class PythonRequest:
 
 
 def _package(
-    entry: Mapping[str, Any], path: str, tool: Tool, lines: Mapping[tuple[str, str], int], asked: PythonRequest
+    entry: Mapping[str, Any], path: str, tool: Tool, lines: Mapping[tuple[str, str], int], request: PythonRequest
 ) -> Package:
     name, source = canonicalize_name(entry["name"]), entry.get("source", {})
     registry = source.get("registry", "") if tool == "uv" else source.get("url", "")
     line = lines.get((entry["name"], entry["version"]), 0)
-    wanted = (asked.ranges[name],) if asked.ranges.get(name) else ()
-    dev = name not in asked.production
+    ranges = (request.ranges[name],) if request.ranges.get(name) else ()
+    dev = name not in request.production
     return Package(
-        "PyPI", name, entry["version"], path, line, registry.rstrip("/"), name in asked.direct, True, wanted, dev
+        "PyPI", name, entry["version"], path, line, registry.rstrip("/"), name in request.direct, True, ranges, dev
     )
 
 
@@ -148,8 +148,8 @@ def _production(entries: Sequence[Mapping[str, Any]], manifest: str, tool: Tool)
     document = tomllib.loads(manifest)
     poetry = document.get("tool", {}).get("poetry", {}).get("dependencies", {})
     project = document.get("project", {})
-    asked = (project.get("dependencies", []), *project.get("optional-dependencies", {}).values())
-    named = {canonicalize_name(found.name) for items in asked for item in items if (found := requirement(item))}
+    groups = (project.get("dependencies", []), *project.get("optional-dependencies", {}).values())
+    named = {canonicalize_name(found.name) for items in groups for item in items if (found := requirement(item))}
     roots = {*named, *map(canonicalize_name, poetry)}
     return reached(roots or needs, needs)
 
@@ -192,9 +192,9 @@ def _pins(path: str, text: str) -> Iterator[Package]:
         if found and not found.url and len(specifiers) == 1 and specifiers[0].operator == "==":
             version = specifiers[0].version
             if "*" not in version:
-                wanted = (f"=={version}",)
+                ranges = (f"=={version}",)
                 name = canonicalize_name(found.name)
-                yield Package("PyPI", name, version, path, _line(text, item), direct=True, wanted=wanted)
+                yield Package("PyPI", name, version, path, _line(text, item), direct=True, wanted=ranges)
 
 
 def _line(text: str, item: str) -> int:
@@ -210,8 +210,8 @@ def _requirements(path: str, text: str) -> Iterator[Package]:
     for number, line in enumerate(text.splitlines(), 1):
         if (found := PIN.match(line)) and "*" not in found["version"]:
             name, dev = canonicalize_name(found["name"]), bool(FOR_DEVELOPMENT.search(path))
-            wanted = (f"=={found['version']}",)
-            yield Package("PyPI", name, found["version"], path, number, registry, True, not hashed, wanted, dev)
+            ranges = (f"=={found['version']}",)
+            yield Package("PyPI", name, found["version"], path, number, registry, True, not hashed, ranges, dev)
 
 
 LARGEST = 8_000_000
@@ -240,11 +240,11 @@ def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[
     """Every project of `commit` except excluded ones; `also`: further files to read."""
     entries = [e for e in git.listing(commit) if e.mode in (REGULAR, EXECUTABLE) and not excluded(e.path)]
     kinds = (node.is_node_file, is_python_file, compiled.is_compiled_file, also)
-    found = [e for e in entries if any(wanted(e.path) for wanted in kinds)]
+    found = [e for e in entries if any(chosen(e.path) for chosen in kinds)]
     ranked = sorted(found, key=lambda e: (not (also(e.path) or _lock(e.path)), e.path.count("/"), e.path))
-    wanted, left = ranked[:MOST], ranked[MOST:]
-    large = sizes(git, [entry.oid for entry in wanted])
-    small = [entry for entry in wanted if large.get(entry.oid, 0) <= LARGEST]
+    chosen, rest = ranked[:MOST], ranked[MOST:]
+    large = sizes(git, [entry.oid for entry in chosen])
+    small = [entry for entry in chosen if large.get(entry.oid, 0) <= LARGEST]
     contents = git.blobs(entry.oid for entry in small)
     texts = {e.path: text for e in small if (text := _decode(contents[e.oid])) is not None}
     items = [
@@ -253,9 +253,9 @@ def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[
         *compiled.projects(_of(texts, compiled.is_compiled_file)),
     ]
     unread = [item for item in items if not isinstance(item, Project)]
-    unread += [(entry.path, "is too large") for entry in wanted if entry not in small]
-    unread += [(left[0].path, f"and {len(left) - 1} more are too many: {MOST} are read")] if left else []
-    digest = hashlib.sha256("\n".join(f"{entry.oid} {entry.path}" for entry in wanted).encode("utf-8", "replace"))
+    unread += [(entry.path, "is too large") for entry in chosen if entry not in small]
+    unread += [(rest[0].path, f"and {len(rest) - 1} more are too many: {MOST} are read")] if rest else []
+    digest = hashlib.sha256("\n".join(f"{entry.oid} {entry.path}" for entry in chosen).encode("utf-8", "replace"))
     projects = tuple(sound(item) for item in items if isinstance(item, Project))
     projects = tuple(project for project in projects if project.packages)
     return DependencyReading(projects, tuple(unread), texts, digest.hexdigest()[:32])
@@ -272,16 +272,16 @@ def _lock(path: str) -> bool:
     return posixpath.basename(path) in (*node.LOCKS, *LOCKS, *compiled.LOCKS)
 
 
-def _of(texts: dict[str, str], wanted: Callable[[str], bool]) -> dict[str, str]:
-    return {path: text for path, text in texts.items() if wanted(path)}
+def _of(texts: dict[str, str], matches: Callable[[str], bool]) -> dict[str, str]:
+    return {path: text for path, text in texts.items() if matches(path)}
 
 
 def sizes(git: Git, oids: list[str]) -> dict[str, int]:
     """The bytes of each blob."""
     if not oids:
         return {}
-    said = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin="\n".join(oids).encode())
-    return {row[0]: int(row[1]) for line in said.splitlines() if (row := line.split())[1].isdigit()}
+    output = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin="\n".join(oids).encode())
+    return {row[0]: int(row[1]) for line in output.splitlines() if (row := line.split())[1].isdigit()}
 
 
 def _decode(content: bytes) -> str | None:

@@ -70,11 +70,15 @@ def unfit(tool: Tool, scratch: Path, seconds: float = VERSION) -> str:
     if not program:
         return f"{manager.program} is not installed"
     with tempfile.TemporaryDirectory(prefix="version-", dir=scratch) as own:
-        told = {**QUIET, **manager.environment}
+        environment = {**QUIET, **manager.environment}
         home = Path(own) / "home"
-        done = run_foreign((program, "--version"), cwd=Path(own), home=home, timeout=seconds, extra_env=told)
-    said = done.stdout.decode(errors="replace").strip()
-    return "" if manager.meant(major(said)) else f"{manager.program} here is {said[:20] or 'unknown'}, of another line"
+        done = run_foreign((program, "--version"), cwd=Path(own), home=home, timeout=seconds, extra_env=environment)
+    version = done.stdout.decode(errors="replace").strip()
+    return (
+        ""
+        if manager.meant(major(version))
+        else f"{manager.program} here is {version[:20] or 'unknown'}, of another line"
+    )
 
 
 def manager_environment(manager: Manager, base: str) -> dict[str, str]:
@@ -85,27 +89,27 @@ def manager_environment(manager: Manager, base: str) -> dict[str, str]:
     return {**QUIET, **manager.environment, **registry}
 
 
-def major(said: str) -> int:
+def major(text: str) -> int:
     """The first number in the output of `--version`, or 0."""
-    found = re.search(r"(\d+)\.\d+", said)
+    found = re.search(r"(\d+)\.\d+", text)
     return int(found[1]) if found else 0
 
 
-def _uv(room: Room, bumps: Sequence[Bump]) -> None:
-    wanted = (word for b in bumps for word in ("--upgrade-package", f"{b.package.name}=={b.to}"))
-    room.run((*UV, *wanted))
+def _uv(workspace: Room, bumps: Sequence[Bump]) -> None:
+    arguments = (word for b in bumps for word in ("--upgrade-package", f"{b.package.name}=={b.to}"))
+    workspace.run((*UV, *arguments))
 
 
 def _pinning(settle: tuple[str, ...]) -> Callable[[Room, Sequence[Bump]], None]:
     """Temporarily requests exactly the wanted versions; a range that contains them keeps them afterwards."""
 
-    def move(room: Room, bumps: Sequence[Bump]) -> None:
-        with_ranges = {path: room.read(path) for bump in bumps for path in bump.project.manifests}
+    def move(workspace: Room, bumps: Sequence[Bump]) -> None:
+        with_ranges = {path: workspace.read(path) for bump in bumps for path in bump.project.manifests}
         for path, text in with_ranges.items():
-            room.write(path, _exactly(text, bumps))
-        room.run(settle)
+            workspace.write(path, _exactly(text, bumps))
+        workspace.run(settle)
         for path, text in with_ranges.items():
-            room.write(path, text)
+            workspace.write(path, text)
 
     return move
 
@@ -119,18 +123,18 @@ def _exactly(text: str, bumps: Sequence[Bump]) -> str:
     return json.dumps(manifest, indent=2)
 
 
-def _yarn(room: Room, bumps: Sequence[Bump]) -> None:
+def _yarn(workspace: Room, bumps: Sequence[Bump]) -> None:
     """yarn 1 drops a range if an exact version is requested: its new entry is put below the range's key."""
-    before = room.read(room.lock)
-    _pinning(YARN)(room, bumps)
-    moved = dict(_entries(room.read(room.lock)))
+    before = workspace.read(workspace.lock)
+    _pinning(YARN)(workspace, bumps)
+    moved = dict(_entries(workspace.read(workspace.lock)))
     for bump in bumps:
         body = next((b for keys, b in moved.items() if f"{bump.package.name}@{bump.to}" in _keys(keys)), "")
         for keys, old in dict(_entries(before)).items():
             named = any(key.rpartition("@")[0] == bump.package.name for key in _keys(keys))
             if body and named and f'  version "{bump.package.version}"\n' in old:
                 before = before.replace(f"{keys}\n{old}", f"{keys}\n{body}", 1)
-    room.write(room.lock, before)
+    workspace.write(workspace.lock, before)
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:
@@ -145,13 +149,13 @@ def _keys(line: str) -> list[str]:
     return [key.strip().strip('"') for key in line.removesuffix(":").split(",")]
 
 
-def _berry(room: Room, bumps: Sequence[Bump]) -> None:
-    entries = plain_yaml(room.read(room.lock))
+def _berry(workspace: Room, bumps: Sequence[Bump]) -> None:
+    entries = plain_yaml(workspace.read(workspace.lock))
     for bump in bumps:
         for keys, entry in entries.items():
             if isinstance(entry, dict) and entry.get("resolution") == f"{bump.package.name}@npm:{bump.package.version}":
                 for key in keys.split(", "):
-                    room.run(("set", "resolution", key, f"npm:{bump.to}"))
+                    workspace.run(("set", "resolution", key, f"npm:{bump.to}"))
 
 
 MANAGERS: Mapping[Tool, Manager] = {

@@ -60,10 +60,10 @@ def projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
             yield path, str(error) if isinstance(error, GarbledLock) else "cannot be read"
 
 
-def sections(text: str, wanted: Iterable[str] = SECTIONS) -> Iterator[tuple[str, str]]:
+def sections(text: str, names: Iterable[str] = SECTIONS) -> Iterator[tuple[str, str]]:
     """(name, range) of all requirements in those sections of a manifest. Raises ValueError."""
     manifest = json.loads(text)
-    for section in wanted:
+    for section in names:
         found = manifest.get(section) or {}
         yield from ((str(name), str(range_)) for name, range_ in found.items() if isinstance(range_, str))
 
@@ -82,19 +82,19 @@ def _lock_above(path: str, locks: set[str]) -> str:
 
 def _read_lock(path: str, files: Mapping[str, str], locks: set[str]) -> Project:
     below = [p for p in sorted(files) if posixpath.basename(p) == MANIFEST and _lock_above(p, locks) == path]
-    asked = NodeRequest(
+    request = NodeRequest(
         frozenset(pair for p in below for pair in sections(files[p])),
         tuple(below),
         frozenset(pair for p in below for pair in sections(files[p], SHIPPED)),
     )
     text, name = files[path], posixpath.basename(path)
     if name == "pnpm-lock.yaml":
-        return Project(path, "pnpm", "npm", tuple(_pnpm(path, text)), asked.manifests)
+        return Project(path, "pnpm", "npm", tuple(_pnpm(path, text)), request.manifests)
     if name != "yarn.lock":
-        return Project(path, "npm", "npm", tuple(_npm(path, text, asked)), asked.manifests)
+        return Project(path, "npm", "npm", tuple(_npm(path, text, request)), request.manifests)
     if re.search(r"^__metadata:", text, re.MULTILINE):
-        return Project(path, "berry", "npm", tuple(_berry(path, text, asked)), asked.manifests)
-    return Project(path, "yarn", "npm", tuple(_yarn(path, text, asked)), asked.manifests)
+        return Project(path, "berry", "npm", tuple(_berry(path, text, request)), request.manifests)
+    return Project(path, "yarn", "npm", tuple(_yarn(path, text, request)), request.manifests)
 
 
 def _pinned_project(path: str, text: str) -> Project:
@@ -107,15 +107,15 @@ def _pinned_project(path: str, text: str) -> Project:
     return Project(path, "", "npm", packages, (path,))
 
 
-def _npm(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
+def _npm(path: str, text: str, request: NodeRequest) -> Iterator[Package]:
     lock, lines = json.loads(text), Lines(text)
     if not isinstance(lock.get("packages"), dict):
         raise GarbledLock("is a lock file of npm 6 or older; npm 7 and later write one that can be read")
-    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    ranges: defaultdict[str, set[str]] = defaultdict(set)
     for entry in lock["packages"].values():
         for section in SECTIONS:
             for name, range_ in (entry.get(section) or {}).items():
-                wanted[name].add(str(range_))
+                ranges[name].add(str(range_))
     for place, entry in lock["packages"].items():
         if "node_modules/" not in place or entry.get("link") or not isinstance(entry.get("version"), str):
             continue
@@ -123,7 +123,7 @@ def _npm(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
         resolved = str(entry.get("resolved", ""))
         if resolved and not resolved.startswith(("https://", "http://")):
             continue
-        direct = place == f"node_modules/{name}" and name in asked.names
+        direct = place == f"node_modules/{name}" and name in request.names
         line = lines.of(f'"{place}"', '"version"')
         dev = bool(entry.get("dev") or entry.get("devOptional"))
         yield Package(
@@ -134,31 +134,31 @@ def _npm(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
             line,
             registry_of(resolved, name),
             direct,
-            wanted=tuple(sorted(wanted[name])),
+            wanted=tuple(sorted(ranges[name])),
             dev=dev,
         )
 
 
-def _yarn(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
+def _yarn(path: str, text: str, request: NodeRequest) -> Iterator[Package]:
     blocks = list(_blocks(text))
-    shipped = _shipped(((keys, needs) for _, keys, _, needs in blocks), asked)
+    shipped = _shipped(((keys, needs) for _, keys, _, needs in blocks), request)
     for line, keys, fields, _ in blocks:
         pairs = [pair for key in keys if (pair := _pair(key))]
         resolved = fields.get("resolved", "").partition("#")[0]
         if not pairs or "version" not in fields or "/-/" not in resolved or any(":" in r for _, r in pairs):
             continue  # an alias, a folder, an archive, a git repository
-        name, wanted = pairs[0][0], tuple(sorted(range_ for _, range_ in pairs))
-        direct, dev = bool(asked.pairs & {*pairs}), keys[0] not in shipped
+        name, ranges = pairs[0][0], tuple(sorted(range_ for _, range_ in pairs))
+        direct, dev = bool(request.pairs & {*pairs}), keys[0] not in shipped
         registry = registry_of(resolved, name)
-        yield Package("npm", name, fields["version"], path, line, registry, direct, wanted=wanted, dev=dev)
+        yield Package("npm", name, fields["version"], path, line, registry, direct, wanted=ranges, dev=dev)
 
 
-def _shipped(blocks: Iterable[tuple[tuple[str, ...], Iterable[str]]], asked: NodeRequest) -> frozenset[str]:
+def _shipped(blocks: Iterable[tuple[tuple[str, ...], Iterable[str]]], request: NodeRequest) -> frozenset[str]:
     """The keys of packages outside of development, each "NAME@RANGE"; all keys of an entry with several."""
     blocks = list(blocks)
     first = {key: keys[0] for keys, _ in blocks for key in keys}
     needs = {keys[0]: [first[need] for need in needed if need in first] for keys, needed in blocks}
-    roots = [first[key] for name, range_ in asked.shipped if (key := f"{name}@{range_}") in first]
+    roots = [first[key] for name, range_ in request.shipped if (key := f"{name}@{range_}") in first]
     return reached(roots, needs)
 
 
@@ -185,7 +185,7 @@ def _pair(key: str) -> tuple[str, str] | None:
     return (key[0] + name, range_) if mark and key else None
 
 
-def _berry(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
+def _berry(path: str, text: str, request: NodeRequest) -> Iterator[Package]:
     lines = Lines(text)
     for keys, entry in plain_yaml(text).items():
         resolution = str(entry.get("resolution", "")) if isinstance(entry, dict) else ""
@@ -194,31 +194,33 @@ def _berry(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
             continue
         ranges = {_pair(key.strip()) for key in keys.split(",")}
         plain = {(pair[0], pair[1].removeprefix("npm:")) for pair in ranges if pair}
-        direct, wanted = bool(plain & asked.pairs), tuple(sorted(range_ for _, range_ in plain))
-        dev = direct and not plain & asked.shipped
+        direct, admitted = bool(plain & request.pairs), tuple(sorted(range_ for _, range_ in plain))
+        dev = direct and not plain & request.shipped
         line = lines.of(f'resolution: "{resolution}"')
-        yield Package("npm", name, version, path, line, "", direct, wanted=wanted, dev=dev)
+        yield Package("npm", name, version, path, line, "", direct, wanted=admitted, dev=dev)
 
 
 def _pnpm(path: str, text: str) -> Iterator[Package]:
     lock, lines = plain_yaml(text), Lines(text)
     importers = lock.get("importers") or {".": lock}
-    asked: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    ranges_by_package: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     shipped: set[tuple[str, str]] = set()
     for importer in importers.values():
         for section, name, version, range_ in _imported_versions(importer):
             if range_.startswith("catalog:"):
                 catalog = (lock.get("catalogs") or {}).get(range_.removeprefix("catalog:") or "default") or {}
                 range_ = str((catalog.get(name) or {}).get("specifier", ""))
-            asked[name, version].add(range_)
+            ranges_by_package[name, version].add(range_)
             shipped |= {(name, version)} if section in SHIPPED else set()
     for key, entry in (lock.get("packages") or {}).items():
         found = re.match(r"/?((?:@[^@/]+/)?[^@/]+)[@/](\d[^(_]*)", key)
         if found:
             one = (found[1], found[2])
-            wanted = tuple(sorted(range_ for range_ in asked.get(one, ()) if range_))
-            dev = bool(isinstance(entry, dict) and entry.get("dev")) or (one in asked and one not in shipped)
-            yield Package("npm", *one, path, lines.of(key), "", one in asked, wanted=wanted, dev=dev)
+            ranges = tuple(sorted(range_ for range_ in ranges_by_package.get(one, ()) if range_))
+            dev = bool(isinstance(entry, dict) and entry.get("dev")) or (
+                one in ranges_by_package and one not in shipped
+            )
+            yield Package("npm", *one, path, lines.of(key), "", one in ranges_by_package, wanted=ranges, dev=dev)
 
 
 def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:

@@ -19,10 +19,10 @@ COMPARATOR = compile_regex(
 )
 
 
-def admits(ecosystem: Ecosystem, current: str, wanted: Iterable[str], version: str) -> bool | None:
+def admits(ecosystem: Ecosystem, current: str, ranges: Iterable[str], version: str) -> bool | None:
     """Whether all ranges that admit `current` admit `version` too; None if one is unreadable, or there is none."""
-    told = [(_holds(ecosystem, range_, current), _holds(ecosystem, range_, version)) for range_ in wanted]
-    after = [then for now, then in told if now is not False]
+    results = [(_holds(ecosystem, range_, current), _holds(ecosystem, range_, version)) for range_ in ranges]
+    after = [then for now, then in results if now is not False]
     if not after or None in after:
         return None
     return all(after)
@@ -46,21 +46,21 @@ def _holds(ecosystem: Ecosystem, range_: str, version: str) -> bool | None:
 
 def _any(ecosystem: Ecosystem, range_: str, version: semver.Version) -> bool | None:
     """Alternatives by `||`, each of comparators that must all match."""
-    told = [_all(ecosystem, one, version) for one in range_.split("||")]
-    return True if True in told else None if None in told else False
+    results = [_all(ecosystem, one, version) for one in range_.split("||")]
+    return True if True in results else None if None in results else False
 
 
 def _all(ecosystem: Ecosystem, text: str, version: semver.Version) -> bool | None:
     words = re.sub(r"([<>=~^])\s+", r"\1", text.replace(",", " ")).split()
     if words in ([], ["*"], ["x"], ["latest"]):
         return True
-    told: list[bool] = []
+    results: list[bool] = []
     for word in words:
         found = COMPARATOR.fullmatch(word)
         if found is None:
             return None  # a range with a dash, a tag, a URL
-        told.append(_compare(ecosystem, found, version))
-    return all(told)
+        results.append(_compare(ecosystem, found, version))
+    return all(results)
 
 
 def _compare(ecosystem: Ecosystem, found: re.Match[str], version: semver.Version) -> bool:

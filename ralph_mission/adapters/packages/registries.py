@@ -101,8 +101,8 @@ def registry(package: Package, texts: Mapping[str, str], environment: Mapping[st
     scope = package.name.partition("/")[0] if package.name.startswith("@") else ""
     if scope and (found := _npmrc(texts.get(posixpath.join(folder, ".npmrc"), ""), f"{scope}:registry")):
         return found
-    told = next((environment[name] for name in NAMES[package.ecosystem] if environment.get(name)), "")
-    return (told or _configured_index(package.ecosystem, folder, texts)).rstrip("/")
+    configured = next((environment[name] for name in NAMES[package.ecosystem] if environment.get(name)), "")
+    return (configured or _configured_index(package.ecosystem, folder, texts)).rstrip("/")
 
 
 def built_in(ecosystem: Ecosystem, scratch: Path) -> str:
@@ -221,16 +221,16 @@ class Registries:
                 releases[question] = _restore(kept)
             else:
                 stale.append((question, kept))
-        deadline, asked = time.monotonic() + self.seconds, 0
+        deadline, requests = time.monotonic() + self.seconds, 0
         for question, kept in sorted(stale, key=lambda row: row[1].asked.timestamp() if row[1] else 0.0):
-            if asked == self.most or time.monotonic() > deadline:
+            if requests == self.most or time.monotonic() > deadline:
                 break
-            asked += 1
+            requests += 1
             try:
                 releases[question] = self._ask(question, kept)
             except UserError as problem:
                 failed[question] = problem.what
-        return ReleaseAnswers(releases, failed, len(stale) - asked)
+        return ReleaseAnswers(releases, failed, len(stale) - requests)
 
     def _ask(self, question: RegistryQuestion, kept: CachedAnswer | None) -> tuple[Release, ...]:
         address, credentials = apart(question.url)
@@ -260,8 +260,8 @@ def apart(address: str) -> tuple[str, Mapping[str, str]]:
     user, mark, host = parts.netloc.rpartition("@")
     if not mark:
         return address, {}
-    said = base64.b64encode(unquote(user).encode()).decode()
-    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {said}"}
+    encoded = base64.b64encode(unquote(user).encode()).decode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {encoded}"}
 
 
 def _restore(kept: CachedAnswer) -> tuple[Release, ...]:
@@ -328,7 +328,7 @@ class _Links(HTMLParser):
         self.found: list[tuple[str, bool, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(attrs)
-        if tag == "a" and told.get("href"):
-            name = str(told["href"]).partition("#")[0].rpartition("/")[2]
-            self.found.append((name, "data-yanked" in told, told.get("data-requires-python") or ""))
+        attributes = dict(attrs)
+        if tag == "a" and attributes.get("href"):
+            name = str(attributes["href"]).partition("#")[0].rpartition("/")[2]
+            self.found.append((name, "data-yanked" in attributes, attributes.get("data-requires-python") or ""))

@@ -42,19 +42,19 @@ _ABSOLUTE = compile_regex(r"/+\w|~[/\\]|[A-Za-z]:[/\\]|\\")
 _BRACES = compile_regex(r"[{},()|!]")
 
 
-def leading_out(path: str, said: str) -> str:
+def leading_out(path: str, text: str) -> str:
     """The part of a text in the file at `path` that leads out of the repository, or runs a command, or ""."""
-    if _RUN.search(said):
+    if _RUN.search(text):
         return "names a package that a program makes"
-    return next((f'leads to "{place[:60]}"' for place in _places(path, said) if _outside(path, place)), "")
+    return next((f'leads to "{place[:60]}"' for place in _places(path, text) if _outside(path, place)), "")
 
 
-def _places(path: str, said: str) -> Iterator[str]:
-    for slashes, rest in _LOCAL.findall(said):
+def _places(path: str, text: str) -> Iterator[str]:
+    for slashes, rest in _LOCAL.findall(text):
         relative = not slashes or (len(slashes) == 2 and rest.startswith("."))
         yield rest if relative else f"/{rest or 'x'}"
     if posixpath.basename(path) in PATHS:
-        yield from _BRACES.split(said)
+        yield from _BRACES.split(text)
 
 
 def _outside(path: str, written: str) -> bool:
@@ -92,8 +92,8 @@ def files_for_manager(files: Files) -> dict[str, bytes]:
         if _is_settings(path):
             _one_registry(path, text)
             continue
-        for said in _strings_in(path, text):
-            if what := leading_out(path, said):
+        for string in _strings_in(path, text):
+            if what := leading_out(path, string):
                 raise UserError(f"{path} {what}, which no package manager is handed", YOURSELF)
     return {path: _reduce(path, content) for path, content in files.items() if not _is_settings(path)}
 
@@ -101,7 +101,7 @@ def files_for_manager(files: Files) -> dict[str, bytes]:
 def addresses(files: Files) -> tuple[str, ...]:
     """Every web URL that a manager could take from them. Raises UserError for ambiguous contents."""
     kept = {path: _text(path, content) for path, content in files.items() if not _is_settings(path)}
-    found = (url for path, text in kept.items() for said in _strings_in(path, text) for url in _urls(said))
+    found = (url for path, text in kept.items() for string in _strings_in(path, text) for url in _urls(string))
     return tuple(dict.fromkeys(found))
 
 
@@ -182,26 +182,26 @@ def _strings(value: Any, silent: Callable[[Keys], bool], keys: Keys = ()) -> Ite
         yield value
 
 
-def _urls(said: str) -> Iterator[str]:
+def _urls(text: str) -> Iterator[str]:
     for _ in range(_QUOTED):
-        said = said.translate(_LEFT_OUT)
-        yield from _addresses_in(said)
-        plain = unquote(said)
-        if plain == said:
+        text = text.translate(_LEFT_OUT)
+        yield from _addresses_in(text)
+        plain = unquote(text)
+        if plain == text:
             return
-        said = plain
+        text = plain
     raise UserError("an address is quoted too often to be read", YOURSELF)
 
 
-def _addresses_in(said: str) -> Iterator[str]:
+def _addresses_in(text: str) -> Iterator[str]:
     """The URLs in a text. A user's name may contain spaces and quotes: the part before one is not a host then."""
     ends = 0
-    for found in _WEB.finditer(said):
+    for found in _WEB.finditer(text):
         if _HOST.fullmatch(found[0]):
             if ends < found.end():
-                mark = _HOST_ENDS.search(said, found.end())
-                ends = mark.start() if mark else len(said)
-            if said[ends : ends + 1] == "@":
+                mark = _HOST_ENDS.search(text, found.end())
+                ends = mark.start() if mark else len(text)
+            if text[ends : ends + 1] == "@":
                 raise UserError("an address can be read in two ways", "write it out")
         if "${" in found[0]:
             raise UserError("an address has a variable in it", "write it out")
@@ -256,8 +256,8 @@ class Room:
         """Raises UserError if it fails, with its last line of output."""
         done = self.ask(arguments)
         if done.code != 0:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-            how = "took too long" if done.timed_out else (said[-1].strip() if said else f"exit code {done.code}")
+            lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            how = "took too long" if done.timed_out else (lines[-1].strip() if lines else f"exit code {done.code}")
             raise UserError(f"{Path(self.program).name} refuses: {without_credentials(how)}", "run it there to see why")
 
     def ask(self, arguments: Sequence[str]) -> FinishedProcess:
@@ -305,9 +305,9 @@ def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Co
     Raises UserError for one that is too large to read.
     """
     folder = posixpath.dirname(project.path)
-    wanted = {*project.manifests, project.path}
-    wanted |= {p for p in entries if posixpath.dirname(p) == folder and posixpath.basename(p) in DATA}
-    held = {path: entries[path].oid for path in sorted(wanted) if path in entries}
+    paths = {*project.manifests, project.path}
+    paths |= {p for p in entries if posixpath.dirname(p) == folder and posixpath.basename(p) in DATA}
+    held = {path: entries[path].oid for path in sorted(paths) if path in entries}
     found = sizes(git, list(held.values()))
     if large := [path for path, oid in held.items() if found.get(oid, 0) > LARGEST]:
         raise UserError(f"{large[0]} is too large", "update it yourself")
@@ -320,16 +320,16 @@ def astray(files: Contents, base: str, allow: Collection[str], until: float) -> 
     try:
         files_for_manager(files)
         named = (*addresses(files), *([apart(base)[0]] if base else []))
-        asked = {parse_address(url).origin: url for url in named}
-        if len(asked) > PLACES:
+        origins = {parse_address(url).origin: url for url in named}
+        if len(origins) > PLACES:
             raise UserError(f"its files name more than {PLACES} places of the web", "update it yourself")
-        for url in asked.values():
+        for url in origins.values():
             GuardedWeb(allow, min(NAMES, until - time.monotonic())).admit(url)
     except UserError as problem:
         return f"{problem.what}; {problem.next_step}"
     return ""
 
 
-def without_credentials(said: str) -> str:
+def without_credentials(text: str) -> str:
     """A text without a registry's credentials in its URL."""
-    return re.sub(r"(?<=://)[^/\s]+@", "", said)
+    return re.sub(r"(?<=://)[^/\s]+@", "", text)

@@ -30,11 +30,11 @@ def headline(report: BacktestReport) -> str:
     """The result in one sentence."""
     fixed = sum(record.fixed for record in report.kinds)
     judged = sum(judged_items(record) for record in report.kinds)
-    told = f"Of {count_noun(judged, 'finding')} that can be judged, people fixed {fixed} later without being told."
+    sentence = f"Of {count_noun(judged, 'finding')} that can be judged, people fixed {fixed} later without being told."
     return (
         f"From {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} ({count_noun(report.commits, 'commit')}) Ralph would "
         f"have opened {count_noun(len(report.threads), 'thread')}, {report.threads_a_week:g} a week. "
-        + (told if judged else "Nothing that it found can be judged.")
+        + (sentence if judged else "Nothing that it found can be judged.")
     )
 
 

@@ -182,8 +182,8 @@ def _place(one: ItemRecord) -> str:
     return f"{one.kind}, {one.path}:{one.line}" if one.line else f"{one.kind} {one.path}"
 
 
-def _more(number: int, shown: int) -> Markup | None:
-    return _small(f"And {number - shown} more: ralph backtest --json") if number > shown else None
+def _more(number: int, listed: int) -> Markup | None:
+    return _small(f"And {number - listed} more: ralph backtest --json") if number > listed else None
 
 
 def _measured(report: BacktestReport) -> str:

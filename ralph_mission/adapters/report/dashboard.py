@@ -76,13 +76,13 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _n
     waiting = [mission for mission in missions if _waits(mission)]
     under_way = [mission for mission in missions if mission.status.active and mission not in waiting]
     aside = [mission for mission in missions if not mission.status.active]
-    asked = (
+    requests = (
         [f"Ralph looks after {foreign(repository)}."],
         ["**Paused.** Nothing is done until somebody runs `ralph resume`."] if memory.header.paused else [],
         _waiting(waiting, state.unknown, link),
         _under_way(under_way, memory.issues, link),
     )
-    told = (
+    background = (
         _held(state.held),
         _next(state.backlog, {member for one in state.held for member in one.members}),
         _done_lines(memory, state),
@@ -90,21 +90,21 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _n
         _aside(aside, link),
     )
     ends = (["---"], [] if memory.header.paused else _controls(state.obeyed), [_health(memory)])
-    page = "\n\n".join("\n".join(part) for part in (*asked, *_fit(told, asked), *ends) if part) + "\n"
+    page = "\n\n".join("\n".join(part) for part in (*requests, *_fit(background, requests), *ends) if part) + "\n"
     return explain(page, {order: foreign(why) for order, why in state.ignored})
 
 
 def _fit(parts: Sequence[list[str]], before: Iterable[list[str]]) -> Iterator[list[str]]:
     """Those of them that fit behind the preceding text."""
-    room, left = MOST - sum(len(line) for part in before for line in part), 0
+    space, omitted = MOST - sum(len(line) for part in before for line in part), 0
     for part in parts:
-        room -= (needs := sum(len(line) + 1 for line in part))
-        if room >= 0:
+        space -= (needs := sum(len(line) + 1 for line in part))
+        if space >= 0:
             yield part
         else:
-            room, left = room + needs, left + 1
-    if left:
-        yield [f"{count_noun(left, 'list')} left out: this page would be too long."]
+            space, omitted = space + needs, omitted + 1
+    if omitted:
+        yield [f"{count_noun(omitted, 'list')} left out: this page would be too long."]
 
 
 def _cut(lines: Sequence[str], most: int = SHOWN) -> list[str]:
@@ -126,13 +126,13 @@ def _waits(mission: Mission) -> bool:
 
 
 def _waiting(missions: Sequence[Mission], unknown: Sequence[str], link: Link) -> list[str]:
-    asked = [_ask(mission, link) for mission in sorted(missions, key=waits_for_click, reverse=True)]
-    asked += [
+    requests = [_ask(mission, link) for mission in sorted(missions, key=waits_for_click, reverse=True)]
+    requests += [
         "- **Was this sent?** Ralph cannot tell. Check, then run one of\n"
         f"  - `ralph journal resolve {key} --sent`\n  - `ralph journal resolve {key} --not-sent`"
         for key in unknown
     ]
-    return ["## Waiting for you", "", *(_cut(asked) or ["Nothing."])]
+    return ["## Waiting for you", "", *(_cut(requests) or ["Nothing."])]
 
 
 def _ask(mission: Mission, link: Link) -> str:
@@ -201,8 +201,8 @@ RETRIED = " (tried again on the next commit)"
 def _next(backlog: Sequence[Finding], held: Collection[str]) -> list[str]:
     """Findings that are not started, best first."""
     waiting = (finding for finding in backlog if finding.fingerprint not in held)
-    shown = _cut([f"- {foreign(redact(finding.title))}" for finding in waiting], NEXT)
-    return ["## Also found", "", *shown] if shown else []
+    rows = _cut([f"- {foreign(redact(finding.title))}" for finding in waiting], NEXT)
+    return ["## Also found", "", *rows] if rows else []
 
 
 def _done_lines(memory: Memory, state: OpenState) -> list[str]:
@@ -228,8 +228,8 @@ def _watched(record: MonitorRecord, silenced: bool, link: Link) -> list[str]:
     if silenced:
         return _fold(f"Not listed: {plural}", [box("List these again", f"list {record.kind}")])
     more = [f"- and {record.total - SHOWN} seen earlier"] if record.total > SHOWN else []
-    shown = (_listed(line, link) for line in record.lines[:SHOWN])  # from memory, which grants no permission
-    lines = [*shown, *more, "", box("Stop listing these", f"unlist {record.kind}")]
+    rows = (_listed(line, link) for line in record.lines[:SHOWN])  # from memory, which grants no permission
+    lines = [*rows, *more, "", box("Stop listing these", f"unlist {record.kind}")]
     return _fold(f"Watched: {plural}", lines)
 
 

@@ -38,12 +38,12 @@ def fleet_page(overview: FleetOverview) -> str:
     return "\n".join([text, "", "## Repositories", "", *HEAD, *rows]) + "\n"
 
 
-def _fit(lines: Iterable[str], room: int, more: str = "- and {} more lines") -> list[str]:
+def _fit(lines: Iterable[str], space: int, more: str = "- and {} more lines") -> list[str]:
     """The lines that fit into so many characters, and the number that do not."""
     every = list(lines)
     for place, line in enumerate(every):
-        room -= len(line) + 1
-        if room < 0:
+        space -= len(line) + 1
+        if space < 0:
             return [*every[:place], more.format(len(every) - place)]
     return every
 
@@ -96,8 +96,8 @@ def how(one: FleetAsk) -> str:
 
 
 def _section(title: str, lines: Iterable[str], nothing: str = "") -> list[str]:
-    shown = list(lines) or ([nothing] if nothing else [])
-    return [f"## {title}", "", *shown] if shown else []
+    content = list(lines) or ([nothing] if nothing else [])
+    return [f"## {title}", "", *content] if content else []
 
 
 def _waiting(overview: FleetOverview) -> Iterator[str]:

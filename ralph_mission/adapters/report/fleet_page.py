@@ -46,10 +46,10 @@ time,.fleet b{white-space:nowrap}
 
 def page(overview: FleetOverview) -> str:
     """The page."""
-    made = element("p", "As of ", moment(overview.made_at), " UTC.", class_="quiet")
+    date = element("p", "As of ", moment(overview.made_at), " UTC.", class_="quiet")
     return document(
         f"Ralph: {repositories(len(overview.rows))}",
-        element("header", element("h1", f"Ralph looks after {repositories(len(overview.rows))}"), made),
+        element("header", element("h1", f"Ralph looks after {repositories(len(overview.rows))}"), date),
         figures(_figures(overview)),
         _standings(overview),
         section("Waiting for people", *_waiting(overview)),
@@ -101,8 +101,8 @@ def _failing(overview: FleetOverview) -> Markup | None:
     rows = [row for row in overview.rows if row.standing is FleetStanding.FAILING]
     if not rows:
         return None
-    shown = ((_named(row, overview), row.note) for row in rows[:MOST_LINES])
-    return section("Failing", table(("repository", "why"), shown, texts=1), _more(len(rows), "p"))
+    cells = ((_named(row, overview), row.note) for row in rows[:MOST_LINES])
+    return section("Failing", table(("repository", "why"), cells, texts=1), _more(len(rows), "p"))
 
 
 def _table(overview: FleetOverview) -> Markup:
@@ -148,8 +148,8 @@ def _verdicts(overview: FleetOverview) -> Markup | None:
     )
 
 
-def _share(said: Acceptance) -> Markup:
-    share = said.accepted / (said.accepted + said.rejected)
+def _share(acceptance: Acceptance) -> Markup:
+    share = acceptance.accepted / (acceptance.accepted + acceptance.rejected)
     return meter(("good", share)) if share else meter()
 
 

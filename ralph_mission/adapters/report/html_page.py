@@ -71,12 +71,12 @@ def element(tag: str, *children: Child, **attributes: str | float | None) -> Mar
 
     `class_` and `aria_label` stand for `class` and `aria-label`.
     """
-    given = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items())
-    shown = Markup("").join(
-        Markup(' {}="{}"').format(name, harmless(str(value))) for name, value in given if value is not None
+    named = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items())
+    rendered = Markup("").join(
+        Markup(' {}="{}"').format(name, harmless(str(value))) for name, value in named if value is not None
     )
     end = "" if tag in VOID else Markup("</{}>").format(tag)
-    return Markup("<{0}{1}>").format(tag, shown) + join(*children) + end
+    return Markup("<{0}{1}>").format(tag, rendered) + join(*children) + end
 
 
 def join(*children: Child) -> Markup:
@@ -97,8 +97,8 @@ def link(text: Child, address: str) -> Markup:
 def titled(title: str) -> Markup:
     """A title, with code between backticks."""
     parts = title.split("`")
-    odd = len(parts) % 2 == 0  # one that opens and never closes
-    return join(title) if odd else join(*(element("code", p) if n % 2 else p for n, p in enumerate(parts)))
+    unclosed = len(parts) % 2 == 0  # one that opens and never closes
+    return join(title) if unclosed else join(*(element("code", p) if n % 2 else p for n, p in enumerate(parts)))
 
 
 def moment(when: datetime) -> Markup:
@@ -187,19 +187,19 @@ def axis(labels: Iterable[str]) -> Markup:
 
 
 def _column(column: ChartColumn, x: float, width: float, scale: float) -> Markup:
-    shown: list[Child] = [element("title", column.told)]
+    children: list[Child] = [element("title", column.told)]
     y = float(HEIGHT)
     for kind, number in column.parts:
         height = number * scale
         y -= height
         if number:
             sizes = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}"}
-            shown.append(element("rect", class_=kind, **sizes))
-    shown += [
+            children.append(element("rect", class_=kind, **sizes))
+    children += [
         element("circle", class_="other", cx=f"{x + width / 2:.1f}", cy=HEIGHT + 8 + 5 * number, r=2)
         for number in range(column.dots)
     ]
-    return element("g", *shown)
+    return element("g", *children)
 
 
 def meter(*parts: tuple[str, float]) -> Markup:
@@ -210,13 +210,13 @@ def meter(*parts: tuple[str, float]) -> Markup:
 
 def strip(parts: Iterable[tuple[str, float, float]]) -> Markup:
     """A line of coloured pieces between shares of 1, as (class, start, end), each wide enough to see."""
-    shown = (
+    pieces = (
         element("rect", class_=kind, x=f"{100 * start:.2f}", width=f"{max(100 * (end - start), 0.7):.2f}", height=10)
         for kind, start, end in parts
     )
     empty = element("rect", class_="empty", width=100, height=10)
     attributes = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none", "aria_hidden": "true"}
-    return element("svg", empty, *shown, class_="meter", **attributes)
+    return element("svg", empty, *pieces, class_="meter", **attributes)
 
 
 def legend(keys: Iterable[tuple[str, str]], before: str = "", after: str = "") -> Markup:

@@ -37,7 +37,7 @@ def account_document(
     `isolation`: how far sessions were isolated.
     """
     ending, usage = account.ending, account.state.usage
-    told: dict[str, object] = {
+    document: dict[str, object] = {
         "ending": ending.reason,
         "code": ending.code,
         "detail": ending.detail,
@@ -75,7 +75,7 @@ def account_document(
         ],
         "complaints": list(complaints),
     }
-    return {name: redact_values(value, secrets) for name, value in told.items()}
+    return {name: redact_values(value, secrets) for name, value in document.items()}
 
 
 def redact_values(value: object, secrets: Sequence[str]) -> object:
@@ -175,8 +175,8 @@ class PlainRunProgress:
         self._say(f"{ending.reason}: {safe(ending.detail)}; in all {took}")
         if ending.next_step and not spec.no_agent_settings:  # issues and missions continue by themselves
             self._say(f"  {safe(ending.next_step)}")
-        said = ": ".join(filter(None, (ending.reason, safe(ending.detail))))
-        self._tell("ended", said, state, code=ending.code)
+        text = ": ".join(filter(None, (ending.reason, safe(ending.detail))))
+        self._tell("ended", text, state, code=ending.code)
 
     def _begin_session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> str:
         listed = snapshot.prd.stories if snapshot.prd else ()

@@ -54,22 +54,22 @@ def rows(text: str, width: int = WIDTH) -> int:
     return sum(max(1, -(-len(line) // width)) for line in text.split("\n"))
 
 
-def cap_lines(lines: Sequence[str], room: int, where: str) -> list[str]:
-    """Those of `lines` that fit in `room` rows; the rest is counted, and `where` names its place."""
-    if sum(map(rows, lines)) <= room:
+def cap_lines(lines: Sequence[str], space: int, where: str) -> list[str]:
+    """Those of `lines` that fit in `space` rows; the rest is counted, and `where` names its place."""
+    if sum(map(rows, lines)) <= space:
         return list(lines)
-    kept = _fitting(lines, room - 1)
-    if not kept and room > 1:  # a count alone says nothing: as many rows of the first as there is room for
-        kept = ["\n".join(_fitting(lines[0].split("\n"), room - 1)) or shorten(lines[0], WIDTH * (room - 1))]
+    kept = _fitting(lines, space - 1)
+    if not kept and space > 1:  # a count alone says nothing: as many rows of the first as there is room for
+        kept = ["\n".join(_fitting(lines[0].split("\n"), space - 1)) or shorten(lines[0], WIDTH * (space - 1))]
         if len(lines) == 1:
             return [*kept, f"  … the rest: {where}"]
     return [*kept, f"  … and {len(lines) - len(kept)} more: {where}"]
 
 
-def _fitting(lines: Iterable[str], room: int) -> list[str]:
+def _fitting(lines: Iterable[str], space: int) -> list[str]:
     kept: list[str] = []
     for line in lines:
-        if sum(map(rows, (*kept, line))) > room:
+        if sum(map(rows, (*kept, line))) > space:
             break
         kept.append(line)
     return kept
@@ -177,10 +177,10 @@ def rest(watch: RunWatch, seconds: float = 0.0, *, stays: bool = True) -> None:
         if stays and held != (order == "pause"):
             held = not held
             watch.tell(RunEvent("held", "paused" if held else ""))
-        left = until - time.monotonic()
-        if left <= 0 and not held:
+        remaining = until - time.monotonic()
+        if remaining <= 0 and not held:
             return
-        time.sleep(LOOK if held else min(left, LOOK))
+        time.sleep(LOOK if held else min(remaining, LOOK))
 
 
 def begin_phase(watch: RunWatch, name: str, note: str) -> None:
@@ -271,9 +271,9 @@ class LiveProgress:
         from rich.text import Text
 
         phase = self.phases[-1] if self.phases else "Starting"
-        room = max(20, self.console.width - len(phase) - 8)
+        space = max(20, self.console.width - len(phase) - 8)
         with suppress(OSError):
-            self.status.update(Text.assemble((phase, "bold"), (f"  {shorten(self._worded(note), room)}", "dim")))
+            self.status.update(Text.assemble((phase, "bold"), (f"  {shorten(self._worded(note), space)}", "dim")))
 
     def _worded(self, text: str) -> str:
         return redact(safe(text), self.secrets)

@@ -202,7 +202,7 @@ def _mission(story: MissionStory, first: datetime, span: timedelta, now: datetim
     numbers = " and ".join(
         f"{what} #{number}" for what, number in (("issue", story.issue), ("pull request", story.pull_request)) if number
     )
-    told = [element("li", one) for one in story.lines]
+    lines = [element("li", one) for one in story.lines]
     return element(
         "article",
         element(
@@ -216,7 +216,7 @@ def _mission(story: MissionStory, first: datetime, span: timedelta, now: datetim
         element(
             "details",
             element("summary", count_noun(len(story.marks), "step")),
-            element("ol", *(_step(mark) for mark in story.marks), *told, class_="story"),
+            element("ol", *(_step(mark) for mark in story.marks), *lines, class_="story"),
         ),
         class_="mission",
     )
@@ -310,8 +310,8 @@ def _days(cycles: Sequence[CycleFacts]) -> list[tuple[str, list[CycleFacts]]]:
 
 def _health(observers: Sequence[ObserverHealth]) -> Markup:
     blind = [one for one in observers if one.status == "unavailable"]
-    told = [f"{count_noun(len(blind), 'observer')} failed."] if blind else []
-    told += (
+    sentences = [f"{count_noun(len(blind), 'observer')} failed."] if blind else []
+    sentences += (
         [f"Not checked: {'; '.join(missed)}."]
         if (missed := [what for one in observers for what in one.unchecked])
         else []
@@ -328,7 +328,7 @@ def _health(observers: Sequence[ObserverHealth]) -> Markup:
     )
     return section(
         "Health",
-        element("p", " ".join(told) or "All observers responded." if observers else "Nothing was looked at yet."),
+        element("p", " ".join(sentences) or "All observers responded." if observers else "Nothing was looked at yet."),
         table(("observer", "state", "what it saw"), rows, texts=2, name="Observers") if observers else None,
     )
 

@@ -144,8 +144,8 @@ def collect_report(
     """The report. `journal`: documents, oldest first. `answers`: by mission id, events on the forge since
     the last cycle. `find_url`: the URL of an issue or a pull request by its number, or ""."""
     memory, state, header = recalled.memory, recalled.state, recalled.memory.header
-    told = tuple(journal)[-MOST_CYCLES:]
-    stories = _stories(told, find_url)
+    documents = tuple(journal)[-MOST_CYCLES:]
+    stories = _stories(documents, find_url)
     outcomes = {note.title: note.outcome for note in memory.completed}
     active = {mission.id: mission for mission in state.missions if mission.thread}
     missions = tuple(
@@ -161,7 +161,7 @@ def collect_report(
         for story in sorted(stories.values(), key=lambda story: story.marks[-1].at, reverse=True)
         if story.status.ended and story.id not in active
     )
-    last = told[-1]["report"]["observers"] if told else ()
+    last = documents[-1]["report"]["observers"] if documents else ()
     return RepositoryReport(
         repository=repository,
         made_at=now,
@@ -181,7 +181,7 @@ def collect_report(
         watched=tuple(describe_watched(state, 10)),
         verdicts=tuple(KindVerdicts(kind, tally.accepted, tally.rejected) for kind, tally in state.acceptance),
         learned=memory.measured,
-        cycles=tuple(_cycle(one) for one in reversed(told)),
+        cycles=tuple(_cycle(one) for one in reversed(documents)),
         observers=tuple(_health(one) for one in last),
         usd_today=header.spend_usd if header.today == day_of(header, now) else 0.0,
         usd_per_day=limits.usd_per_day,
@@ -192,10 +192,10 @@ def _story(title: str, status: Status, issue: int, pull: int, id: int, find_url:
     return MissionStory(id, title, status, issue or None, pull or None, find_url(pull or issue), ())
 
 
-def _stories(told: Iterable[Document], find_url: Callable[[int], str]) -> dict[int, MissionStory]:
+def _stories(documents: Iterable[Document], find_url: Callable[[int], str]) -> dict[int, MissionStory]:
     """Each mission's story, from the journal."""
     stories: dict[int, MissionStory] = {}
-    for document in told:
+    for document in documents:
         report = document["report"]
         at = datetime.fromisoformat(report["started_at"])
         for line in report["missions"]:

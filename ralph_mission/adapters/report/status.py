@@ -111,17 +111,17 @@ def lines(
         for key in known["unknown"]
     ]
     parts += [] if waiting or doubts else ["", "Nothing waits for you."]
-    asked = {(line.number, line.pull) for line in waiting}
-    for heading, role, some, room in (
+    listed = {(line.number, line.pull) for line in waiting}
+    for heading, role, some, limit in (
         ("Waiting for you", "waits", [*waiting_blocks(waiting), *doubts], 14),
         ("Held back", "waits", fold_lines(map(typed, known["held"]), 4), 8),
-        ("Missions", "title", list(_missions(known, asked)), 14),
+        ("Missions", "title", list(_missions(known, listed)), 14),
         ("Issues an agent works on", "title", list(_issues(known)), 8),
         (f"Watched{f', see {dashboard}' if dashboard else ''}", "title", indent_lines(known["watched"]), 4),
         ("Not looked at", "waits", fold_lines(known["unchecked"], 4), 6),
     ):
         if some:
-            parts += ["", paint(heading, role), *cap_lines(some, room, typed("ralph status --json"))]
+            parts += ["", paint(heading, role), *cap_lines(some, limit, typed("ralph status --json"))]
     backlog = f"{count_noun(known['backlog'], 'finding')} not acted on yet. " if known["backlog"] else ""
     spent = f"Spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}."
     return [*parts, "", f"{backlog}{spent}", paint(typed(_wake(known)), "quiet")]
@@ -138,11 +138,11 @@ STATES = {
 """A mission's state in words; other states are words themselves."""
 
 
-def _missions(known: dict[str, Any], asked: Collection[tuple[int, bool]]) -> Iterator[str]:
+def _missions(known: dict[str, Any], listed: Collection[tuple[int, bool]]) -> Iterator[str]:
     """Missions that are not already listed as waiting."""
     for one in known["missions"]:
         pull, issue = one["pull_request"] or 0, one["issue"] or 0
-        if (pull, True) in asked or (issue, False) in asked:
+        if (pull, True) in listed or (issue, False) in listed:
             continue
         thread = f" #{pull or issue}" if pull or issue else ""
         state = STATES.get(one["status"], one["status"].lower())

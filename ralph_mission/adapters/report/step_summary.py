@@ -51,9 +51,9 @@ class Places:
 
 
 def step_summary(
-    report: CycleReport, cycle_summary: CycleSummary, places: Places = Places(), asked: RequestCounts | None = None
+    report: CycleReport, cycle_summary: CycleSummary, places: Places = Places(), requests: RequestCounts | None = None
 ) -> str:
-    """A cycle's page; `asked` if requests were counted."""
+    """A cycle's page; `requests` if requests were counted."""
     done = "Would be done" if report.staged else "Done"
     titles = {thread.key: thread.title for thread in cycle_summary.threads}
     parts = (
@@ -69,7 +69,7 @@ def step_summary(
         [_next(report, cycle_summary)],
         ["<details><summary>Details</summary>"],
         section("Why", map(harmless, cycle_summary.why)),
-        [_spend(report, asked), "", "</details>"],
+        [_spend(report, requests), "", "</details>"],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -101,8 +101,8 @@ def _outcome(report: CycleReport) -> str:
 def _missions(missions: Sequence[MissionLine], places: Places) -> list[str]:
     if not missions:
         return []
-    shown = [f"| {_cell(m.title)} | {m.status.value} | {_threads(m, places)} | {m.started_cycle} |" for m in missions]
-    return ["| Mission | Status | On | Since cycle |", "| --- | --- | --- | --- |", *shown[:LINES]]
+    rows = [f"| {_cell(m.title)} | {m.status.value} | {_threads(m, places)} | {m.started_cycle} |" for m in missions]
+    return ["| Mission | Status | On | Since cycle |", "| --- | --- | --- | --- |", *rows[:LINES]]
 
 
 def _threads(mission: MissionLine, places: Places) -> str:
@@ -159,11 +159,11 @@ def _next(report: CycleReport, cycle_summary: CycleSummary) -> str:
     return f"**Next**: {stamp(report.next_due_at)} (urgency {report.urgency.value}){started}"
 
 
-def _spend(report: CycleReport, asked: RequestCounts | None) -> str:
+def _spend(report: CycleReport, requests: RequestCounts | None) -> str:
     usage = report.usage
     tokens = usage.input_tokens + usage.output_tokens
     models = f"{count_noun(usage.model_calls, 'model call')}, {tokens} tokens, ${usage.cost_usd:.2f}"
-    return f"Spent: {models}" + (f"; {asked}" if asked else "")
+    return f"Spent: {models}" + (f"; {requests}" if requests else "")
 
 
 def _links(text: str, places: Places) -> str:
@@ -194,39 +194,39 @@ def _cell(text: str) -> str:
 Document = Mapping[str, Any]
 
 
-def work_page(told: Document, places: Places) -> str:
+def work_page(result: Document, places: Places) -> str:
     """The page of `ralph work --once`."""
-    what = f"issue {_issue(told, places)}" if told["issue"] else "no issue"
+    what = f"issue {_issue(result, places)}" if result["issue"] else "no issue"
     return _page(
-        [f"## Ralph, {what}: {harmless(told['outcome'])}", *_title(told)],
-        section("What came of it", _result(told, places)),
-        section("Not taken", _agent_threads(told["skipped"], "why", places)),
-        section("Left behind by a runner that died", _agent_threads(told["settled"], "outcome", places)),
+        [f"## Ralph, {what}: {harmless(result['outcome'])}", *_title(result)],
+        section("What came of it", _result(result, places)),
+        section("Not taken", _agent_threads(result["skipped"], "why", places)),
+        section("Left behind by a runner that died", _agent_threads(result["settled"], "outcome", places)),
     )
 
 
-def review_page(told: Document, places: Places) -> str:
+def review_page(result: Document, places: Places) -> str:
     """The page of `ralph review`."""
     return _page(
-        [f"## Ralph, review of {_pull(told, places)}: {harmless(told['outcome'])}"],
-        section("What came of it", (*_points(told), *_cost_lines(told))),
+        [f"## Ralph, review of {_pull(result, places)}: {harmless(result['outcome'])}"],
+        section("What came of it", (*_points(result), *_cost_lines(result))),
     )
 
 
-def publish_page(told: Document, places: Places) -> str:
+def publish_page(result: Document, places: Places) -> str:
     """The page of `ralph publish`."""
     return _page(
-        [f"## Ralph, texts of issue {_issue(told, places)}: {harmless(told['outcome'])}"],
-        section("What came of it", (*_posts(told), *_cost_lines(told))),
+        [f"## Ralph, texts of issue {_issue(result, places)}: {harmless(result['outcome'])}"],
+        section("What came of it", (*_posts(result), *_cost_lines(result))),
     )
 
 
-def agent_outputs(told: Document) -> dict[str, str]:
+def agent_outputs(result: Document) -> dict[str, str]:
     """The outputs of the action, by name."""
     return {
-        "outcome": str(told["outcome"]),
-        "issue": str(told.get("issue") or ""),
-        "pull-request": str(told.get("pull_request") or ""),
+        "outcome": str(result["outcome"]),
+        "issue": str(result.get("issue") or ""),
+        "pull-request": str(result.get("pull_request") or ""),
     }
 
 
@@ -234,49 +234,49 @@ def _page(*parts: Sequence[str]) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _issue(told: Document, places: Places) -> str:
-    return thread_link(f"/issues/{told['issue']}", places)
+def _issue(result: Document, places: Places) -> str:
+    return thread_link(f"/issues/{result['issue']}", places)
 
 
-def _pull(told: Document, places: Places) -> str:
-    return thread_link(f"/pull/{told['pull_request']}", places)
+def _pull(result: Document, places: Places) -> str:
+    return thread_link(f"/pull/{result['pull_request']}", places)
 
 
-def _title(told: Document) -> list[str]:
-    return ["", harmless(told["title"])] if told.get("title") else []
+def _title(result: Document) -> list[str]:
+    return ["", harmless(result["title"])] if result.get("title") else []
 
 
-def _result(told: Document, places: Places) -> Iterator[str]:
-    if told["pull_request"]:
-        yield f"pull request {_pull(told, places)}"
-    yield from _cost_lines(told)
+def _result(result: Document, places: Places) -> Iterator[str]:
+    if result["pull_request"]:
+        yield f"pull request {_pull(result, places)}"
+    yield from _cost_lines(result)
 
 
-def _points(told: Document) -> Iterator[str]:
-    if told["points"] is not None:
-        found = Counter(point["gravity"] for point in told["points"])
+def _points(result: Document) -> Iterator[str]:
+    if result["points"] is not None:
+        found = Counter(point["gravity"] for point in result["points"])
         each = ", ".join(f"{count} {harmless(gravity)}" for gravity, count in sorted(found.items()))
-        yield f"{count_noun(len(told['points']), 'point')}{f' ({each})' if each else ''}; they stand in the review"
+        yield f"{count_noun(len(result['points']), 'point')}{f' ({each})' if each else ''}; they stand in the review"
 
 
-def _posts(told: Document) -> Iterator[str]:
-    for post in told["posts"]:
+def _posts(result: Document) -> Iterator[str]:
+    for post in result["posts"]:
         where = harmless(post["url"] or post["detail"])
         yield f"{harmless(post['network'])}: {harmless(post['status'])} {where}".strip()
 
 
-def _cost_lines(told: Document) -> Iterator[str]:
-    if told.get("reason"):
-        yield harmless(told["reason"])
-    if told.get("code"):
-        yield f"exit code {told['code']}"
-    if told.get("sessions"):
-        yield f"{count_noun(told['sessions'], 'session')} in {told['seconds']:.0f} s, ${told['cost_usd']:.2f}"
+def _cost_lines(result: Document) -> Iterator[str]:
+    if result.get("reason"):
+        yield harmless(result["reason"])
+    if result.get("code"):
+        yield f"exit code {result['code']}"
+    if result.get("sessions"):
+        yield f"{count_noun(result['sessions'], 'session')} in {result['seconds']:.0f} s, ${result['cost_usd']:.2f}"
 
 
-def _agent_threads(every: Iterable[Document], said: str, places: Places) -> Iterator[str]:
+def _agent_threads(every: Iterable[Document], field: str, places: Places) -> Iterator[str]:
     for one in every:
-        yield f"{_issue(one, places)}: {harmless(one[said])}"
+        yield f"{_issue(one, places)}: {harmless(one[field])}"
 
 
 SUMMARY, OUTPUT, TEMP = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "RUNNER_TEMP"
@@ -284,23 +284,23 @@ Page = Callable[[Document, Places], str]
 
 
 def tell_runner(
-    report: CycleReport, cycle_summary: CycleSummary, environ: Mapping[str, str], asked: RequestCounts | None = None
+    report: CycleReport, cycle_summary: CycleSummary, environ: Mapping[str, str], requests: RequestCounts | None = None
 ) -> None:
     """Report a cycle's result. Raises OSError if the runner's files cannot be written."""
     if not environ.get(SUMMARY) and not environ.get(OUTPUT):
         return
-    page = step_summary(report, cycle_summary, places(environ), asked)
+    page = step_summary(report, cycle_summary, places(environ), requests)
     _append(environ.get(SUMMARY), page)
     _append(environ.get(OUTPUT), _heredoc({**outputs(report), "summary-path": _copy_page(page, environ)}))
 
 
-def tell_agent(told: Document, environ: Mapping[str, str], page: Page) -> None:
-    """Report the result of an agent's work or review: `told` as `--json` prints it. Raises OSError."""
+def tell_agent(result: Document, environ: Mapping[str, str], page: Page) -> None:
+    """Report the result of an agent's work or review: `result` as `--json` prints it. Raises OSError."""
     if not environ.get(SUMMARY) and not environ.get(OUTPUT):
         return
-    text = page(told, places(environ))
+    text = page(result, places(environ))
     _append(environ.get(SUMMARY), text)
-    _append(environ.get(OUTPUT), _heredoc({**agent_outputs(told), "summary-path": _copy_page(text, environ)}))
+    _append(environ.get(OUTPUT), _heredoc({**agent_outputs(result), "summary-path": _copy_page(text, environ)}))
 
 
 def tell_problem(error: Mapping[str, str], environ: Mapping[str, str]) -> None:

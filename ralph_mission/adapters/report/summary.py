@@ -56,12 +56,12 @@ def to_json(report: CycleReport) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `to_json`; every key is required and no other is allowed."""
-    made = _adapter().json_schema(mode="serialization")
-    for thing in (made, *made["$defs"].values()):
+    document = _adapter().json_schema(mode="serialization")
+    for thing in (document, *document["$defs"].values()):
         if thing.get("type") == "object":
             thing["additionalProperties"] = False
             thing["required"] = list(thing["properties"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "cycle-report"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "cycle-report"}
 
 
 ROWS = 40
@@ -118,7 +118,7 @@ def summary(
     cycle_summary: CycleSummary,
     paint: Paint = lambda text, _role: text,
     at: Standpoint = Standpoint(),
-    asked: RequestCounts | None = None,
+    requests: RequestCounts | None = None,
     verbose: bool = False,
     whole: bool = False,
 ) -> str:
@@ -132,8 +132,8 @@ def summary(
             parts += ["", paint(section.heading, section.role), *lines]
     if report.staged:
         parts += _texts(cycle_summary.threads, paint)
-    if verbose and asked:
-        parts += ["", f"Asked: {asked}"]
+    if verbose and requests:
+        parts += ["", f"Asked: {requests}"]
     return "\n".join([*parts, "", paint(_next(report, at, verbose), "quiet")])
 
 
@@ -160,28 +160,28 @@ def _sections(
     # Posts take their rows from the others.
     whole = "ralph cycle --staged -v" if report.staged else f"ralph journal show {report.cycle}"
     public = tuple(_post_lines(cycle_summary.posts, at, report.staged, report.staged or whole_account))
-    said = 0 if not public else 7 if report.staged else 5
+    post_rows = 0 if not public else 7 if report.staged else 5
     done = "Would do" if report.staged else "Done"
     quiet = [f"looked at {seen}"] if (seen := looked_at(report)) else []
     held = cycle_summary.held if whole_account else [_RULES.sub("", line) for line in cycle_summary.held]
     return (
-        SummarySection(done, "good", _done_lines(report, cycle_summary, at), 4 if said else 6, whole),
+        SummarySection(done, "good", _done_lines(report, cycle_summary, at), 4 if post_rows else 6, whole),
         SummarySection("Nothing needs you", "good", fold_lines(quiet), 3, whole),
-        SummarySection("Would post" if report.staged else "Posted", "good", public, said, whole),
+        SummarySection("Would post" if report.staged else "Posted", "good", public, post_rows, whole),
         SummarySection(
-            "Waiting for you", "waits", waiting_blocks(cycle_summary.waiting), 4 if said else 7, "ralph status"
+            "Waiting for you", "waits", waiting_blocks(cycle_summary.waiting), 4 if post_rows else 7, "ralph status"
         ),
         SummarySection(
-            "Held back", "quiet", fold_lines(map(at.typed, held or _verdicts(report)), 4), 3 if said else 5, whole
+            "Held back", "quiet", fold_lines(map(at.typed, held or _verdicts(report)), 4), 3 if post_rows else 5, whole
         ),
         SummarySection(
             f"Watched{f', see {at.dashboard}' if at.dashboard else ''}",
             "quiet",
             indent_lines(cycle_summary.watched),
-            1 if said else 2,
+            1 if post_rows else 2,
             at.dashboard or whole,
         ),
-        SummarySection("Not looked at", "waits", _unavailable_lines(report), 2 if said else 3, whole),
+        SummarySection("Not looked at", "waits", _unavailable_lines(report), 2 if post_rows else 3, whole),
         SummarySection("Note", "quiet", [f"  {at.typed(safe(one))}" for one in cycle_summary.remarks], 2, whole),
         *(_whole_account(report, cycle_summary, verbose) if whole_account else ()),
     )
@@ -238,8 +238,8 @@ def _unavailable_lines(report: CycleReport) -> list[str]:
     for one in report.observers:
         if one.status == "unavailable":
             reasons.setdefault(one.detail or "no reason given", []).append(NAMES.get(one.name, one.name))
-    told = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
-    return fold_lines((*told, *(one for line in report.observers for one in line.unchecked)), 4)
+    failures = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return fold_lines((*failures, *(one for line in report.observers for one in line.unchecked)), 4)
 
 
 def looked_at(report: CycleReport) -> str:

@@ -120,9 +120,9 @@ def test_what_would_be_opened_is_told_by_its_title() -> None:
 
 
 def test_what_the_forge_was_asked_is_told_where_somebody_counted() -> None:
-    told = summary(REPORT, CYCLE_SUMMARY, asked=RequestCounts(5, 2), verbose=True).splitlines()
+    told = summary(REPORT, CYCLE_SUMMARY, requests=RequestCounts(5, 2), verbose=True).splitlines()
     assert "Asked: 5 requests to the forge, 2 of them unchanged" in told
-    one = summary(REPORT, CYCLE_SUMMARY, asked=RequestCounts(1), verbose=True)
+    one = summary(REPORT, CYCLE_SUMMARY, requests=RequestCounts(1), verbose=True)
     assert "Asked: 1 request to the forge, 0 of" in one
     assert "request" not in summary(REPORT, CYCLE_SUMMARY, verbose=True).lower().replace("pull request", "")
 
@@ -180,7 +180,7 @@ def test_it_never_takes_more_than_forty_rows(
         effects=tuple(EffectLine(f"e{n}", "a", "open_issue", "done", "u" * 200) for n in range(many)),
     )
     told = CycleSummary(why, held, tuple(ask(text[:60], text) for text in waiting), remarks)
-    lines = summary(report, told, asked=RequestCounts(10_000, 9_999)).split("\n")
+    lines = summary(report, told, requests=RequestCounts(10_000, 9_999)).split("\n")
     assert sum(rows(line, WIDTH) for line in lines) <= ROWS
 
 
