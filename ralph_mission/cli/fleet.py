@@ -53,42 +53,42 @@ class FleetQuestion:
 
 def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
     """The arguments, if they need no real parser; None for help and mistakes."""
-    asked, rest = FleetQuestion(), list(arguments)
+    question, rest = FleetQuestion(), list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if name == "--json" and not equals:
-            asked = replace(asked, json=True)
+            question = replace(question, json=True)
         elif name in ("--repo", "--config", "--now", "--page") and (equals or rest):
             value = value if equals else rest.pop(0)
-            told = Path(value) if name == "--page" else value
-            asked = replace(asked, **{name.removeprefix("--"): told})  # type: ignore[arg-type]  # the right one for each
+            parsed = Path(value) if name == "--page" else value
+            question = replace(question, **{name.removeprefix("--"): parsed})  # type: ignore[arg-type]  # the right one for each
         else:
             return None
-    return asked
+    return question
 
 
-def answer_fleet(asked: FleetQuestion) -> int:
+def answer_fleet(question: FleetQuestion) -> int:
     """Print which repositories are due, and in a workflow book their starts. Raises UserError; then nothing is
     started."""
-    now = moment(asked.now) or datetime.now(UTC)
-    config = read_fleet(Path(asked.repo), asked.config)
+    now = moment(question.now) or datetime.now(UTC)
+    config = read_fleet(Path(question.repo), question.config)
     here = bool(config.folders) and not (config.asks_github and os.environ.get("GITHUB_REPOSITORY"))
     for line in tell_left_out(config, here):
         print(line, file=sys.stderr)
-    scan, plan = _ask_here(config, asked, now) if here else ask_fleet(config, now)
+    scan, plan = _ask_here(config, question, now) if here else ask_fleet(config, now)
     server = "" if here else place(os.environ).server
     overview = look_over(scan.headers, plan, now, config.limits.fleet.usd, server)
-    if asked.page:  # before anything is booked: what fails here starts nothing
-        _write_page(asked.page, overview)
+    if question.page:  # before anything is booked: what fails here starts nothing
+        _write_page(question.page, overview)
     if acts_on_github(os.environ) and not here:
         page = fleet_page(overview)
-        wanted, plan = plan, book(plan, scan, now, page)
+        before, plan = plan, book(plan, scan, now, page)
         _tell_workflow(plan, scan, config)
         booked = bool(plan.starts) and bool(scan.control.issue_id)  # and shown by the same request
         # Of two gates, the one that booked first makes the page.
-        if plan is wanted and not booked and (plan.starts or scan.control.issue_id):
+        if plan is before and not booked and (plan.starts or scan.control.issue_id):
             _show_page(page, scan)
-    print(json.dumps(_document(plan, scan)) if asked.json else "\n".join(describe(plan, scan)))
+    print(json.dumps(_document(plan, scan)) if question.json else "\n".join(describe(plan, scan)))
     return 0
 
 
@@ -121,11 +121,13 @@ def ask_fleet(config: FleetConfig, now: datetime) -> tuple[FleetScan, FleetPlan]
     return scan, plan_fleet(scan.headers, config.limits, state, now, scan.rate)
 
 
-def _ask_here(config: FleetConfig, asked: FleetQuestion, now: datetime) -> tuple[FleetScan, FleetPlan]:
+def _ask_here(config: FleetConfig, question: FleetQuestion, now: datetime) -> tuple[FleetScan, FleetPlan]:
     """One scan of this machine's folders, and its plan. Raises UserError."""
     from ralph_mission.app.fleet import look_at_folders
 
-    headers, plan = look_at_folders(config, Path(asked.config).parent if asked.config else Path(asked.repo), now)
+    headers, plan = look_at_folders(
+        config, Path(question.config).parent if question.config else Path(question.repo), now
+    )
     return FleetScan(headers, ControlBranch(), None, 0), plan
 
 
@@ -214,8 +216,8 @@ def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> Non
 def _entry(one: FleetStart, verdicts: FleetVerdicts, extends: str) -> dict[str, Any]:
     """A job of the matrix. `fleet` is passed to the cycle unchanged, as RALPH_FLEET."""
     owner, _, name = one.name.partition("/")
-    told = {"repository": one.name, "owner": owner, "name": name, "minutes": one.minutes}
-    return {**told, "fleet": render_terms(one, verdicts, extends)}
+    fields = {"repository": one.name, "owner": owner, "name": name, "minutes": one.minutes}
+    return {**fields, "fleet": render_terms(one, verdicts, extends)}
 
 
 def _append(variable: str, lines: list[str]) -> None:

@@ -61,11 +61,11 @@ class DueQuestion:
 
 def parse_question(arguments: list[str]) -> DueQuestion | None:
     """The question, when it needs no real parser; None for help, mistakes and abbreviations."""
-    asked, rest = DueQuestion(), list(arguments)
+    question, rest = DueQuestion(), list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if name == "--json" and not equals:
-            asked = replace(asked, json=True)
+            question = replace(question, json=True)
             continue
         if name not in ("--repo", "--config", "--now", "--wait") or not (equals or rest):
             return None
@@ -73,72 +73,72 @@ def parse_question(arguments: list[str]) -> DueQuestion | None:
         if name == "--wait":
             if not (value.isdecimal() and int(value) <= LONGEST_WAIT):
                 return None
-            asked = replace(asked, wait=int(value))
+            question = replace(question, wait=int(value))
         else:
-            asked = replace(asked, **{name.removeprefix("--"): value})  # type: ignore[arg-type]  # those of text
-    return asked
+            question = replace(question, **{name.removeprefix("--"): value})  # type: ignore[arg-type]  # those of text
+    return question
 
 
-def answer(asked: DueQuestion) -> int:
+def answer(question: DueQuestion) -> int:
     """Print whether a cycle is due; 0 when it is, 10 when not. Raises UserError."""
-    due, next_due_at, reason = ask_with_patience(asked)
-    if asked.json:
-        told = {"due": due, "next_due_at": iso(next_due_at), "reason": reason, "spoken": reason == LOST_WORD}
-        print(json.dumps(told))
+    due, next_due_at, reason = ask_with_patience(question)
+    if question.json:
+        document = {"due": due, "next_due_at": iso(next_due_at), "reason": reason, "spoken": reason == LOST_WORD}
+        print(json.dumps(document))
     else:
         print(reason)
     return 0 if due else NOT_DUE
 
 
-def ask_with_patience(asked: DueQuestion, sleep: Callable[[float], None] = time.sleep) -> Answer:
+def ask_with_patience(question: DueQuestion, sleep: Callable[[float], None] = time.sleep) -> Answer:
     """As `ask`, after the wait that was allowed when a cycle is due that soon. Raises UserError."""
-    due, next_due_at, reason = ask(asked)
-    if due or reason == PAUSED or next_due_at is None or not asked.wait or asked.now:
+    due, next_due_at, reason = ask(question)
+    if due or reason == PAUSED or next_due_at is None or not question.wait or question.now:
         return due, next_due_at, reason
-    left = (next_due_at - datetime.now(UTC)).total_seconds()
-    if left > asked.wait:
+    remaining = (next_due_at - datetime.now(UTC)).total_seconds()
+    if remaining > question.wait:
         return due, next_due_at, reason
-    sleep(max(left, 0.0))
-    return ask(asked)
+    sleep(max(remaining, 0.0))
+    return ask(question)
 
 
-def ask(asked: DueQuestion) -> Answer:
+def ask(question: DueQuestion) -> Answer:
     """Of the memory that counts: GitHub's in a workflow or by the settings here, else this repository's.
 
     Raises UserError.
     """
-    now = moment(asked.now) or datetime.now(UTC)
+    now = moment(question.now) or datetime.now(UTC)
     if acts_on_github(os.environ):
         if os.environ.get("RALPH_PAUSED") == "1":  # a cycle would be installed, only to exit at once
             return False, None, "not due: RALPH_PAUSED is set"
         if os.environ.get("GITHUB_EVENT_NAME") in SPOKEN:
             return _ask_who_spoke()
-        return _ask_without_checkout(asked.config or SETTINGS, now)
-    longest = partial(longest_pause, asked)
-    if not _names_github(asked):
-        return due_fast(Path(asked.repo), now, **memory_place(asked), longest=longest)
+        return _ask_without_checkout(question.config or SETTINGS, now)
+    longest = partial(longest_pause, question)
+    if not _names_github(question):
+        return due_fast(Path(question.repo), now, **memory_place(question), longest=longest)
     place = server(os.environ)
-    return due_on_server(place, cache_folder(place.git_url), now, **memory_place(asked), longest=longest)
+    return due_on_server(place, cache_folder(place.git_url), now, **memory_place(question), longest=longest)
 
 
 # --- The settings of a checkout: read only where they may say something else than is usual. ---
 
 
-def memory_place(asked: DueQuestion) -> dict[str, str]:
+def memory_place(question: DueQuestion) -> dict[str, str]:
     """Branch and path of memory where the settings here may name others. Raises UserError."""
     if acts_on_github(os.environ):
         return {}  # an earlier job's files in the workspace are not trusted
-    if not asked.config and not _mentions(asked, "memory"):
+    if not question.config and not _mentions(question, "memory"):
         return {}
-    memory = _settings(asked).memory
+    memory = _settings(question).memory
     return {"branch": memory.branch, "path": memory.path}
 
 
-def longest_pause(asked: DueQuestion) -> timedelta:
+def longest_pause(question: DueQuestion) -> timedelta:
     """The longest pause by the settings here. Raises UserError."""
-    if not asked.config and not _mentions(asked, "schedule") and not _mentions(asked, "extends"):
+    if not question.config and not _mentions(question, "schedule") and not _mentions(question, "extends"):
         return usual_longest()
-    return _settings(asked).schedule.rhythm().longest
+    return _settings(question).schedule.rhythm().longest
 
 
 def cache_folder(url: str) -> Path:
@@ -147,21 +147,21 @@ def cache_folder(url: str) -> Path:
     return Path(base) / "ralph-due" / hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
-def _mentions(asked: DueQuestion, section: str) -> bool:
-    place = Path(asked.repo) / SETTINGS
+def _mentions(question: DueQuestion, section: str) -> bool:
+    place = Path(question.repo) / SETTINGS
     key = rb"^\s*\{?\s*['\"]?%s['\"]?\s*:" % section.encode()
     return place.is_file() and bool(re.search(key, place.read_bytes(), re.M))
 
 
-def _names_github(asked: DueQuestion) -> bool:
-    place = Path(asked.config) if asked.config else Path(asked.repo) / SETTINGS
+def _names_github(question: DueQuestion) -> bool:
+    place = Path(question.config) if question.config else Path(question.repo) / SETTINGS
     return place.is_file() and bool(re.search(rb"\bkind\s*:\s*['\"]?github\b", place.read_bytes()))
 
 
-def _settings(asked: DueQuestion) -> Config:
+def _settings(question: DueQuestion) -> Config:
     from ralph_mission.config.reading import read
 
-    return read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None)
+    return read(Git.open(Path(question.repo)), Path(question.config) if question.config else None)
 
 
 # --- The settings of the default branch, as text. ---
@@ -196,12 +196,12 @@ def _ask_without_checkout(config: str, now: datetime) -> Answer:
     place, path = server(os.environ), posixpath.normpath(config)
     outside = path.startswith(("../", "/")) or path == ".."  # which the server does not have
     settings, text = read_files(place, f"HEAD:{'' if outside else path}", _name(USUAL))
-    said = USUAL if outside or settings is None else read_memory_settings(settings)
-    if said is None:
+    memory = USUAL if outside or settings is None else read_memory_settings(settings)
+    if memory is None:
         return True, None, f"due: what {path} says of memory or schedule can only be read by the cycle"
-    if _name(said) != _name(USUAL):
-        (text,) = read_files(place, _name(said))
-    due, next_due_at, reason = due_by_text(text, now, lambda: said.longest)
+    if _name(memory) != _name(USUAL):
+        (text,) = read_files(place, _name(memory))
+    due, next_due_at, reason = due_by_text(text, now, lambda: memory.longest)
     last = None if due or reason == PAUSED or not text else last_cycle_at(text)
     if last and _was_word_lost(last, now):
         return True, next_due_at, LOST_WORD
@@ -215,11 +215,11 @@ def _ask_who_spoke() -> Answer:
     """
     from ralph_mission.adapters.http.files import get_json
 
-    place, told = server(os.environ), None
+    place, account = server(os.environ), None
     if not place.of_app:
         with suppress(UserError):  # the cycle reports the token's problem
-            told, _ = get_json(place, "/user")
-    if isinstance(told, dict) and str(told.get("id")) == os.environ.get("GITHUB_ACTOR_ID"):
+            account, _ = get_json(place, "/user")
+    if isinstance(account, dict) and str(account.get("id")) == os.environ.get("GITHUB_ACTOR_ID"):
         return False, None, "not due: it was Ralph's own account that did this"
     react("add", "EYES")
     return True, None, "due: a person spoke"
@@ -249,15 +249,15 @@ def _was_word_lost(since: datetime, now: datetime) -> bool:
         return False
     query = f"status=cancelled&created={since:%Y-%m-%d}..{now:%Y-%m-%d}&per_page=10"
     try:
-        told, _ = get_json(place, f"/repos/{place.repository}/actions/workflows/{workflow}/runs?{query}")
-        runs = told["workflow_runs"]
+        result, _ = get_json(place, f"/repos/{place.repository}/actions/workflows/{workflow}/runs?{query}")
+        runs = result["workflow_runs"]
         return any(run["event"] in SPOKEN and datetime.fromisoformat(run["created_at"]) > since for run in runs)
     except (UserError, LookupError, TypeError, ValueError):  # the token may not see them
         return False
 
 
-def _name(said: MemorySettings) -> str:
-    return f"refs/heads/{said.branch}:{said.path}"
+def _name(memory: MemorySettings) -> str:
+    return f"refs/heads/{memory.branch}:{memory.path}"
 
 
 def read_memory_settings(text: str) -> MemorySettings | None:
@@ -267,8 +267,8 @@ def read_memory_settings(text: str) -> MemorySettings | None:
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if _EXTENDS.search(text):  # a pause may be in the file that it extends
-        said = read_memory_settings(_EXTENDS.sub("#", text))
-        return said and replace(said, longest=LONGEST_PAUSE)
+        memory = read_memory_settings(_EXTENDS.sub("#", text))
+        return memory and replace(memory, longest=LONGEST_PAUSE)
     if plain := _plain_settings(text):
         return plain
     try:

@@ -23,9 +23,9 @@ def _run(arguments: list[str]) -> int:
     if arguments[:1] == ["due"]:
         from ralph_mission.cli.gate import answer, parse_question
 
-        asked = parse_question(arguments[1:])
-        if asked is not None:
-            return answer(asked)
+        due = parse_question(arguments[1:])
+        if due is not None:
+            return answer(due)
     if arguments[:2] == ["fleet", "due"]:
         from ralph_mission.cli.fleet import answer_fleet, parse_fleet_question
 

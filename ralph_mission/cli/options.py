@@ -45,12 +45,12 @@ class SharedOption(click.Option):
     ) -> tuple[Any, list[str]]:
         """Its value: given here, else before the command."""
         value, rest = super().handle_parse_result(ctx, opts, args)
-        given = ctx.meta.setdefault(GIVEN, {})
+        values = ctx.meta.setdefault(GIVEN, {})
         assert self.name is not None, "each has a name of its own"
         if ctx.get_parameter_source(self.name) is ParameterSource.COMMANDLINE:
-            given[self.name] = value
-        elif self.name in given and self.expose_value:
-            value = ctx.params[self.name] = given[self.name]
+            values[self.name] = value
+        elif self.name in values and self.expose_value:
+            value = ctx.params[self.name] = values[self.name]
         return value, rest
 
 
@@ -219,7 +219,7 @@ TRIGGERS: dict[str, Trigger] = {
 """The trigger for each event of GitHub Actions; those in `SPOKEN` are a person's."""
 
 
-def household(
+def open_app(
     repo: Path,
     config: Path | None = None,
     forge: str = "auto",
@@ -234,60 +234,60 @@ def household(
     return build_app(repo, config, forge, staged=staged, now=now, progress=progress, spell=partial(spell, repo=repo))
 
 
-def recollection(house: App) -> MemorySnapshot:
+def recollection(app: App) -> MemorySnapshot:
     """The current memory. Raises UserError if there is none yet."""
-    recalled = house.store.recall()
+    recalled = app.store.recall()
     if recalled is None:
-        refuse_if_elsewhere(house)
+        refuse_if_elsewhere(app)
         raise UserError("ralph has no memory of this repository yet", "run: ralph cycle")
     return recalled
 
 
-def refuse_if_elsewhere(house: App) -> None:
+def refuse_if_elsewhere(app: App) -> None:
     """Raises UserError if memory is not here but on the server that this clone came from."""
-    branch = house.config.memory.branch
-    if house.github is None and house.git.resolve(f"refs/remotes/origin/{branch}"):
+    branch = app.config.memory.branch
+    if app.github is None and app.git.resolve(f"refs/remotes/origin/{branch}"):
         what = f"ralph's memory of this repository is on its server (origin/{branch})"
         hint = "to read it there: forge: {kind: github} in ralph.yml, with GITHUB_TOKEN and GITHUB_REPOSITORY set"
         raise UserError(what, hint, usage=True)
 
 
-def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
+def run_cycle(app: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
     """One cycle, asked for on the command line or by an event of GitHub Actions. Raises UserError."""
     from ralph_mission.adapters.git.remote import SPOKEN
     from ralph_mission.app.cycle import FLEET_TERMS, refuse_links
     from ralph_mission.mission import cycle
 
     if not staged:
-        refuse_links(house.git)
+        refuse_links(app.git)
     if force and not staged:
         from ralph_mission.adapters.projects.setup import forget_failures
 
-        forget_failures(house.git.state_dir / "setup")
+        forget_failures(app.git.state_dir / "setup")
     event = os.environ.get("GITHUB_EVENT_NAME", "")
-    spoken = event in SPOKEN or os.environ.get("RALPH_SPOKEN") == "true"  # or the gate decided so
-    trigger: Trigger = "person" if spoken else TRIGGERS.get(event, "cli")
-    if told := os.environ.get(FLEET_TERMS):
+    by_person = event in SPOKEN or os.environ.get("RALPH_SPOKEN") == "true"  # or the gate decided so
+    trigger: Trigger = "person" if by_person else TRIGGERS.get(event, "cli")
+    if terms_text := os.environ.get(FLEET_TERMS):
         from ralph_mission.mission.fleet.terms import parse_terms
 
-        terms = parse_terms(told)
+        terms = parse_terms(terms_text)
         trigger = "person" if terms.spoke else trigger
         if terms.onboard and not staged:
             from ralph_mission.cli.setup.onboarding import propose_settings
 
-            return propose_settings(house, terms.extends)
+            return propose_settings(app, terms.extends)
     request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)
-    return cycle.run_cycle(house.ports, house.settings, request, house.secrets)
+    return cycle.run_cycle(app.ports, app.settings, request, app.secrets)
 
 
-def decide_again(house: App, cycle_id: str) -> list[str]:
+def decide_again(app: App, cycle_id: str) -> list[str]:
     """How today's decisions on a recorded cycle differ from the recorded ones. Raises UserError if it is not
     recorded."""
     from ralph_mission.mission.model.cycle import Situation
     from ralph_mission.mission.operations.control import differences
 
-    recorded = dict(house.recordings.load(cycle_id))
+    recorded = dict(app.recordings.load(cycle_id))
     situation, decisions = recorded.get("situation"), recorded.get("decisions")
     if not isinstance(situation, Situation) or not isinstance(decisions, tuple):
         raise UserError(f"cycle {cycle_id} ended before it had decided anything", "replay another one")
-    return list(differences(situation, decisions, house.secrets))
+    return list(differences(situation, decisions, app.secrets))

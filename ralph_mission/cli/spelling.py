@@ -64,8 +64,8 @@ def moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        given = datetime.fromisoformat(text)
-        read = (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC)
+        parsed = datetime.fromisoformat(text)
+        read = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise _not_a_moment(text) from None
     if not 2000 <= read.year < 2200:  # far enough from the calendar's ends to add any duration

@@ -16,8 +16,8 @@ def find_commit() -> str:
     if (root / ".git").exists() and (root / "pyproject.toml").exists():
         return _of_checkout(root)
     try:
-        told = metadata.distribution("ralph-mission").read_text("direct_url.json") or "{}"
-        return str(json.loads(told)["vcs_info"]["commit_id"])[:SHOWN]
+        text = metadata.distribution("ralph-mission").read_text("direct_url.json") or "{}"
+        return str(json.loads(text)["vcs_info"]["commit_id"])[:SHOWN]
     except (metadata.PackageNotFoundError, KeyError, ValueError):
         return find_release()[1][:SHOWN]
 

@@ -153,7 +153,7 @@ def test_watching_costs_one_conditional_request_until_a_person_speaks_and_no_wri
         reviewed.fake.journal.clear()
         return answer()
 
-    at_this_moment = mock.patch.object(wakes, "household", lambda *_, **__: reviewed.house())
+    at_this_moment = mock.patch.object(wakes, "open_app", lambda *_, **__: reviewed.house())
     with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
         answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
         minute()

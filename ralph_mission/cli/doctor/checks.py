@@ -42,7 +42,7 @@ ROOM = 200 * 1024 * 1024  # bytes: a clone for a change, memory, records of fift
 
 def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     """Every check in order; those that need what an earlier one missed are left out."""
-    from ralph_mission.cli.options import household
+    from ralph_mission.cli.options import open_app
     from ralph_mission.config.reading import read
 
     checks = [_python()]
@@ -61,10 +61,10 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     checks += _other_observers(settings, {check.name.partition(" ")[0] for check in checks})
     checks += _memory_branch(git, settings)
     try:
-        house = household(repo, config, "github" if _names_github(os.environ) else "auto", staged=True)
+        app = open_app(repo, config, "github" if _names_github(os.environ) else "auto", staged=True)
     except UserError as problem:
         return (*checks, wrong("setup", problem))
-    checks += _alive(house)
+    checks += _alive(app)
     return (*checks, work(settings, checks))
 
 
@@ -83,10 +83,10 @@ def _python() -> DoctorLine:
 def _git(git: Git) -> DoctorLine:
     from ralph_mission.app.cycle import GIT, git_version
 
-    said = git.try_text("version")
-    if git_version(said) >= GIT:
-        return DoctorLine("git", "ok", said.removeprefix("git version "))
-    return DoctorLine("git", "wrong", said or "no version reported", "install git 2.38 or newer")
+    line = git.try_text("version")
+    if git_version(line) >= GIT:
+        return DoctorLine("git", "ok", line.removeprefix("git version "))
+    return DoctorLine("git", "wrong", line or "no version reported", "install git 2.38 or newer")
 
 
 # --- the repository -------------------------------------------------------------------
@@ -121,9 +121,9 @@ def _memory_branch(git: Git, settings: Config) -> Iterator[DoctorLine]:
 def _checked_out(git: Git, ref: str) -> str:
     """The work tree that has `ref` checked out, or ""."""
     for block in git.try_text("worktree", "list", "--porcelain").split("\n\n"):
-        told = dict(line.partition(" ")[::2] for line in block.splitlines())
-        if told.get("branch") == ref:
-            return told.get("worktree", "")
+        entry = dict(line.partition(" ")[::2] for line in block.splitlines())
+        if entry.get("branch") == ref:
+            return entry.get("worktree", "")
     return ""
 
 
@@ -208,14 +208,14 @@ def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequ
     from ralph_mission.app.sandboxes import project_setup
 
     missing = sorted({name for step in project.steps for name in step.needs if not shutil.which(name)})
-    told = ", ".join(project.tools) or "; ".join(project.notes) or "none"
+    tools = ", ".join(project.tools) or "; ".join(project.notes) or "none"
     if missing and commands:
         advice = f"install {' and '.join(missing)}, or give the commands in hands.setup"
-        return DoctorLine("setup", "wrong", f"{told}; {' and '.join(missing)} not installed", advice)
+        return DoctorLine("setup", "wrong", f"{tools}; {' and '.join(missing)} not installed", advice)
     lacks = f", of which {' and '.join(missing)} would have to be installed" if missing else ""
     if not commands or not project.steps:
-        unused = "" if told == "none" or not project.steps else f"; it is not run while no check needs it{lacks}"
-        return DoctorLine("setup", "ok", f"{told}{unused}")
+        unused = "" if tools == "none" or not project.steps else f"; it is not run while no check needs it{lacks}"
+        return DoctorLine("setup", "ok", f"{tools}{unused}")
     result = project_setup(settings, git, git.state_dir / "setup").last_result(git.resolve("HEAD"))
     if result and result.failed:
         when = f"{datetime.fromtimestamp(result.at, UTC):%H:%M} UTC"
@@ -224,11 +224,11 @@ def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequ
         return DoctorLine("setup", "wrong", f"failed at {when}: {result.failed.partition(chr(10))[0]}", advice)
     if result is None:
         absent = dict.fromkeys(filter(None, (_absent(command, git) for command in commands)))
-        lacking = f"not installed here yet: {', '.join(absent)}; " if absent else ""
+        prefix = f"not installed here yet: {', '.join(absent)}; " if absent else ""
         steps = ", ".join(dict.fromkeys(step.tool for step in project.steps))
-        found = f"{lacking}the first cycle that needs a check installs the project's packages ({steps})"
+        found = f"{prefix}the first cycle that needs a check installs the project's packages ({steps})"
         return DoctorLine("setup", "note", found)
-    return DoctorLine("setup", "ok", f"done: {told}")
+    return DoctorLine("setup", "ok", f"done: {tools}")
 
 
 def _absent(command: str, git: Git) -> str:
@@ -250,71 +250,71 @@ def program(command: str) -> str:
 # --- what it does here ----------------------------------------------------------------
 
 
-def _alive(house: App) -> Iterator[DoctorLine]:
-    yield from attempt("forge", _forge(house), "")
-    yield from attempt("forge", _local(house), "")
-    if house.github:
-        yield from attempt("GitHub", _github(house), "")
-    yield from attempt("memory", _memory(house), "")
+def _alive(app: App) -> Iterator[DoctorLine]:
+    yield from attempt("forge", _forge(app), "")
+    yield from attempt("forge", _local(app), "")
+    if app.github:
+        yield from attempt("GitHub", _github(app), "")
+    yield from attempt("memory", _memory(app), "")
 
 
-def _forge(house: App) -> Iterator[DoctorLine]:
-    branch, where = house.forge.default_branch(), "github" if house.github else "local"
-    yield DoctorLine("forge", "ok", f"{where}, as {house.forge.identity().login}; merges into {branch.name}")
+def _forge(app: App) -> Iterator[DoctorLine]:
+    branch, where = app.forge.default_branch(), "github" if app.github else "local"
+    yield DoctorLine("forge", "ok", f"{where}, as {app.forge.identity().login}; merges into {branch.name}")
 
 
-def _local(house: App) -> Iterator[DoctorLine]:
+def _local(app: App) -> Iterator[DoctorLine]:
     from ralph_mission.adapters.forges.local.forge import LocalForge
 
-    if isinstance(house.forge, LocalForge):
-        yield from (wrong("forge", problem) for problem in house.forge.problems())
+    if isinstance(app.forge, LocalForge):
+        yield from (wrong("forge", problem) for problem in app.forge.problems())
 
 
-def _github(house: App) -> Iterator[DoctorLine]:
+def _github(app: App) -> Iterator[DoctorLine]:
     from ralph_mission.adapters import wakers
 
-    assert house.github is not None
-    get, folder, config = asking(house.github.api), house.git.work_tree, house.config
+    assert app.github is not None
+    get, folder, config = asking(app.github.api), app.git.work_tree, app.config
     instance = wakers.instance(folder) if folder else ""
     here = wakers.look(folder, instance, wakers.unit_places(Path.home()))
-    account = house.forge.identity().login
-    yield from github(Hub(get, account, house.clock.now(), here.workflow, os.environ, present(folder)))
+    account = app.forge.identity().login
+    yield from github(Hub(get, account, app.clock.now(), here.workflow, os.environ, present(folder)))
     yield from waking(config.schedule.wake, here)
     yield from reviewing(account, folder, never=config.schedule.review == "never")
 
 
-def _memory(house: App) -> Iterator[DoctorLine]:
+def _memory(app: App) -> Iterator[DoctorLine]:
     from ralph_mission.app.stand_ins import switched_off
     from ralph_mission.mission.gather import check_anchor
 
     if switched_off():
         yield DoctorLine("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
-    faults = list(house.store.faults())
+    faults = list(app.store.faults())
     yield from (DoctorLine("memory", "wrong", fault, "ralph memory recover") for fault in faults)
     if faults:
         return
-    recalled = house.store.recall()
-    check_anchor(house.forge, recalled)
+    recalled = app.store.recall()
+    check_anchor(app.forge, recalled)
     if recalled is None:
         yield DoctorLine("memory", "ok", "none yet; the first cycle makes it")
         return
     header = recalled.memory.header
     yield DoctorLine("memory", "ok", f"serial {header.serial}, lineage {header.lineage[:8]}")
-    yield _check_anchor(house, header.serial)
+    yield _check_anchor(app, header.serial)
     if header.paused:
         yield DoctorLine("paused", "note", "nothing will be done", "ralph resume")
     when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
     yield DoctorLine("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
-    now = house.clock.now()
-    yield from far_off(header.next_due_at, now, house.config.schedule.rhythm())
+    now = app.clock.now()
+    yield from far_off(header.next_due_at, now, app.config.schedule.rhythm())
     yield from parked_ahead(recalled.state.missions, now)
     yield from wakes(recalled.state.wakes)
     for key in recalled.state.unknown:
         yield DoctorLine("unknown", "wrong", f"was {key} sent?", f"ralph journal resolve {key} --sent|--not-sent")
 
 
-def _check_anchor(house: App, serial: int) -> DoctorLine:
-    anchor = house.forge.anchor()
+def _check_anchor(app: App, serial: int) -> DoctorLine:
+    anchor = app.forge.anchor()
     if anchor is None:
         return DoctorLine(
             "anchor", "note", "the forge does not know where memory stands", "the next cycle records it there"

@@ -137,8 +137,8 @@ def _runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
     """The machines: this one if it is a runner, and the one that the workflow requests."""
     kind = hub.environment.get("RUNNER_ENVIRONMENT", "")
     texts = (hub.workflow, *hub.agents.values())
-    asked = any(SELF in labels for text in texts for labels in _runs_on(text))
-    if not repository.get("private") and (kind == SELF or asked):
+    self_hosted = any(SELF in labels for text in texts for labels in _runs_on(text))
+    if not repository.get("private") and (kind == SELF or self_hosted):
         found = SELF if kind == SELF else f"the workflow asks for a {SELF} one"
         yield DoctorLine("runner", "wrong", f"{found}, and the repository is public", NEVER)
     elif kind == "github-hosted":
@@ -155,8 +155,8 @@ def _runs_on(text: str) -> Iterator[tuple[str, ...]]:
         jobs = [job for job in yaml.safe_load(text)["jobs"].values() if isinstance(job, dict)]
     except (yaml.YAMLError, TypeError, KeyError, AttributeError, RecursionError):
         return
-    for wanted in (job.get("runs-on") for job in jobs):
-        labels = wanted.get("labels") if isinstance(wanted, dict) else wanted
+    for runner in (job.get("runs-on") for job in jobs):
+        labels = runner.get("labels") if isinstance(runner, dict) else runner
         yield tuple(str(label).lower() for label in (labels if isinstance(labels, list) else [labels]))
 
 
@@ -168,11 +168,11 @@ def present(work_tree: Path | None) -> Mapping[str, str]:
 
 def _workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
     """Whether the workflow, and each that runs agents here, is on the default branch and enabled."""
-    status, told = hub.get("/actions/workflows?per_page=100")
-    if status != 200 or not isinstance(told, dict):
+    status, answer = hub.get("/actions/workflows?per_page=100")
+    if status != 200 or not isinstance(answer, dict):
         yield unseen("workflow", "the Actions tab, or give the job `permissions: {actions: read}`")
         return
-    flows = told.get("workflows", ())
+    flows = answer.get("workflows", ())
     states = {str(flow.get("path", "")).rpartition("/")[2]: str(flow.get("state")) for flow in flows}
     yield describe_workflow(states, WORKFLOW, "ralph init, then commit and push it")
     for name in hub.agents:
@@ -218,21 +218,21 @@ def _schedule(hub: Hub, repository: Mapping[str, Any]) -> Made:
         yield DoctorLine("schedule", "ok", f"the last push was {days} days ago; {rule}")
 
 
-def waking(wanted: str, facts: WakeFacts) -> Iterable[DoctorLine]:
-    """Which way of being woken is in force; `wanted` is `schedule.wake`."""
+def waking(setting: str, facts: WakeFacts) -> Iterable[DoctorLine]:
+    """Which way of being woken is in force; `setting` is `schedule.wake`."""
     from ralph_mission.adapters.wakers import WAKERS, best
 
-    way = best(facts) if wanted == "auto" else WAKERS.get(wanted)
+    way = best(facts) if setting == "auto" else WAKERS.get(setting)
     if way is None:
         reasons = "; ".join(f"{name}: {each.set_up(facts).reason}" for name, each in WAKERS.items())
         yield DoctorLine("waking", "wrong", f"nothing wakes it ({reasons})", "ralph init --wake auto")
         return
-    standing = way.set_up(facts)
-    if standing.ok:
-        yield DoctorLine("waking", "ok", f"{way.name}: {standing.reason}")
+    status = way.set_up(facts)
+    if status.ok:
+        yield DoctorLine("waking", "ok", f"{way.name}: {status.reason}")
     else:
         yield DoctorLine(
-            "waking", "wrong", f"{way.name}: {standing.reason}", f"it needs {way.needs}: ralph init --wake {wanted}"
+            "waking", "wrong", f"{way.name}: {status.reason}", f"it needs {way.needs}: ralph init --wake {setting}"
         )
 
 

@@ -50,8 +50,8 @@ class Hub:
         """What kind it is: app, workflow, fine-grained, classic, oauth, app-user; "" when it cannot be told."""
         if self.environment.get("GITHUB_APP_PRIVATE_KEY"):
             return "app"
-        said = self.environment.get("GITHUB_TOKEN", "")
-        return next((kind for prefix, kind in PREFIXES.items() if said.startswith(prefix)), "")
+        token = self.environment.get("GITHUB_TOKEN", "")
+        return next((kind for prefix, kind in PREFIXES.items() if token.startswith(prefix)), "")
 
     @property
     def personal(self) -> bool:

@@ -113,8 +113,8 @@ def _scanners(git: Git) -> Iterator[DoctorLine]:
     fitting = fitting_scanners(entry.path for entry in git.listing(commit)) if commit else ()
     ready = [one.name for one in fitting if is_installed(one.name)]
     missing = [one.name for one in fitting if one.name not in ready]
-    lacking = f"; not installed: {', '.join(missing)}" if missing else ""
-    yield DoctorLine("scanners", "ok", f"ready: {', '.join(ready) or 'none fits here'}{lacking}")
+    suffix = f"; not installed: {', '.join(missing)}" if missing else ""
+    yield DoctorLine("scanners", "ok", f"ready: {', '.join(ready) or 'none fits here'}{suffix}")
 
 
 def _database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
@@ -184,8 +184,8 @@ def _model(model: str, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
     access = models.access(model, environ)
     if find_spec("pydantic_ai") is None or find_spec(access.provider.partition("-")[0]) is None:
         raise UserError("the part of ralph that asks models is not installed", models.EXTRA)
-    if said := models.why_unreachable(access, MODEL_PATIENCE):
-        what, _, step = said.partition(": ")
+    if problem := models.why_unreachable(access, MODEL_PATIENCE):
+        what, _, step = problem.partition(": ")
         raise UserError(what, step or "look at its address in the environment")
     yield DoctorLine("thinker", "ok", f"ready: {model}")
 
@@ -201,33 +201,33 @@ def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> It
     from ralph_mission.config.publishers import NETWORKS
     from ralph_mission.mission.model.forge import OUTBOX
 
-    told = settings.publishers
-    made = dict(build_channels(told, environment))
+    configured = settings.publishers
+    channels = dict(build_channels(configured, environment))
     for network in NETWORKS:
-        if network in made:
-            yield from attempt(network, _network(network, made[network]))
+        if network in channels:
+            yield from attempt(network, _network(network, channels[network]))
         elif network != OUTBOX:
             yield off(network, f"to post there: publishers.{network} in ralph.yml")
-    if told.outbox is not None or all(isinstance(one, UserError) for one in made.values()):
-        yield from attempt(OUTBOX, _network(OUTBOX, outbox(told, git, SystemClock())))
-    if told.templates or told.announce:
-        names = [*told.templates, *(f"completed {kind}" for kind in told.announce)]
+    if configured.outbox is not None or all(isinstance(one, UserError) for one in channels.values()):
+        yield from attempt(OUTBOX, _network(OUTBOX, outbox(configured, git, SystemClock())))
+    if configured.templates or configured.announce:
+        names = [*configured.templates, *(f"completed {kind}" for kind in configured.announce)]
         yield DoctorLine("templates", "ok", f"posted at once: {', '.join(names)}")
     if "charts" in needed_extras(settings) and (module := missing_module("charts")):
         yield DoctorLine("charts", "note", f"{module} is not installed: posts go without", install_command("charts"))
 
 
-def _network(name: str, made: Channel | UserError) -> Iterator[DoctorLine]:
-    if isinstance(made, UserError):
-        raise made
-    yield DoctorLine(name, "ok", f"ready: {made.check()}")
+def _network(name: str, channel: Channel | UserError) -> Iterator[DoctorLine]:
+    if isinstance(channel, UserError):
+        raise channel
+    yield DoctorLine(name, "ok", f"ready: {channel.check()}")
 
 
 def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
     from ralph_mission.app.chat import SETUP, bot_of
 
-    told, name = settings.telegram, "Telegram commands"
-    if not (told.chats or told.users):
+    telegram, name = settings.telegram, "Telegram commands"
+    if not (telegram.chats or telegram.users):
         yield off(name, "to steer from a chat: docs/publishing.md#telegram")
         return
     bot = bot_of(environment)
@@ -239,10 +239,10 @@ def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
         raise UserError("Telegram answers with something else", "look at TELEGRAM_API_URL")
     if hooked.get("url"):
         raise UserError("the bot has a webhook that receives its messages instead", "take it off: deleteWebhook")
-    if not told.users and all(chat < 0 for chat in told.chats):
+    if not telegram.users and all(chat < 0 for chat in telegram.chats):
         yield DoctorLine(name, "wrong", "groups are listed, and nobody in them", "list people's ids in telegram.users")
     else:
-        listed = f"{len(told.chats)} chats, {len(told.users)} people"
+        listed = f"{len(telegram.chats)} chats, {len(telegram.users)} people"
         yield DoctorLine(name, "ok", f"ready: @{named.get('username', 'unnamed')}, {listed}")
 
 
@@ -277,18 +277,18 @@ LABEL = "label ralph-ready"
 def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
     """A line for each agent, then one for the isolation that is in force. Only the agents' programs are started."""
     choice = settings.hands.agent
-    wanted = (choice.kind, *choice.fallback) if choice else ()
+    names = (choice.kind, *choice.fallback) if choice else ()
     with tempfile.TemporaryDirectory(prefix="ralph-doctor-") as folder:
         home = Path(folder)
         for client in clients.CLIENTS.values():
             named = choice.run if choice and choice.kind == client.name else ""
             words = _words(named)
-            yield line(clients.presence(clients.find_client(client.name, words), home, environ), wanted)
-        for name in wanted:
+            yield line(clients.presence(clients.find_client(client.name, words), home, environ), names)
+        for name in names:
             if name == "acp" or name in clients.SPEAKERS:
                 words = _words(choice.run) if choice and choice.kind == name else ()
-                yield line(clients.presence(clients.find_client(name, words), home, environ), wanted)
-    for name in wanted:
+                yield line(clients.presence(clients.find_client(name, words), home, environ), names)
+    for name in names:
         if name not in OTHERS and name != "acp" and not clients.is_client(name):
             known = ", ".join((*OTHERS, "acp", *clients.CLIENTS, *clients.SPEAKERS))
             yield DoctorLine(
@@ -305,21 +305,21 @@ def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
         return ()
 
 
-def line(found: Presence, wanted: Sequence[str]) -> DoctorLine:
+def line(found: Presence, names: Sequence[str]) -> DoctorLine:
     """One agent. Only what the configuration asks for can be lacking: its first, or one that would take over."""
-    name, lacking = f"agent {found.name}", "wrong" if wanted[:1] == (found.name,) else "note"
+    name, level = f"agent {found.name}", "wrong" if names[:1] == (found.name,) else "note"
     keys = " or ".join(found.needs)
     if not found.version:
-        if found.name not in wanted:
+        if found.name not in names:
             return DoctorLine(name, "ok", "not installed")
         return DoctorLine(
-            name, lacking, "not installed, or it does not report its version", found.install or f"install {found.name}"
+            name, level, "not installed, or it does not report its version", found.install or f"install {found.name}"
         )
     if not found.key and found.login:
         return DoctorLine(name, "ok", f"{found.version}, {found.login}, which is seen at the level env alone")
     if not found.key and found.needs:
-        hint = f"set {keys} in the environment" if found.name in wanted else ""
-        return DoctorLine(name, lacking if hint else "ok", f"{found.version}, no key", hint)
+        hint = f"set {keys} in the environment" if found.name in names else ""
+        return DoctorLine(name, level if hint else "ok", f"{found.version}, no key", hint)
     return DoctorLine(name, "ok", f"{found.version}, key {found.key}" if found.key else found.version)
 
 
@@ -343,12 +343,12 @@ def work(settings: Config, found: Sequence[DoctorLine]) -> DoctorLine:
     kind = _kind(settings)
     if not kind:
         return off("ralph work", "to have an agent work on issues: hands: {agent: {kind: claude}} in ralph.yml")
-    lacking = next(_lacking(settings, found), None)
-    if lacking is None:
+    blocker = next(_lacking(settings, found), None)
+    if blocker is None:
         return DoctorLine(
             "ralph work", "ok", f"ready: {kind} takes issues labelled ralph-ready (agent:NAME chooses another agent)"
         )
-    return DoctorLine("ralph work", "note", f"not ready: {lacking.name}: {lacking.found}", lacking.hint)
+    return DoctorLine("ralph work", "note", f"not ready: {blocker.name}: {blocker.found}", blocker.hint)
 
 
 def _lacking(settings: Config, found: Sequence[DoctorLine]) -> Iterator[DoctorLine]:

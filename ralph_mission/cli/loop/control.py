@@ -118,13 +118,13 @@ def telegram(repo: Path, config: Path | None, once: bool, question: str | None) 
 def _attend(repo: Path, config: Path | None, once: bool) -> None:
     from ralph_mission.app import chat
 
-    with chat.attendant(repo, config, WAIT * (not once), lambda line: _say(line, repo)) as made:
+    with chat.attendant(repo, config, WAIT * (not once), lambda line: _say(line, repo)) as attendant:
         if once:
-            if not made.look():
-                raise UserError(made.complaint, "fix that, then run again")
+            if not attendant.look():
+                raise UserError(attendant.complaint, "fix that, then run again")
             return
         _say("listening", repo)
-        made.attend(time.sleep)
+        attendant.attend(time.sleep)
 
 
 def _ask_question(repo: Path, config: Path | None, question: str) -> str:
@@ -138,10 +138,10 @@ def _ask_question(repo: Path, config: Path | None, question: str) -> str:
     questions, seconds = Questions(folder), patience(_settings(folder.parent, config))[0]
     if not questions.heard:
         return UNHEARD
-    asked, until = questions.ask(question), datetime.now(UTC) + timedelta(seconds=seconds)
+    pending, until = questions.ask(question), datetime.now(UTC) + timedelta(seconds=seconds)
     while datetime.now(UTC) < until:
         known = {one.id: one.answer for one in questions.all()}
-        if (answer := known.get(asked.id)) is not None:
+        if (answer := known.get(pending.id)) is not None:
             return answer
         time.sleep(CHAT_PAUSE)
     return UNANSWERED.format(seconds)

@@ -47,8 +47,8 @@ def cost(
     prices = {**configured, **dict(_price(text) for text in price)}
     model = model or (settings.hands.agent.model if settings.hands.agent else "")
     if estimate is None:
-        made = costs.table(_runs(repo), model, prices)
-        return print_json(_table(made)) if as_json else click.echo("\n".join(_table_lines(made)))
+        table = costs.table(_runs(repo), model, prices)
+        return print_json(_table(table)) if as_json else click.echo("\n".join(_table_lines(table)))
     sessions = {hat: _count(hat, number) for hat, number in _pairs(estimate, "--estimate").items()}
     reckoned = costs.estimate(sessions, _pairs(models, "--models"), model, (tokens_in, tokens_out), prices)
     return print_json(_estimate(reckoned)) if as_json else click.echo("\n".join(_estimate_lines(reckoned)))
@@ -123,12 +123,12 @@ def _price(text: str) -> tuple[str, dict[str, object]]:
 # --- telling ------------------------------------------------------------------------
 
 
-def _table(made: costs.CostTable) -> dict[str, object]:
+def _table(table: costs.CostTable) -> dict[str, object]:
     return {
-        "runs": made.runs,
-        "hats": [{"hat": name, **_usage(usage)} for name, usage in made.hats],
-        "items": [{"item": name, **_usage(usage)} for name, usage in made.items],
-        "total": _usage(made.total),
+        "runs": table.runs,
+        "hats": [{"hat": name, **_usage(usage)} for name, usage in table.hats],
+        "items": [{"item": name, **_usage(usage)} for name, usage in table.items],
+        "total": _usage(table.total),
     }
 
 
@@ -137,16 +137,16 @@ def _usage(usage: SessionUsage) -> dict[str, object]:
     return {key: getattr(usage, key) for key in keys} | {"unpriced": usage.untold}
 
 
-def _table_lines(made: costs.CostTable) -> Iterator[str]:
-    if not made.runs:
+def _table_lines(table: costs.CostTable) -> Iterator[str]:
+    if not table.runs:
         yield "No loop has run here yet."
         return
-    for heading, rows in (("hat", made.hats), ("story or task", made.items)):
+    for heading, rows in (("hat", table.hats), ("story or task", table.items)):
         if rows:
             yield WIDTHS.format(heading, "sessions", "tokens in", "tokens out", "USD")
             yield from (_row(name, usage) for name, usage in rows)
             yield ""
-    yield _row(f"total of {made.runs} run{'' if made.runs == 1 else 's'}", made.total)
+    yield _row(f"total of {table.runs} run{'' if table.runs == 1 else 's'}", table.total)
 
 
 def _row(name: str, usage: SessionUsage) -> str:
@@ -155,22 +155,22 @@ def _row(name: str, usage: SessionUsage) -> str:
     least = "at least " if usage.untold else ""
     dollars = f"{least}{usage.cost_usd or 0:.2f}" if usage.cost_usd or not usage.untold else "unknown"
     plain = " ".join(sanitise(name, "log").split())
-    shown = plain if len(plain) <= 24 else f"{plain[:23]}…"
-    return WIDTHS.format(shown, usage.sessions, f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", dollars)
+    label = plain if len(plain) <= 24 else f"{plain[:23]}…"
+    return WIDTHS.format(label, usage.sessions, f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", dollars)
 
 
-def _estimate(made: costs.CostEstimate) -> dict[str, object]:
-    shares = [{"hat": s.hat, "sessions": s.sessions, "model": s.model, "cost_usd": s.usd} for s in made.shares]
-    alone = [{"model": name, "cost_usd": usd, "saving": made.saving(name)} for name, usd in made.alone]
-    return {"hats": shares, "cost_usd": made.usd, "one_model": alone}
+def _estimate(estimate: costs.CostEstimate) -> dict[str, object]:
+    shares = [{"hat": s.hat, "sessions": s.sessions, "model": s.model, "cost_usd": s.usd} for s in estimate.shares]
+    alone = [{"model": name, "cost_usd": usd, "saving": estimate.saving(name)} for name, usd in estimate.alone]
+    return {"hats": shares, "cost_usd": estimate.usd, "one_model": alone}
 
 
-def _estimate_lines(made: costs.CostEstimate) -> Iterator[str]:
-    for share in made.shares:
+def _estimate_lines(estimate: costs.CostEstimate) -> Iterator[str]:
+    for share in estimate.shares:
         yield f"{share.hat:<24} {share.sessions:>9} x {share.model:<28} {share.usd:>10.2f}"
-    yield f"{'total':<65} {made.usd:>10.2f}"
-    if len(made.alone) > 1:
-        for name, usd in made.alone:
-            saved = made.saving(name)
+    yield f"{'total':<65} {estimate.usd:>10.2f}"
+    if len(estimate.alone) > 1:
+        for name, usd in estimate.alone:
+            saved = estimate.saving(name)
             word = "saved" if saved >= 0 else "more spent"
             yield f"{name} everywhere: {usd:.2f} ({abs(saved):.0%} {word} by the mix)"

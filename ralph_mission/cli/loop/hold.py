@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.options import at_repository, household, json_option, print_json, repo_option
+from ralph_mission.cli.options import at_repository, json_option, open_app, print_json, repo_option
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
@@ -137,7 +137,7 @@ def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> 
     from ralph_mission.mission.operations import control
 
     try:
-        store = household(repo, config).store
+        store = open_app(repo, config).store
         if not needed and store.recall() is None:
             return False
         (control.pause if paused else control.resume)(store)
@@ -188,8 +188,8 @@ def run_cells(record: LiveRecord) -> tuple[str, ...]:
 
 def describe_commits(git: Git, record: LiveRecord) -> str:
     """What was committed here since the run began."""
-    said = git.try_text("log", "-p", "--stat", f"--since={record.began}")
-    return said[:LONGEST_DIFF] or "nothing was committed since it began"
+    log = git.try_text("log", "-p", "--stat", f"--since={record.began}")
+    return log[:LONGEST_DIFF] or "nothing was committed since it began"
 
 
 # --- the list ---------------------------------------------------------------------------
@@ -201,10 +201,10 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
 
     known = live.list_runs(home)
     newest = {one.kind: one.id for one in known}
-    shown = [one for one in known if one.alive or (one.state == "killed" and newest[one.kind] == one.id)]
-    documents = [{**asdict(one), "state": one.state} for one in shown]
+    listed = [one for one in known if one.alive or (one.state == "killed" and newest[one.kind] == one.id)]
+    documents = [{**asdict(one), "state": one.state} for one in listed]
     typed = partial(type_commands, repo=repo)
-    lines = [line for one in shown for line in _lines(one, live.last_words(home, one.id, LAST), typed)]
+    lines = [line for one in listed for line in _lines(one, live.last_words(home, one.id, LAST), typed)]
     return documents, ["running here", *lines] if lines else []
 
 

@@ -53,26 +53,26 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
     """
     from ralph_mission.app.run_options import RunOptions
 
-    asked = run.mark_restarted(RunOptions(**options))
-    agreed_on = _writing(asked, force)
-    with run_progress(asked.repo, "plan") as progress:
-        made, account = _plan(asked, progress, force, consensus and not agreed_on)
+    request = run.mark_restarted(RunOptions(**options))
+    agreed_on = _writing(request, force)
+    with run_progress(request.repo, "plan") as progress:
+        setup, account = _plan(request, progress, force, consensus and not agreed_on)
     if account.ending.reason == "restart":
-        run.again(made)
+        run.again(setup)
     if account.ending.code:
-        return _not_planned(account, made, as_json)
-    _print_plan(account, made.root, asked.repo, as_json)
+        return _not_planned(account, setup, as_json)
+    _print_plan(account, setup.root, request.repo, as_json)
     return 0
 
 
-def _writing(asked: RunOptions, force: bool) -> bool:
+def _writing(options: RunOptions, force: bool) -> bool:
     """Whether stories are already being written. Raises UserError if they exist."""
     from ralph_mission.adapters.storage.loop.stories import Stories
     from ralph_mission.app.checkouts import open_checkout
     from ralph_mission.app.run_options import left_planning
 
-    root = open_checkout(asked.repo)[1]
-    found, writing = Stories(root).find(), left_planning(asked, root)
+    root = open_checkout(options.repo)[1]
+    found, writing = Stories(root).find(), left_planning(options, root)
     if found and not (force or writing):
         raise UserError(
             f"{found} is there already", "run it with ralph run --prd, or plan again with --force", usage=True
@@ -80,25 +80,25 @@ def _writing(asked: RunOptions, force: bool) -> bool:
     return writing
 
 
-def _plan(asked: RunOptions, progress: PlainRunProgress, force: bool, consensus: bool) -> tuple[RunSetup, RunResult]:
+def _plan(options: RunOptions, progress: PlainRunProgress, force: bool, consensus: bool) -> tuple[RunSetup, RunResult]:
     """The stories of the task; by consensus those of a plan that was agreed on. All of it is one run."""
     from ralph_mission.app import teams
 
     if not consensus:
-        return teams.write_stories(asked, progress, replacing=force)
-    made, first = teams.agree_on_plan(asked, progress)
+        return teams.write_stories(options, progress, replacing=force)
+    setup, first = teams.agree_on_plan(options, progress)
     if first.ending.code:
-        return made, first
-    made.unaltered()
-    made, account = teams.write_stories(replace(asked, go_on=True), progress, replacing=force)
-    return made, replace(account, outputs=(*first.outputs, *account.outputs))
+        return setup, first
+    setup.unaltered()
+    setup, account = teams.write_stories(replace(options, go_on=True), progress, replacing=force)
+    return setup, replace(account, outputs=(*first.outputs, *account.outputs))
 
 
-def _not_planned(account: RunResult, made: RunSetup, as_json: bool) -> int:
+def _not_planned(account: RunResult, setup: RunSetup, as_json: bool) -> int:
     from ralph_mission.adapters.report.loop_progress import account_document
 
     if as_json:
-        print_json(account_document(account, None, made.store.complaints, made.isolation, made.ports.secrets))
+        print_json(account_document(account, None, setup.store.complaints, setup.isolation, setup.ports.secrets))
     return account.ending.code
 
 

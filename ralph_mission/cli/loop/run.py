@@ -40,14 +40,14 @@ RESTART = "RALPH_RESTART"
 `done`: we are the new process, and find what the last session left uncommitted."""
 
 
-def mark_restarted(asked: RunOptions) -> RunOptions:
+def mark_restarted(options: RunOptions) -> RunOptions:
     """What was asked, of a process that was restarted."""
-    return replace(asked, restarted=True) if os.environ.get(RESTART) == "done" else asked
+    return replace(options, restarted=True) if os.environ.get(RESTART) == "done" else options
 
 
-def again(made: RunSetup) -> None:
+def again(setup: RunSetup) -> None:
     """Become a new process; returns where somebody else starts it. Raises UserError when the settings have changed."""
-    made.unaltered()
+    setup.unaltered()
     if os.environ.get(RESTART) != "exit":
         _replace_ourselves()
 
@@ -111,30 +111,32 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
 
     if detach:
         return _detach(options["repo"], as_json)
-    asked = mark_restarted(RunOptions(**options))
-    if issues and (asked.task or asked.prompt_file or asked.stories or asked.worktree):
+    request = mark_restarted(RunOptions(**options))
+    if issues and (request.task or request.prompt_file or request.stories or request.worktree):
         what = "--issues is a list of its own, worked through in this checkout"
         raise UserError(what, "give it without a task, --prd, --prd-file and --worktree", usage=True)
     with (
-        run_progress(asked.repo, "run") as progress,
-        _of_issues(asked, progress) if issues else nullcontext(asked) as listed,
+        run_progress(request.repo, "run") as progress,
+        _of_issues(request, progress) if issues else nullcontext(request) as listed,
     ):
-        account, made = play_run(listed, progress)
+        account, setup = play_run(listed, progress)
     if account.ending.reason == "restart":
-        again(made)
+        again(setup)
     if as_json:
         from ralph_mission.adapters.report.loop_progress import account_document
 
         print_json(
-            account_document(account, made.store.counted(), made.store.complaints, made.isolation, made.ports.secrets)
+            account_document(
+                account, setup.store.counted(), setup.store.complaints, setup.isolation, setup.ports.secrets
+            )
         )
     return account.ending.code
 
 
-def _of_issues(asked: RunOptions, progress: PlainRunProgress) -> AbstractContextManager[RunOptions]:
+def _of_issues(options: RunOptions, progress: PlainRunProgress) -> AbstractContextManager[RunOptions]:
     from ralph_mission.app.issues import listed_issues
 
-    return listed_issues(asked, progress)
+    return listed_issues(options, progress)
 
 
 def _detach(repo: Path, as_json: bool) -> int:
@@ -189,10 +191,10 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
         if script is None:
             play.write_text(json.dumps(usual), "utf-8")
         _seed(repo, simulation.SEED)
-        asked = RunOptions(repo, task=simulation.OBJECTIVE, pattern=name, agent="scripted", command=str(play),
+        options = RunOptions(repo, task=simulation.OBJECTIVE, pattern=name, agent="scripted", command=str(play),
                       iterations=SESSIONS)  # fmt: skip  # one call
         with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
-            account, _ = play_run(asked, progress)
+            account, _ = play_run(options, progress)
     if as_json:
         print_json(simulation.document(name, account))
     else:
@@ -216,15 +218,15 @@ def _repository(keep: Path | None) -> Iterator[Path]:
     """An empty folder for the repository, with a scratch folder around it; both are deleted afterwards, or kept."""
     if keep and keep.exists() and any(keep.iterdir()):
         raise UserError(f"{keep} is not empty", "name a new folder for --keep", usage=True)
-    around = Path(tempfile.mkdtemp(prefix="ralph-simulate-"))
-    repo = around / "repository"
+    scratch = Path(tempfile.mkdtemp(prefix="ralph-simulate-"))
+    repo = scratch / "repository"
     repo.mkdir()
     try:
         yield repo
     finally:
         if keep:
             shutil.copytree(repo, keep, symlinks=True, dirs_exist_ok=True)
-        shutil.rmtree(around, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _seed(repo: Path, files: Mapping[str, str]) -> None:

@@ -39,10 +39,10 @@ Said = tuple[str, dict[str, Any]]
 """What to print: for people, and as one JSON document."""
 
 
-def do(action: Callable[..., Said], as_json: bool, **asked: Any) -> int:
+def do(action: Callable[..., Said], as_json: bool, **arguments: Any) -> int:
     """Do it in the checkout and print what it says. Raises UserError; that of wrong usage ends with 64."""
     try:
-        text, document = action(run_files.folder(named_repo(), os.environ), **asked)
+        text, document = action(run_files.folder(named_repo(), os.environ), **arguments)
     except UserError as problem:
         problem.exit_code = MISUSED if problem.exit_code == 2 else problem.exit_code
         raise
@@ -53,7 +53,7 @@ def do(action: Callable[..., Said], as_json: bool, **asked: Any) -> int:
 def task_add(where: Path, title: str, needs: Sequence[str], priority: int, description: str, id: str) -> Said:
     """Add a task."""
     run_files.prepare(where)
-    ids = [name for given in needs for name in given.replace(",", " ").split()]
+    ids = [name for argument in needs for name in argument.replace(",", " ").split()]
     return _task_reply(where, Tasks(where).add(title, ids, priority, description, id))
 
 
@@ -61,10 +61,10 @@ def task_list(where: Path, status: str) -> Said:
     """All tasks, or those of one status; what is wrong with the list comes first."""
     store = Tasks(where)
     every, complaints = store.all(), store.complaints()
-    shown = [task for task in every if status in ("", task.status)]
-    lines = [*(f"! {complaint}" for complaint in complaints), *(_line(every, task) for task in shown)]
+    listed = [task for task in every if status in ("", task.status)]
+    lines = [*(f"! {complaint}" for complaint in complaints), *(_line(every, task) for task in listed)]
     return "\n".join(lines) or "No tasks.", {
-        "tasks": [document(every, task) for task in shown],
+        "tasks": [document(every, task) for task in listed],
         "complaints": complaints,
     }
 
@@ -72,9 +72,9 @@ def task_list(where: Path, status: str) -> Said:
 def task_ready(where: Path) -> Said:
     """What can be claimed, first things first."""
     every = Tasks(where).all()
-    shown = lifecycle.ready(every)
-    text = "\n".join(_line(every, task) for task in shown) or "No task is ready."
-    return text, {"tasks": [document(every, task) for task in shown]}
+    listed = lifecycle.ready(every)
+    text = "\n".join(_line(every, task) for task in listed) or "No task is ready."
+    return text, {"tasks": [document(every, task) for task in listed]}
 
 
 def task_claim(where: Path, id: str, owner: str) -> Said:
@@ -107,11 +107,11 @@ def emit_event(where: Path, topic: str, payload: str, json_payload: bool) -> Sai
     """Emit an event, which the loop reads after this session."""
     from ralph_mission.adapters.storage.loop.events import append_event
 
-    said = {"topic": topic_of(topic), "payload": _payload(payload, json_payload)}
+    fields = {"topic": topic_of(topic), "payload": _payload(payload, json_payload)}
     hat, number = os.environ.get("RALPH_HAT", ""), iteration()
     run_files.prepare(where)
-    append_event(where, said["topic"], said["payload"], hat, number)
-    return f"emitted {topic}", {**said, "hat": hat, "iteration": number}
+    append_event(where, fields["topic"], fields["payload"], hat, number)
+    return f"emitted {topic}", {**fields, "hat": hat, "iteration": number}
 
 
 def add_guidance(where: Path, text: str) -> Said:
@@ -119,19 +119,20 @@ def add_guidance(where: Path, text: str) -> Said:
     from ralph_mission.adapters.storage.loop.inbox import Guide
 
     run_files.prepare(where)
-    said = Guide(where).say(text)
-    return f"{said.id}: the next session will get it", _guidance(said, False)
+    message = Guide(where).say(text)
+    return f"{message.id}: the next session will get it", _guidance(message, False)
 
 
 def guidance_list(where: Path) -> Said:
     """All that was said, and whether a session was given it."""
     from ralph_mission.adapters.storage.loop.inbox import Guide
 
-    said = Guide(where).all()
+    messages = Guide(where).all()
     lines = [
-        f"{one.id}  {one.at:%Y-%m-%d %H:%M}  {'given  ' if given else 'waiting'}  {one.text}" for one, given in said
+        f"{one.id}  {one.at:%Y-%m-%d %H:%M}  {'given  ' if delivered else 'waiting'}  {one.text}"
+        for one, delivered in messages
     ]
-    return "\n".join(lines) or "No guidance.", {"guidance": [_guidance(one, given) for one, given in said]}
+    return "\n".join(lines) or "No guidance.", {"guidance": [_guidance(one, delivered) for one, delivered in messages]}
 
 
 def topic_of(topic: str) -> str:
@@ -149,8 +150,8 @@ def iteration() -> int:
 
 def document(every: Sequence[LoopTask], task: LoopTask) -> dict[str, Any]:
     """A task as JSON shows it."""
-    told = {"id": task.id, "title": task.title, "status": task.status, "priority": task.priority}
-    return told | {"needs": task.needs, "waits": lifecycle.waits(every, task), "owner": task.owner,
+    fields = {"id": task.id, "title": task.title, "status": task.status, "priority": task.priority}
+    return fields | {"needs": task.needs, "waits": lifecycle.waits(every, task), "owner": task.owner,
                    "description": task.description}  # fmt: skip  # one object
 
 
@@ -179,8 +180,8 @@ def _payload(payload: str, as_json: bool) -> str:
         raise UserError(what, "fix it, or leave --json-payload out", usage=True) from None
 
 
-def _guidance(said: Guidance, given: bool) -> dict[str, Any]:
-    return {"id": said.id, "at": said.at.isoformat(), "text": said.text, "given": given}
+def _guidance(message: Guidance, delivered: bool) -> dict[str, Any]:
+    return {"id": message.id, "at": message.at.isoformat(), "text": message.text, "given": delivered}
 
 
 def _printable(text: str) -> str:
@@ -208,9 +209,9 @@ def task() -> None:
 @click.option("--description", default="", metavar="TEXT")
 @click.option("--id", default="", metavar="ID", help="Its id; default: generated.")
 @common
-def add(repo: Path, as_json: bool, **asked: Any) -> int:
+def add(repo: Path, as_json: bool, **arguments: Any) -> int:
     """Add a task."""
-    return do(task_add, as_json, **asked)
+    return do(task_add, as_json, **arguments)
 
 
 @task.command("list")
@@ -289,10 +290,10 @@ def verdict(word: str, run: str, repo: Path, as_json: bool) -> None:
     """Say whether the work of RUN (the last one) is good enough with the issues that were left in it."""
     from ralph_mission.adapters.storage.loop import run_files, state
 
-    name, said = state.say(run_files.folder(repo, os.environ).parent, word == "accept", run)
+    name, judged = state.say(run_files.folder(repo, os.environ).parent, word == "accept", run)
     if as_json:
-        return print_json({"run": name, "kind": said.kind, "left": said.left, "accepted": said.accepted})
-    return click.echo(f"{name}: {said.kind} with {said.left} issues left is {word}ed")
+        return print_json({"run": name, "kind": judged.kind, "left": judged.left, "accepted": judged.accepted})
+    return click.echo(f"{name}: {judged.kind} with {judged.left} issues left is {word}ed")
 
 
 @click.command(hidden=True)

@@ -91,12 +91,12 @@ class _Handler(BaseHTTPRequestHandler):
         if (name := self._asked_for()) is None:
             return
         known = live.list_runs(self.server.home)
-        shown = next((one for one in known if one.id == name), None)
+        record = next((one for one in known if one.id == name), None)
         newest = next((one for one in reversed(known) if one.alive), known[-1] if known else None)
-        if shown is None and newest is not None:
+        if record is None and newest is not None:
             return self._lead(HTTPStatus.FOUND, f"/{self.server.token}/{quote(newest.id, safe='')}")
         diff = "diff" in parse_qs(urlsplit(self.path).query, keep_blank_values=True)
-        self._answer(HTTPStatus.OK, _page(self.server, known, shown, diff))
+        self._answer(HTTPStatus.OK, _page(self.server, known, record, diff))
 
     do_HEAD = do_GET
 
@@ -108,8 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not length.isdecimal() or int(length) > LARGEST:
             return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the guidance is too long")
         try:
-            said = parse_qs(self.rfile.read(int(length)).decode(errors="replace"), max_num_fields=4)
-            _obey(self.server.home, name, said)
+            form = parse_qs(self.rfile.read(int(length)).decode(errors="replace"), max_num_fields=4)
+            _obey(self.server.home, name, form)
         except (UserError, OSError, ValueError) as error:
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error), element("a", "back", href=quote(name, safe="")))
         self._lead(HTTPStatus.SEE_OTHER, self.path)  # so that reloading the page repeats nothing
@@ -154,41 +154,41 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-def _obey(home: Path, name: str, said: dict[str, list[str]]) -> None:
+def _obey(home: Path, name: str, form: dict[str, list[str]]) -> None:
     """Raises UserError, also for a run that is over, and OSError."""
     run = next((one for one in live.list_runs(home) if one.alive and one.id == name), None)
-    order = ORDERS.get("".join(said.get("order", [])))
+    order = ORDERS.get("".join(form.get("order", [])))
     if run is None:
         raise UserError(f"{name or 'nothing'} does not run here any more", "open the page of one that runs")
-    if "say" in said:
-        Guide(home).say(said["say"][0])
+    if "say" in form:
+        Guide(home).say(form["say"][0])
     elif order is not None:
         order_run(home, run, order)
 
 
-def _page(server: RunsServer, known: Sequence[live.LiveRecord], shown: live.LiveRecord | None, diff: bool) -> str:
+def _page(server: RunsServer, known: Sequence[live.LiveRecord], record: live.LiveRecord | None, diff: bool) -> str:
     place = server.home.parent.name
-    if shown is None:
+    if record is None:
         return document(f"ralph in {place}", _live(element("h1", "Nothing has run here yet")), _script(), policy=POLICY)
     rows = [
         (
-            element("a", one.id, href=quote(one.id, safe=""), aria_current="true" if one == shown else None),
+            element("a", one.id, href=quote(one.id, safe=""), aria_current="true" if one == record else None),
             _state(server, one),
             *rest,
         )
         for one in reversed(known)
         for _, _, *rest in [run_cells(one)]
     ]
-    steps = server.commits_since(shown) if diff else "\n".join(_steps(server.home, shown.id))
+    steps = server.commits_since(record) if diff else "\n".join(_steps(server.home, record.id))
     whole = Markup("\n").join(harmless(line) for line in steps.split("\n"))
-    other = ("steps", quote(shown.id, safe="")) if diff else ("diff", f"{quote(shown.id, safe='')}?diff")
+    other = ("steps", quote(record.id, safe="")) if diff else ("diff", f"{quote(record.id, safe='')}?diff")
     return document(
-        f"{shown.id} {shown.state}",
+        f"{record.id} {record.state}",
         element("p", f"ralph in {place}", class_="above"),
-        element("h1", shown.id),
-        _form(shown, *(element("button", word, name="order", value=word) for word in ORDERS)),
+        element("h1", record.id),
+        _form(record, *(element("button", word, name="order", value=word) for word in ORDERS)),
         _form(
-            shown,
+            record,
             element("input", name="say", required="", maxlength=LENGTH, aria_label="guidance",
                     placeholder="what the next session has to know"),
             element("button", "Send guidance"),
@@ -213,8 +213,8 @@ def _state(server: RunsServer, run: live.LiveRecord) -> str:
     return f"{run.state}, {order} asked for" if order and not (order == "pause" and run.paused) else run.state
 
 
-def _form(shown: live.LiveRecord, *parts: Child) -> Markup:
-    return element("form", *parts, method="post", action=quote(shown.id, safe=""))
+def _form(record: live.LiveRecord, *parts: Child) -> Markup:
+    return element("form", *parts, method="post", action=quote(record.id, safe=""))
 
 
 def _live(*parts: Child) -> Markup:

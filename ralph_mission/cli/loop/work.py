@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from ralph_mission.mission.reviews.reviewer import ReviewReport
 
 
-def tell_outcome(told: Mapping[str, Any], page: Callable[[Mapping[str, Any], Places], str], as_json: bool) -> int:
-    """Write `told` on the page of the job, if there is one, and print it for a script; gives its exit code."""
+def tell_outcome(result: Mapping[str, Any], page: Callable[[Mapping[str, Any], Places], str], as_json: bool) -> int:
+    """Write `result` on the page of the job, if there is one, and print it for a script; gives its exit code."""
     from ralph_mission.adapters.report.step_summary import tell_agent
 
-    tell_agent(told, os.environ, page)
+    tell_agent(result, os.environ, page)
     if as_json:
-        print_json(told)
-    return int(told["code"])
+        print_json(result)
+    return int(result["code"])
 
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -82,11 +82,11 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
     once = once or bool(options["issue"])
     if persistent and prompt_file is None:
         prompt_file = repo / "PROMPT.md"
-    wanted = WorkOptions(repo, prompt_file=prompt_file, **options)
+    settings = WorkOptions(repo, prompt_file=prompt_file, **options)
     with run_progress(repo, "work") as progress:
-        made = worker(wanted, progress, partial(spell, repo=repo))
+        agent = worker(settings, progress, partial(spell, repo=repo))
         if once:
-            report = flow.work_once(made)
+            report = flow.work_once(agent)
             for line in flow.work_lines(report):
                 progress.note(type_commands(line, repo))
             if report.record and report.record.pull:
@@ -94,7 +94,7 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
 
                 call_reviews_in_workflow(repo, options["config"], progress.note)
         else:
-            report = flow.keep_working(made, PERSISTENT if persistent else None)
+            report = flow.keep_working(agent, PERSISTENT if persistent else None)
     return tell_outcome(_work_document(report), work_page, as_json)
 
 
@@ -134,8 +134,8 @@ def publish(number: int, forge: str, config: Path | None, as_json: bool, repo: P
     from ralph_mission.mission.publishing import publish_now as flow
 
     with run_progress(repo, "publish") as progress:
-        made = publisher(ServiceOptions(repo, config, forge), progress, partial(spell, repo=repo))
-        report = flow.publish_once(made, number)
+        setup = publisher(ServiceOptions(repo, config, forge), progress, partial(spell, repo=repo))
+        report = flow.publish_once(setup, number)
         for line in flow.publish_lines(report):
             progress.note(type_commands(line, repo))
     return tell_outcome(_publish_document(report), publish_page, as_json)
@@ -177,12 +177,12 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     from ralph_mission.mission.reviews import reviewer as reviewer_reviewer
 
     with run_progress(repo, "review") as progress:
-        wanted = AgentServiceOptions(repo, **options)
+        settings = AgentServiceOptions(repo, **options)
         try:
-            made = reviewer(wanted, progress, partial(spell, repo=repo))
-            report = reviewer_reviewer.review_once(made, number, force)
+            setup = reviewer(settings, progress, partial(spell, repo=repo))
+            report = reviewer_reviewer.review_once(setup, number, force)
         except UserError:
-            if not (why := nobody_reviews(wanted)):
+            if not (why := nobody_reviews(settings)):
                 raise
             report = reviewer_reviewer.ReviewReport("skipped", number, reason=why)
         for line in reviewer_reviewer.review_lines(report):

@@ -13,9 +13,9 @@ import click
 from ralph_mission.cli.mission.report import FILE, ask_forge, report
 from ralph_mission.cli.options import (
     at_repository,
-    household,
     json_option,
     now_option,
+    open_app,
     print_json,
     refuse_if_elsewhere,
     run_cycle,
@@ -62,37 +62,37 @@ def cycle(
         nullcontext(UNWATCHED) if staged else watched_run(repo, "cycle") as live,
         speaking(sys.stderr, environment_secrets(), live, verbose) as progress,
     ):
-        house = household(repo, config, forge, staged=staged, now=moment(now), progress=progress)
-        for warning in house.config.warnings:
+        app = open_app(repo, config, forge, staged=staged, now=moment(now), progress=progress)
+        for warning in app.config.warnings:
             progress.note(f"note: {warning}")
-        account, cycle_summary = run_cycle(house, staged=staged, force=force)
+        account, cycle_summary = run_cycle(app, staged=staged, force=force)
         if (account.trigger, account.outcome) == ("person", "done") and not staged:
             from ralph_mission.cli.gate import react
 
             react("remove", "EYES")
             react("add", "THUMBS_UP")
-        if not staged and _has_pulls(house, account):
+        if not staged and _has_pulls(app, account):
             from ralph_mission.app.reviews import call_reviews_in_workflow
 
             call_reviews_in_workflow(repo, config, progress.note)
-    asked = _request_counts(house)
-    tell_runner(account, cycle_summary, os.environ, asked)
-    show(account, cycle_summary, as_json, house.git.work_tree, repo, asked, verbose)
+    requests = _request_counts(app)
+    tell_runner(account, cycle_summary, os.environ, requests)
+    show(account, cycle_summary, as_json, app.git.work_tree, repo, requests, verbose)
     return 1 if account.outcome == "failed" else 0
 
 
-def _has_pulls(house: App, report: CycleReport) -> bool:
+def _has_pulls(app: App, report: CycleReport) -> bool:
     """Whether anything may wait for a review: most cycles need no request."""
     from ralph_mission.adapters.wakers import REVIEW, listening
 
     proposed = any(mission.pull_request for mission in report.missions)
-    return proposed and bool(listening(house.git.work_tree, REVIEW))
+    return proposed and bool(listening(app.git.work_tree, REVIEW))
 
 
-def _request_counts(house: App) -> RequestCounts | None:
+def _request_counts(app: App) -> RequestCounts | None:
     from ralph_mission.adapters.report.progress import RequestCounts
 
-    counts = house.github.requests if house.github else None
+    counts = app.github.requests if app.github else None
     return RequestCounts(counts.total, counts.not_modified) if counts else None
 
 
@@ -102,7 +102,7 @@ def show(
     as_json: bool,
     work_tree: Path | None,
     repo: Path,
-    asked: RequestCounts | None = None,
+    requests: RequestCounts | None = None,
     verbose: bool = False,
 ) -> None:
     """The report for machines, or the summary for people."""
@@ -116,7 +116,7 @@ def show(
         at = Standpoint(
             partial(type_commands, repo=repo), partial(_from_here, work_tree=work_tree), _dashboard(work_tree)
         )
-        click.echo(summary(report, cycle_summary, _paint, at, asked, verbose))
+        click.echo(summary(report, cycle_summary, _paint, at, requests, verbose))
 
 
 COLOURS: dict[str, dict[str, Any]] = {
@@ -170,20 +170,20 @@ def status(
     from ralph_mission.cli.loop.hold import describe_runs
     from ralph_mission.mission.lifecycle.waiting import find_waiting, list_waiting
 
-    runs, told = describe_runs(repo, Git.open(repo).state_dir)
-    if told and not as_json:  # whatever the forge and the settings say
-        click.echo("\n".join(told))
-    house = household(repo, config)
-    recalled = house.store.recall()
+    runs, runs_here = describe_runs(repo, Git.open(repo).state_dir)
+    if runs_here and not as_json:  # whatever the forge and the settings say
+        click.echo("\n".join(runs_here))
+    app = open_app(repo, config)
+    recalled = app.store.recall()
     if recalled is None:
-        refuse_if_elsewhere(house)
-    answers, remark = ask_forge(house, recalled) if recalled else ({}, "")
-    asks = list_waiting(recalled.state.missions, house.forge.how, answers) if recalled else ()
-    known = facts(recalled, house.settings.limits, house.clock.now(), asks, house.settings.rhythm, answers)
+        refuse_if_elsewhere(app)
+    answers, remark = ask_forge(app, recalled) if recalled else ({}, "")
+    asks = list_waiting(recalled.state.missions, app.forge.how, answers) if recalled else ()
+    known = facts(recalled, app.settings.limits, app.clock.now(), asks, app.settings.rhythm, answers)
     if as_json:
         print_json({**known, "runs": runs})
-    elif recalled or not told:
+    elif recalled or not runs_here:
         missions = recalled.state.missions if recalled else ()
-        waiting = find_waiting(missions, house.forge.how, answers)
-        rows = lines(known, partial(type_commands, repo=repo), waiting, _paint, _dashboard(house.git.work_tree))
+        waiting = find_waiting(missions, app.forge.how, answers)
+        rows = lines(known, partial(type_commands, repo=repo), waiting, _paint, _dashboard(app.git.work_tree))
         click.echo("\n".join([*rows, *([remark] if remark else [])]))

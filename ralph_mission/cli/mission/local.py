@@ -112,8 +112,8 @@ def plain_line(text: str) -> str:
 
 def reveal_hidden(text: str) -> str:
     """Text in which what a terminal would obey or hide is written out, such as <U+202E>. Lines and tabs stay."""
-    for odd in (CONTROL, INVISIBLE, SURROGATE):
-        text = odd.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
+    for pattern in (CONTROL, INVISIBLE, SURROGATE):
+        text = pattern.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
     return text.replace("\r", "<U+000D>")
 
 

@@ -21,8 +21,8 @@ from ralph_mission.cli.options import (
     SharedGroup,
     at_repository,
     decide_again,
-    household,
     json_option,
+    open_app,
     print_json,
     recollection,
 )
@@ -47,11 +47,11 @@ def memory() -> None:
 @json_option
 def show_memory(repo: Path, config: Path | None, as_json: bool) -> None:
     """Print the memory file; with --json its front matter, missions and issues in progress."""
-    house = household(repo, config)
+    app = open_app(repo, config)
     if as_json:
-        print_json(_document(house))
+        print_json(_document(app))
         return
-    text = house.store.document()
+    text = app.store.document()
     if not text:
         raise UserError("ralph has no memory of this repository yet", "run: ralph cycle")
     click.echo(reveal_hidden(text), nl=not text.endswith("\n"))
@@ -62,8 +62,8 @@ def show_memory(repo: Path, config: Path | None, as_json: bool) -> None:
 @json_option
 def verify(repo: Path, config: Path | None, as_json: bool) -> int:
     """Check the memory; exit code 1 if anything is wrong."""
-    house = household(repo, config)
-    checks = _verify(house)
+    app = open_app(repo, config)
+    checks = _verify(app)
     if as_json:
         print_json([{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks])
     else:
@@ -83,11 +83,11 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
     """
     from ralph_mission.mission.operations.recover import recover_memory as rebuild
 
-    house = household(repo, config)
-    if not take_over and _healthy(house):
-        _tell_healthy(house, as_json)
+    app = open_app(repo, config)
+    if not take_over and _healthy(app):
+        _tell_healthy(app, as_json)
         return
-    done = rebuild(house.store, house.forge, house.clock.now(), take_over)
+    done = rebuild(app.store, app.forge, app.clock.now(), take_over)
     if as_json:
         print_json(
             {
@@ -104,18 +104,18 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
     click.echo("\n".join(map(reveal_hidden, lines)))
 
 
-def _verify(house: App) -> list[Check]:
-    return [*house.store.checks(), *_of_forge(house), *_against_forge(house)]
+def _verify(app: App) -> list[Check]:
+    return [*app.store.checks(), *_of_forge(app), *_against_forge(app)]
 
 
-def _healthy(house: App) -> bool:
+def _healthy(app: App) -> bool:
     """Whether a cycle would resume from it. A person has to fix an unclear line of Do Not Repeat."""
     from ralph_mission.mission.gather import check_anchor
 
-    if not all(check.ok for check in _verify(house) if check.name != UNDERSTOOD):
+    if not all(check.ok for check in _verify(app) if check.name != UNDERSTOOD):
         return False
     try:
-        check_anchor(house.forge, house.store.recall())
+        check_anchor(app.forge, app.store.recall())
     except UserError as problem:
         if problem.who != "you":  # the forge could not be asked
             raise
@@ -123,10 +123,10 @@ def _healthy(house: App) -> bool:
     return True
 
 
-def _tell_healthy(house: App, as_json: bool) -> None:
-    recalled = house.store.recall()
+def _tell_healthy(app: App, as_json: bool) -> None:
+    recalled = app.store.recall()
     header, oid = (recalled.memory.header, recalled.oid) if recalled else (Header(), "")
-    held = _claim_lines(house, recalled)
+    held = _claim_lines(app, recalled)
     if as_json:
         print_json({"lineage": header.lineage, "serial": header.serial, "commit": oid, "kept": [], "lost": held})
     elif recalled is None:
@@ -137,11 +137,11 @@ def _tell_healthy(house: App, as_json: bool) -> None:
         )
 
 
-def _claim_lines(house: App, recalled: MemorySnapshot | None) -> list[str]:
+def _claim_lines(app: App, recalled: MemorySnapshot | None) -> list[str]:
     """The claim that prevents cycles from starting, and what to do about it."""
     claim = recalled.state.claim if recalled else None
-    with house.store.exclusive():
-        if claim is None or house.store.proven_dead(claim.holder):
+    with app.store.exclusive():
+        if claim is None or app.store.proven_dead(claim.holder):
             return []
     return [
         f"{claim.holder} may still be in cycle {claim.cycle} and keeps its claim; "
@@ -149,10 +149,10 @@ def _claim_lines(house: App, recalled: MemorySnapshot | None) -> list[str]:
     ]
 
 
-def _document(house: App) -> dict[str, Any]:
+def _document(app: App) -> dict[str, Any]:
     from pydantic_core import to_jsonable_python
 
-    recalled = recollection(house)
+    recalled = recollection(app)
     return {
         "front_matter": to_jsonable_python(recalled.memory.header),
         "missions": to_jsonable_python(recalled.state.missions),
@@ -160,27 +160,27 @@ def _document(house: App) -> dict[str, Any]:
     }
 
 
-def _of_forge(house: App) -> list[Check]:
+def _of_forge(app: App) -> list[Check]:
     """Each unreadable file of the local forge."""
-    if not isinstance(house.forge, LocalForge):
+    if not isinstance(app.forge, LocalForge):
         return []
-    return [Check("forge files", False, problem.what) for problem in house.forge.problems()]
+    return [Check("forge files", False, problem.what) for problem in app.forge.problems()]
 
 
-def _against_forge(house: App) -> list[Check]:
+def _against_forge(app: App) -> list[Check]:
     from ralph_mission.mission.gather import anchor_of, check_anchor
     from ralph_mission.mission.memory.position import check_position
 
     try:
-        recalled = house.store.recall()
+        recalled = app.store.recall()
     except UserError:
         return []
     position = anchor_of(recalled) if recalled else None
     try:
-        anchor = house.forge.anchor()
-        check_position(position, [anchor], house.store.contains)
+        anchor = app.forge.anchor()
+        check_position(position, [anchor], app.store.contains)
         if recalled is not None:
-            check_anchor(house.forge, recalled)
+            check_anchor(app.forge, recalled)
     except UserError as problem:
         if problem.who != "you":  # the forge could not be asked
             raise
@@ -209,7 +209,7 @@ def list_journal(repo: Path, config: Path | None, as_json: bool) -> None:
 def _list_effects(repo: Path, config: Path | None, as_json: bool) -> None:
     from ralph_mission.mission.operations import control
 
-    entries = control.journal(household(repo, config).store)
+    entries = control.journal(open_app(repo, config).store)
     if as_json:
         print_json(entries)
     else:
@@ -226,8 +226,8 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
     """Settle the unknown effect KEY: say whether it happened. Ralph never sends it again by itself."""
     from ralph_mission.mission.operations import control
 
-    house = household(repo, config)
-    control.resolve(house.store, key, sent, number)
+    app = open_app(repo, config)
+    control.resolve(app.store, key, sent, number)
     if as_json:
         print_json({"key": key, "sent": sent})
     else:
@@ -241,13 +241,13 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 @json_option
 def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
     """Show what a cycle saw, found, did and held back; with --json its report. CYCLE is its number, or its name."""
-    house = household(repo, config, staged=replay)
-    told = [
-        one for one in house.store.journal() if cycle_id in (one["report"]["cycle_id"], str(one["report"]["cycle"]))
+    app = open_app(repo, config, staged=replay)
+    documents = [
+        one for one in app.store.journal() if cycle_id in (one["report"]["cycle_id"], str(one["report"]["cycle"]))
     ]
-    found = told[-1] if told else None  # of two of one number, one is of a memory that was lost
+    found = documents[-1] if documents else None  # of two of one number, one is of a memory that was lost
     if replay:
-        return _replay(house, found["report"]["cycle_id"] if found else cycle_id, as_json)
+        return _replay(app, found["report"]["cycle_id"] if found else cycle_id, as_json)
     if found is None:
         raise UserError(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
     if as_json:
@@ -265,8 +265,8 @@ def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, a
     return 0
 
 
-def _replay(house: App, cycle_id: str, as_json: bool) -> int:
-    differences = decide_again(house, cycle_id)
+def _replay(app: App, cycle_id: str, as_json: bool) -> int:
+    differences = decide_again(app, cycle_id)
     if as_json:
         print_json({"cycle_id": cycle_id, "same": not differences, "differences": differences})
     else:
@@ -282,7 +282,7 @@ def count(context: click.Context, repo: Path, config: Path | None, as_json: bool
     """Recompute what was learned from the journal alone and compare it with Learnings; exit code 1 if they differ."""
     from ralph_mission.mission.memory.learning import recount_learnings
 
-    store = household(repo, config).store
+    store = open_app(repo, config).store
     past, documents = store.recall(), tuple(store.journal())
     lines = recount_learnings(documents)
     same = lines == (past.memory.measured if past else ())

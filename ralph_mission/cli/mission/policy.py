@@ -67,11 +67,11 @@ def check(context: click.Context, repo: Path, patch: str | None, claims: Path | 
         _refuse(problem, as_json)
         context.exit(1)
     found = inspect(change, max_lines=limit, secrets=environment_secrets())
-    said = verdict(found)
-    _tell(said, measure(change), found, as_json)
+    outcome = verdict(found)
+    _tell(outcome, measure(change), found, as_json)
     for weaker in describe_weakening(change):
         click.echo(f"  look at this first: it {weaker}", err=as_json)
-    context.exit(0 if said == "allow" else 1)
+    context.exit(0 if outcome == "allow" else 1)
 
 
 def _tell_claims(repo: Path, place: Path, as_json: bool) -> bool:
@@ -122,26 +122,26 @@ def _refuse(problem: UserError, as_json: bool) -> None:
     click.echo(f"deny\n{why}\n    next: {problem.next_step}", err=as_json)
 
 
-def _tell(said: str, size: Measure, found: tuple[Objection, ...], as_json: bool) -> None:
+def _tell(outcome: str, size: Measure, found: tuple[Objection, ...], as_json: bool) -> None:
     if as_json:
-        print_json(_document(said, size, found))
+        print_json(_document(outcome, size, found))
     amount = ", ".join(
         (_count_noun(len(size.files), "file"), _count_noun(size.lines, "line"), _count_noun(size.bytes, "byte"))
     )
     if not as_json or found:
-        click.echo("\n".join((f"{said}: {amount}", *_reasons(found))), err=as_json)
+        click.echo("\n".join((f"{outcome}: {amount}", *_reasons(found))), err=as_json)
 
 
 def _count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _document(said: str, size: Measure, found: tuple[Objection, ...]) -> dict[str, object]:
+def _document(outcome: str, size: Measure, found: tuple[Objection, ...]) -> dict[str, object]:
     keys = ("path", "status", "lines", "bytes", "mode")
     files = [{key: getattr(file, key) for key in keys} for file in size.files]
     return {
-        "verdict": said,
-        "tier": "low" if said == "allow" else "high",
+        "verdict": outcome,
+        "tier": "low" if outcome == "allow" else "high",
         "rules": sorted({objection.rule for objection in found}),
         "files": [file | {"path": _plain(file["path"])} for file in files],
         "lines": size.lines,

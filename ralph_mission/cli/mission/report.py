@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.cli.options import at_repository, household, json_option, print_json, recollection
+from ralph_mission.cli.options import at_repository, json_option, open_app, print_json, recollection
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,56 +37,56 @@ def report(form: str, output: Path | None, launch: bool, repo: Path, config: Pat
     form = "json" if as_json else form
     if launch and form != "html":
         raise click.UsageError("only a page can be opened: leave --open or --format out")
-    house = household(repo, config)
-    recalled = recollection(house)
+    app = open_app(repo, config)
+    recalled = recollection(app)
     if form == "html":
         from ralph_mission.adapters.report.report_page import page
 
-        path = write_page(page(_collect(house, recalled)), repo, output, PAGE)
+        path = write_page(page(_collect(app, recalled)), repo, output, PAGE)
         click.echo(f"wrote {path}")
         if launch and click.launch(path.resolve().as_uri()) != 0:
             click.echo(f"no browser could be opened: open {path} yourself", err=True)
     elif form == "md":
-        _tell(house.ports.dashboard(recalled.memory, recalled.state), repo, output)
+        _tell(app.ports.dashboard(recalled.memory, recalled.state), repo, output)
     else:
         from ralph_mission.adapters.report.repository_report import to_document
 
         if output:
             import json
 
-            _tell(json.dumps(to_document(_collect(house, recalled)), indent=2) + "\n", repo, output)
+            _tell(json.dumps(to_document(_collect(app, recalled)), indent=2) + "\n", repo, output)
         else:
-            print_json(to_document(_collect(house, recalled)))
+            print_json(to_document(_collect(app, recalled)))
 
 
-def _collect(house: App, recalled: MemorySnapshot) -> RepositoryReport:
+def _collect(app: App, recalled: MemorySnapshot) -> RepositoryReport:
     from dataclasses import replace
 
     from ralph_mission.adapters.report.repository_report import collect_report
     from ralph_mission.mission.lifecycle.waiting import find_waiting
 
-    answers, remark = ask_forge(house, recalled)
+    answers, remark = ask_forge(app, recalled)
     report = collect_report(
-        house.name,
+        app.name,
         recalled,
-        house.store.journal(),
-        house.settings.limits,
-        house.clock.now(),
-        find_waiting(recalled.state.missions, house.forge.how, answers),
+        app.store.journal(),
+        app.settings.limits,
+        app.clock.now(),
+        find_waiting(recalled.state.missions, app.forge.how, answers),
         answers,
-        lambda number: f"{house.page}/issues/{number}" if house.page else "",
+        lambda number: f"{app.page}/issues/{number}" if app.page else "",
     )
     return replace(report, remark=remark)
 
 
-def ask_forge(house: App, recalled: MemorySnapshot) -> tuple[Mapping[int, str], str]:
+def ask_forge(app: App, recalled: MemorySnapshot) -> tuple[Mapping[int, str], str]:
     """What happened on the forge to each mission since the last cycle, by its id; else why it could not be asked."""
     if not any(mission.thread and mission.status.active for mission in recalled.state.missions):
         return {}, ""
     from ralph_mission.mission.lifecycle.facts import read_answers
 
     try:
-        return read_answers(house.ports, house.settings, recalled.state, house.clock.now()), ""
+        return read_answers(app.ports, app.settings, recalled.state, app.clock.now()), ""
     except UserError as problem:
         return {}, f"as of the last cycle, because the forge could not be asked: {problem.what}"
 

@@ -28,7 +28,7 @@ from ralph_mission.cli.gate import (
     longest_pause,
     memory_place,
 )
-from ralph_mission.cli.options import at_repository, household, json_option, now_option, print_json, watched_run
+from ralph_mission.cli.options import at_repository, json_option, now_option, open_app, print_json, watched_run
 from ralph_mission.cli.spelling import iso, moment, type_commands
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.schedule import is_due
@@ -72,10 +72,10 @@ def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json
     from ralph_mission.adapters.wakers import header_on_server
     from ralph_mission.mission.memory import layout
 
-    server, asked = place(os.environ), DueQuestion(str(repo), str(config) if config else None)
-    memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(asked)}
+    server, question = place(os.environ), DueQuestion(str(repo), str(config) if config else None)
+    memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(question)}
     when = moment(now) or datetime.now(UTC)
-    longest = partial(longest_pause, asked)
+    longest = partial(longest_pause, question)
     due, next_due_at, reason = due_on_server(server, cache_folder(server.git_url), when, **memory, longest=longest)
     if due:
         header = header_on_server(server, **memory)
@@ -150,7 +150,7 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
 
     for warning in read(Git.open(repo), config).warnings:  # a mistake in the settings ends it here
         _say(f"note: {warning}", repo)
-    asked = DueQuestion(str(repo), str(config) if config else None)
+    question = DueQuestion(str(repo), str(config) if config else None)
     with watched_run(repo, "watch") as live:
 
         def say(line: str) -> None:
@@ -159,7 +159,7 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
 
         cycle: Callable[[], CycleReport] = partial(_cycle, repo, config, live)
         answer = _nothing_said if once else answer_people(repo, config, live)
-        keep_watch(WatchSetup(SystemClock(), partial(rest, live), partial(ask, asked), cycle, say, answer), once)
+        keep_watch(WatchSetup(SystemClock(), partial(rest, live), partial(ask, question), cycle, say, answer), once)
 
 
 def _nothing_said() -> None:
@@ -172,7 +172,7 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
     from ralph_mission.mission.cycle import is_word_waiting
     from ralph_mission.mission.transaction import TransactionContext
 
-    github = household(repo, config, progress=QuietProgress(live)).github
+    github = open_app(repo, config, progress=QuietProgress(live)).github
     if github is None:
         return _nothing_said
 
@@ -184,8 +184,8 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
     def answer() -> CycleReport | None:
         if not news.look():
             return None
-        house = household(repo, config, progress=QuietProgress(live))
-        waits = is_word_waiting(TransactionContext(house.ports, house.settings, house.secrets))
+        app = open_app(repo, config, progress=QuietProgress(live))
+        waits = is_word_waiting(TransactionContext(app.ports, app.settings, app.secrets))
         return _cycle(repo, config, live, steering=True) if waits else None
 
     return answer
@@ -197,11 +197,11 @@ def _cycle(repo: Path, config: Path | None, live: LiveRun, steering: bool = Fals
     from ralph_mission.app.stand_ins import NobodyToWake, QuietProgress
     from ralph_mission.mission.cycle import CycleRequest, run_cycle
 
-    house = household(repo, config, progress=QuietProgress(live))
-    refuse_links(house.git)
-    ports = replace(house.ports, waker=NobodyToWake())
+    app = open_app(repo, config, progress=QuietProgress(live))
+    refuse_links(app.git)
+    ports = replace(app.ports, waker=NobodyToWake())
     request = CycleRequest("person" if steering else "watch", steering=steering)
-    report, _ = run_cycle(ports, house.settings, request, house.secrets)
+    report, _ = run_cycle(ports, app.settings, request, app.secrets)
     return report
 
 

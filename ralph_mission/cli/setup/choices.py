@@ -93,23 +93,23 @@ def ask(found: Surroundings, project: DetectedProject, chosen: Choices) -> Choic
         False,
         value_proc=_model,
     )
-    said = click.prompt(
+    networks = click.prompt(
         f"networks to post figures to, of {', '.join(NETWORKS)}; nothing: none",
         " ".join(chosen.networks),
         show_default=bool(chosen.networks),
         value_proc=_networks,
     )
-    return Choices(chosen.preset, watches, "" if agent == AGENTS[0] else agent, model, tuple(said))
+    return Choices(chosen.preset, watches, "" if agent == AGENTS[0] else agent, model, tuple(networks))
 
 
-def _model(said: str) -> str:
-    if said.strip() and not _MODEL.fullmatch(said.strip()):
+def _model(text: str) -> str:
+    if text.strip() and not _MODEL.fullmatch(text.strip()):
         raise click.BadParameter("write it like anthropic:claude-sonnet-4-5")
-    return said.strip()
+    return text.strip()
 
 
-def _networks(said: str | Sequence[str]) -> tuple[str, ...]:
-    words = said.replace(",", " ").split() if isinstance(said, str) else [*said]
+def _networks(text: str | Sequence[str]) -> tuple[str, ...]:
+    words = text.replace(",", " ").split() if isinstance(text, str) else [*text]
     if unknown := [word for word in words if word not in NETWORKS]:
         raise click.BadParameter(f"{unknown[0]} is none of them")
     return tuple(words)

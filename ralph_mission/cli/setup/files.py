@@ -140,9 +140,9 @@ def _verify(project: DetectedProject) -> str:
     import yaml
 
     lines = list(dict.fromkeys(check.line for check in project.checks if check.name in VERIFYING))
-    told = yaml.safe_dump(lines, default_flow_style=True, width=10_000).strip()
-    told = f"verify: {told}" if lines else "# verify: ['make test']"
-    return f"Commands that must pass before a change is proposed.\n  {told}"
+    text = yaml.safe_dump(lines, default_flow_style=True, width=10_000).strip()
+    text = f"verify: {text}" if lines else "# verify: ['make test']"
+    return f"Commands that must pass before a change is proposed.\n  {text}"
 
 
 def _commands(here: Sequence[Recipe], missing: Sequence[Recipe]) -> Iterator[str]:
@@ -155,8 +155,8 @@ def _commands(here: Sequence[Recipe], missing: Sequence[Recipe]) -> Iterator[str
     for recipe in here:
         yield from textwrap.indent(f"# {recipe.summary}\n{_item(recipe)}", "  ").splitlines()
     for recipe in missing:
-        told = f"{recipe.summary}; its tool is not installed here\n{_item(recipe)}"
-        yield from textwrap.indent(told, "  # ").splitlines()
+        text = f"{recipe.summary}; its tool is not installed here\n{_item(recipe)}"
+        yield from textwrap.indent(text, "  # ").splitlines()
 
 
 def _item(recipe: Recipe) -> str:
@@ -268,10 +268,10 @@ def _checked_out(clone: Path) -> ActionReference | None:
 
 def _origin() -> Mapping[str, object]:
     try:
-        told = json.loads(distribution("ralph-mission").read_text("direct_url.json") or "{}")
+        origin = json.loads(distribution("ralph-mission").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError, OSError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return origin if isinstance(origin, dict) else {}
 
 
 def on_github(url: str) -> str:

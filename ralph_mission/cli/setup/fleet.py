@@ -133,8 +133,8 @@ def _workflows(repo: Path) -> Iterator[DoctorLine]:
         return
     present = {name: read_text(repo / name) or "" for name in WORKFLOWS}
     named = present_action(present[WORKFLOWS[0]])
-    made = render_fleet_workflows(named) if named else {}
-    others = [name for name, text in present.items() if text.replace("\r\n", "\n") != made.get(name)]
+    expected = render_fleet_workflows(named) if named else {}
+    others = [name for name, text in present.items() if text.replace("\r\n", "\n") != expected.get(name)]
     if not named:
         what = f"{WORKFLOWS[0]} has no step that asks who is due"
         yield DoctorLine("workflows", "wrong", what, "run: ralph fleet init --force")
@@ -173,9 +173,9 @@ def check_permissions() -> Iterator[DoctorLine]:
         return
     current_token(app)
     held = getattr(app, "permissions", {})
-    lacking = [f"{name}: {level}" for name, level in PERMISSIONS.items() if held.get(name) not in (level, "write")]
-    if lacking:
-        what = f"the app's installation in {control.repository} has no {', '.join(lacking).replace('_', ' ')}"
+    missing = [f"{name}: {level}" for name, level in PERMISSIONS.items() if held.get(name) not in (level, "write")]
+    if missing:
+        what = f"the app's installation in {control.repository} has no {', '.join(missing).replace('_', ' ')}"
         hint = "the app's settings on GitHub, Permissions & events; then accept the new ones in its installation"
         yield DoctorLine("permissions", "wrong", what, hint)
     else:
@@ -190,11 +190,11 @@ def check_control_repository() -> Iterator[DoctorLine]:
     from ralph_mission.cli.doctor.github import asking, describe_workflow, no_entry
 
     get = asking(Api(place(os.environ), ReadCache(None, ""), staged=True))
-    status, told = get("")
-    if status != 200 or not isinstance(told, dict):
+    status, answer = get("")
+    if status != 200 or not isinstance(answer, dict):
         yield no_entry(status)
         return
-    if not told.get("has_issues", True):
+    if not answer.get("has_issues", True):
         hint = "Settings → General → Features → Issues"
         yield DoctorLine("page", "wrong", "the control repository's issues are switched off", hint)
     elif get(f"/labels/{LABEL}")[0] == 404:
@@ -218,11 +218,11 @@ def _setting(get: Get, kind: str, name: str) -> DoctorLine:
     noun, place = kind.removesuffix("s"), "Settings → Secrets and variables → Actions"
     status, _ = get(f"/actions/{kind}/{name}")
     if status == 404:
-        there, told = get(f"/actions/organization-{kind}?per_page=100")
-        listed = [str(one.get("name")) for one in told[kind]] if there == 200 else []
+        there, answer = get(f"/actions/organization-{kind}?per_page=100")
+        listed = [str(one.get("name")) for one in answer[kind]] if there == 200 else []
         if name in listed:
             status = 200
-        elif there != 200 or told.get("total_count", 0) > len(listed):
+        elif there != 200 or answer.get("total_count", 0) > len(listed):
             return unseen(f"{noun} {name}", place)  # the organization may have it
     if status == 200:
         return DoctorLine(noun, "ok", f"{name} is set")

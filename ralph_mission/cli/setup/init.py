@@ -66,8 +66,8 @@ class InitOptions:
     @property
     def told(self) -> bool:
         """Whether more was asked for than a ralph.yml: one that is there then stays as it is."""
-        asked = (self.runner, self.wake, self.action, self.units)
-        return self.service or self.server or bool(self.agents) or any(each is not None for each in asked)
+        settings = (self.runner, self.wake, self.action, self.units)
+        return self.service or self.server or bool(self.agents) or any(each is not None for each in settings)
 
 
 @click.command()
@@ -115,7 +115,7 @@ def init(
             f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True
         )
     agents = tuple(
-        mode for mode, wanted in (("work", work), ("review", review), ("publish", publish)) if wanted or preset
+        mode for mode, enabled in (("work", work), ("review", review), ("publish", publish)) if enabled or preset
     )
     options = InitOptions(
         runner,
@@ -152,8 +152,8 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
             options = replace(options, pull_request=apart)
     options = replace(options, usual=files.HOSTED if public else files.LABELS)
     settings, names = _settings(top, options, project, chosen, found)
-    wanted = [settings, *_workflows(git, top, options, project), *_units(top, options)]
-    planned = [(file, file.state(top, force)) for file in wanted]
+    files_planned = [settings, *_workflows(git, top, options, project), *_units(top, options)]
+    planned = [(file, file.state(top, force)) for file in files_planned]
     if not options.pull_request:  # which shows what differs
         refuse_differing(planned)
     kept = planned[0][1] == "kept"
@@ -221,16 +221,18 @@ def _workflows(git: Git, top: Path, options: InitOptions, project: DetectedProje
         action = files.action_of(options.action, present or loop)
         labels = files.labels_of(options.runner) if options.runner is not None else files.labels_in(present or loop)
         labels = labels or options.usual
-        asked = mode in options.agents or (mode == "cycle") or (renewed and present)
-        if action and asked:
+        applies = mode in options.agents or (mode == "cycle") or (renewed and present)
+        if action and applies:
             keep = mode == "cycle" and options.told and not renewed
             yield SetupFile(top / name, files.render_workflow(mode, action, labels, node), keep=keep)
 
 
 def _for_github(git: Git, options: InitOptions) -> bool:
     """Whether a workflow is wanted: asked for, or unasked on a clone of a repository on GitHub."""
-    asked = bool(options.agents) or any(option is not None for option in (options.wake, options.runner, options.action))
-    return asked or (not (options.service or options.server) and bool(files.github_name(git)))
+    explicit = bool(options.agents) or any(
+        option is not None for option in (options.wake, options.runner, options.action)
+    )
+    return explicit or (not (options.service or options.server) and bool(files.github_name(git)))
 
 
 def _units(top: Path, options: InitOptions) -> Iterator[SetupFile]:
@@ -311,8 +313,8 @@ def _unit_steps(top: Path, options: InitOptions) -> Iterator[str]:
         yield from files.host_steps(_folder(top, options), top)
     if _unit_texts(options):
         yield f"write the credentials into {top / files.ENVIRONMENT}"
-    for wanted, texts in ((options.wake == "timer", files.timer), (options.service, files.service)):
-        if wanted:
+    for enabled, texts in ((options.wake == "timer", files.timer), (options.service, files.service)):
+        if enabled:
             yield from files.commands(texts(), _folder(top, options), top)
     if options.server or _unit_texts(options):
         yield "to keep them running after logout: loginctl enable-linger"
@@ -328,25 +330,25 @@ def _prepare(
         raise UserError("everything stands there already", "ralph doctor says what is missing, if anything")
     if not as_json:
         click.echo("looking at what a first cycle would do …", err=True)
-    made = prepare_pull_request(git, top, texts, steps)
+    prepared = prepare_pull_request(git, top, texts, steps)
     if as_json:
         files_now = [{"path": str(file.place), "state": state} for file, state in planned]
         print_json(
             {
-                "branch": made.branch,
-                "commit": made.commit,
-                "text": str(made.text),
+                "branch": prepared.branch,
+                "commit": prepared.commit,
+                "text": str(prepared.text),
                 "files": files_now,
-                "steps": list(made.steps),
+                "steps": list(prepared.steps),
                 "notes": list(notes),
             }
         )
         return
-    click.echo(f"committed {', '.join(texts)} to the branch {made.branch}; the checkout is as it was")
-    click.echo(f"wrote {made.text}: what the first cycle would do, as the text of the pull request")
+    click.echo(f"committed {', '.join(texts)} to the branch {prepared.branch}; the checkout is as it was")
+    click.echo(f"wrote {prepared.text}: what the first cycle would do, as the text of the pull request")
     for note in notes:
         click.echo(f"note: {note}")
-    for step in made.steps:
+    for step in prepared.steps:
         click.echo(f"next: {step}")
 
 
@@ -398,10 +400,10 @@ def completion(context: click.Context, shell: str) -> None:
 
     For bash: ralph completion bash >> ~/.bash_completion
     """
-    made = get_completion_class(shell)
-    assert made is not None, "click knows every shell of SHELLS"
+    completer = get_completion_class(shell)
+    assert completer is not None, "click knows every shell of SHELLS"
     # The base class's method: bash's own starts a bash first, only to ask for its version.
-    click.echo(ShellComplete.source(made(context.find_root().command, {}, "ralph", "_RALPH_COMPLETE")))
+    click.echo(ShellComplete.source(completer(context.find_root().command, {}, "ralph", "_RALPH_COMPLETE")))
 
 
 @click.command()

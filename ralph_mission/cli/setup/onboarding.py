@@ -23,7 +23,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.objects import Objects
 from ralph_mission.adapters.workspace.snapshot import REGULAR, File
-from ralph_mission.cli.options import household, run_cycle
+from ralph_mission.cli.options import open_app, run_cycle
 from ralph_mission.cli.setup import files
 from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
@@ -93,32 +93,32 @@ def prepare_pull_request(git: Git, top: Path, texts: Mapping[str, str], steps: S
     return Onboarding(BRANCH, commit, base, place, tuple(_commands(git, place, top)))
 
 
-def propose_settings(house: App, extends: str) -> tuple[CycleReport, CycleSummary]:
+def propose_settings(app: App, extends: str) -> tuple[CycleReport, CycleSummary]:
     """For a fleet: ask by a pull request with `ralph.yml` whether to look after this repository. It is asked once, for
     there is one pull request on a branch ever, closed ones included. Returns what a first cycle would do.
 
     Raises UserError: no work tree, stopped by the kill switch, or refused by the forge.
     """
-    top = house.git.work_tree
+    top = app.git.work_tree
     if top is None:
         raise UserError("a bare repository has no place for settings", "leave it out of the fleet, or clone it")
-    if house.ports.switch():
+    if app.ports.switch():
         raise UserError("RALPH_PAUSED is set", "unset it, then run again")
     text = f"# Settings of the fleet; what stands below them counts here alone.\nextends: {json.dumps(extends)}\n"
     if not extends:
         from ralph_mission.cli.setup.init import render_usual_settings
 
-        text = render_usual_settings(house.git, top)
+        text = render_usual_settings(app.git, top)
     report, summary = _staged_cycle(top, text)
-    default, key = house.forge.default_branch(), key_of("onboarding", BRANCH)
-    when = datetime.fromisoformat(house.git.text("show", "--no-patch", "--format=%cI", default.sha))
+    default, key = app.forge.default_branch(), key_of("onboarding", BRANCH)
+    when = datetime.fromisoformat(app.git.text("show", "--no-patch", "--format=%cI", default.sha))
     changed = (FileDelta(NAME, REGULAR, edits(b"", text.encode())),)
-    body = redact(render_text(report, summary, {NAME: text}, ()), house.secrets)
+    body = redact(render_text(report, summary, {NAME: text}, ()), app.secrets)
     pull = OpenPull(key, TITLE, body, BRANCH, default.name, 0)  # no marker: it is found by its branch, and is no work
-    if house.forge.find(pull) is None:
+    if app.forge.find(pull) is None:
         for effect in (PushBranch(key_of(key, "branch"), BRANCH, default.sha, TITLE, when, changed), pull):
-            receipt = execute.perform_effect(house.ports, effect)
-            if receipt.status == "failed" and not (effect is not pull and house.forge.branch(BRANCH)):
+            receipt = execute.perform_effect(app.ports, effect)
+            if receipt.status == "failed" and not (effect is not pull and app.forge.branch(BRANCH)):
                 raise UserError(f"the pull request was refused: {receipt.detail}", "see docs/fleet.md", who="forge")
     return report, summary
 
@@ -141,7 +141,7 @@ def _staged_cycle(top: Path, settings: str) -> tuple[CycleReport, CycleSummary]:
     with tempfile.TemporaryDirectory(prefix="ralph-") as folder:
         config = Path(folder) / NAME
         config.write_text(settings or (files.read_text(top / NAME) or ""), encoding="utf-8")
-        return run_cycle(household(top, config, "local", staged=True), staged=True, force=True)
+        return run_cycle(open_app(top, config, "local", staged=True), staged=True, force=True)
 
 
 def _commands(git: Git, text: Path, top: Path) -> Iterable[str]:

@@ -28,8 +28,8 @@ def show(repo: Path, config: Path | None, as_json: bool) -> None:
 
     settings = read(Git.open(repo), config)
     if as_json:
-        told = [{"key": _dotted(path), "value": value, "file": file} for path, value, file in settings.origins]
-        print_json({"set": told, "settings": settings.model_dump(mode="json", by_alias=True)})
+        values = [{"key": _dotted(path), "value": value, "file": file} for path, value, file in settings.origins]
+        print_json({"set": values, "settings": settings.model_dump(mode="json", by_alias=True)})
         return
     lines = [(f"{_dotted(path)}: {_flow(value)}", file) for path, value, file in settings.origins]
     width = min(max((len(line) for line, _ in lines), default=0), WIDEST)
