@@ -23,7 +23,7 @@ DRIVER = (sys.executable, "-I", "-m", "ralph_mission.adapters.agents.acp_driver"
 
 def _invocation(session: Session, _: SessionPlace) -> Invocation:
     hat = session.hat
-    asked = {
+    request = {
         "prompt": session.prompt,
         "model": session.model,
         "hat": hat.name,
@@ -32,18 +32,22 @@ def _invocation(session: Session, _: SessionPlace) -> Invocation:
         "write_denied": hat.write_denied,
         "commands_denied": hat.commands_denied,
     }
-    return Invocation(stdin=json.dumps(asked))
+    return Invocation(stdin=json.dumps(request))
 
 
 def _invocation_like(own: Client, session: Session, place: SessionPlace) -> Invocation:
     """The same, with what the program gets from its own adapter: which server, which model, what it may."""
-    made = _invocation(session, place)
+    invocation = _invocation(session, place)
     if own.name == codex.CLIENT.name:  # its others would keep it from asking us
-        return replace(made, arguments=codex.asking_options(session, place)) if _has_key(own, place) else made
+        return (
+            replace(invocation, arguments=codex.asking_options(session, place)) if _has_key(own, place) else invocation
+        )
     known = own.invocation(session, place)
     if session.model and any(session.model in value for value in known.env.values()):
-        made = _invocation(replace(session, model=""), place)  # it knows, and lets nobody choose it over the protocol
-    return replace(made, env=known.env, files=known.files)
+        invocation = _invocation(
+            replace(session, model=""), place
+        )  # it knows, and lets nobody choose it over the protocol
+    return replace(invocation, env=known.env, files=known.files)
 
 
 def _has_key(own: Client, place: SessionPlace) -> bool:

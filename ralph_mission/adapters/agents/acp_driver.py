@@ -70,11 +70,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-async def _play(program: Sequence[str], asked: Mapping[str, Any]) -> dict[str, Any]:
+async def _play(program: Sequence[str], request: Mapping[str, Any]) -> dict[str, Any]:
     from acp import PROTOCOL_VERSION, RequestError, spawn_agent_process, text_block
     from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementation
 
-    us = _Client(asked, Path.cwd(), Path(os.environ["HOME"]))
+    us = _Client(request, Path.cwd(), Path(os.environ["HOME"]))
     called = Implementation(name="ralph", version=version("ralph-mission"))
     able = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=False)
     errors = tempfile.TemporaryFile()  # noqa: SIM115  # this process is the session
@@ -92,10 +92,10 @@ async def _play(program: Sequence[str], asked: Mapping[str, Any]) -> dict[str, A
             known = await agent.initialize(PROTOCOL_VERSION, able, called)
             if method := _find_key_login(known.auth_methods or (), os.environ):
                 await agent.authenticate(method)  # Codex asks for it even where its key is set
-            made = await agent.new_session(cwd=str(us.tree), mcp_servers=[])
-            if lacking := await _choose_model(agent, made, asked["model"]):
-                return us.result(error=lacking)
-            ended = await agent.prompt(session_id=made.session_id, prompt=[text_block(asked["prompt"])])
+            session = await agent.new_session(cwd=str(us.tree), mcp_servers=[])
+            if problem := await _choose_model(agent, session, request["model"]):
+                return us.result(error=problem)
+            ended = await agent.prompt(session_id=session.session_id, prompt=[text_block(request["prompt"])])
             return us.result(usage=ended.usage, error=ENDS.get(ended.stop_reason, ""))
     except RequestError as error:
         if error.code == AUTH_REQUIRED:
@@ -113,14 +113,14 @@ def _find_key_login(methods: Sequence[Any], environ: Mapping[str, str]) -> str:
     return next((str(one.id) for one in found), "")
 
 
-async def _choose_model(agent: ClientSideConnection, made: Any, model: str) -> str:
+async def _choose_model(agent: ClientSideConnection, session: Any, model: str) -> str:
     """Set the session's model; returns why that is impossible, or ""."""
     if not model:
         return ""
-    options = [one for one in made.config_options or () if getattr(one, "category", None) == "model"]
+    options = [one for one in session.config_options or () if getattr(one, "category", None) == "model"]
     if not options:
         return f"it lets nobody choose the model, and {model} is asked for"
-    await agent.set_config_option(config_id=options[0].id, session_id=made.session_id, value=model)
+    await agent.set_config_option(config_id=options[0].id, session_id=session.session_id, value=model)
     return ""
 
 
@@ -130,21 +130,21 @@ def _describe(error: Exception, errors: IO[bytes]) -> str:
     more = data if isinstance(data, str) else json.dumps(data) if data else ""
     errors.seek(max(errors.seek(0, os.SEEK_END) - LONGEST, 0))
     lines = errors.read().decode(errors="replace").split("\n")
-    said = "\n".join(line for line in lines if not STACK.match(line)).strip()
-    return truncate("\n".join(filter(None, (": ".join(filter(None, (str(error), more))), said))), LONGEST)
+    output = "\n".join(line for line in lines if not STACK.match(line)).strip()
+    return truncate("\n".join(filter(None, (": ".join(filter(None, (str(error), more))), output))), LONGEST)
 
 
 class _Client:
     """Our side of the protocol: reports messages, and decides requests."""
 
-    def __init__(self, asked: Mapping[str, Any], tree: Path, home: Path) -> None:
-        allowed = asked["write_allowed"]
-        self.tree, self._home, self._tools = tree, home, asked["tools_denied"]
+    def __init__(self, request: Mapping[str, Any], tree: Path, home: Path) -> None:
+        allowed = request["write_allowed"]
+        self.tree, self._home, self._tools = tree, home, request["tools_denied"]
         self._hat = Hat(
-            asked["hat"],
+            request["hat"],
             write_allowed=None if allowed is None else tuple(allowed),
-            write_denied=tuple(asked["write_denied"]),
-            commands_denied=tuple(asked["commands_denied"]),
+            write_denied=tuple(request["write_denied"]),
+            commands_denied=tuple(request["commands_denied"]),
         )
         self._words: list[str] = []
         self._said, self._usd = "", None
@@ -169,15 +169,15 @@ class _Client:
     def _call(self, update: Any, new: bool) -> None:
         before = self._calls.get(update.tool_call_id)
         known = {"kind": "other", "title": "", "input": None, "paths": (), **(before or {})}
-        told = {"kind": update.kind, "title": update.title, "input": update.raw_input}
-        told["paths"] = tuple(one.path for one in update.locations or ()) or None
-        now = {**known, **{name: value for name, value in told.items() if value}}
+        fields = {"kind": update.kind, "title": update.title, "input": update.raw_input}
+        fields["paths"] = tuple(one.path for one in update.locations or ()) or None
+        now = {**known, **{name: value for name, value in fields.items() if value}}
         self._calls[update.tool_call_id] = now
         if new or before is None:
             self._flush()
             self._said = ""  # the text after the last call is the answer
-            given = now["input"] if isinstance(now["input"], dict) else {"title": now["title"]}
-            _print({"type": "call", "tool": TOOLS.get(now["kind"], now["kind"]), "input": _shorten(given)})
+            arguments = now["input"] if isinstance(now["input"], dict) else {"title": now["title"]}
+            _print({"type": "call", "tool": TOOLS.get(now["kind"], now["kind"]), "input": _shorten(arguments)})
 
     def _flush(self) -> None:
         words, self._words = "".join(self._words), []
@@ -195,21 +195,21 @@ class _Client:
         why = self._why_not(self._calls[tool_call.tool_call_id])
         if why:
             self._refused[why] = None
-        wanted = ("reject_once", "reject_always") if why else ("allow_once", "allow_always")
-        chosen = next((one for kind in wanted for one in options if one.kind == kind), None)
+        kinds = ("reject_once", "reject_always") if why else ("allow_once", "allow_always")
+        chosen = next((one for kind in kinds for one in options if one.kind == kind), None)
         if chosen is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen.option_id))
 
     def _why_not(self, call: Mapping[str, Any]) -> str:
-        kind, given = call["kind"], call["input"] if isinstance(call["input"], dict) else {}
+        kind, arguments = call["kind"], call["input"] if isinstance(call["input"], dict) else {}
         if kind in HARMLESS:
             return ""
         tool = TOOLS.get(kind, "")
         if not tool or tool in self._tools:
             return f"{kind}: {call['title']}: not a tool of this session"
         if tool == "Bash":
-            command = given.get("command", call["title"])
+            command = arguments.get("command", call["title"])
             line = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
             return _why_denied(line, (*DANGEROUS, *self._hat.commands_denied))
         if not call["paths"] and tool == "Edit":
@@ -254,13 +254,13 @@ class _Client:
     def result(self, usage: Any = None, error: str = "", status: int | None = None) -> dict[str, Any]:
         """The result, in the form of `claude.read`."""
         self._flush()
-        told = {} if usage is None else {
+        tokens = {} if usage is None else {
             "input_tokens": usage.input_tokens + (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0),
             "output_tokens": usage.output_tokens + (usage.thought_tokens or 0),
         }  # fmt: skip  # one value
         return {
             "is_error": bool(error), "errors": [error] if error else [],
-            "result": self._said, "usage": told, "total_cost_usd": self._usd, "refused": [*self._refused],
+            "result": self._said, "usage": tokens, "total_cost_usd": self._usd, "refused": [*self._refused],
             "api_error_status": status,
         }  # fmt: skip  # one value
 
@@ -268,9 +268,9 @@ class _Client:
 def _why_denied(line: str, patterns: Sequence[str]) -> str:
     """Why a command may not run, or ""; of `bash -lc 'SCRIPT'` the script is judged."""
     words = _split(line)
-    given = next((at for at, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), len(words)) + 1
-    if words and Path(words[0]).name in SHELLS and given < len(words):
-        return _why_denied(words[given], patterns)
+    script_at = next((at for at, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), len(words)) + 1
+    if words and Path(words[0]).name in SHELLS and script_at < len(words):
+        return _why_denied(words[script_at], patterns)
     for part in re.split(r"[;&|\n]+", line):
         words = _split(part)
         if words and (why := why_denied([Path(words[0]).name, *words[1:]], patterns)):
@@ -285,8 +285,8 @@ def _split(line: str) -> list[str]:
         return line.split()
 
 
-def _shorten(given: Mapping[str, Any]) -> dict[str, str]:
-    return {name: truncate(str(value), LONGEST) for name, value in given.items()}
+def _shorten(arguments: Mapping[str, Any]) -> dict[str, str]:
+    return {name: truncate(str(value), LONGEST) for name, value in arguments.items()}
 
 
 def _print(value: Mapping[str, Any]) -> None:

@@ -41,7 +41,7 @@ ENDED = {
 
 def _invocation(session: Session, place: SessionPlace) -> Invocation:
     hat = session.hat
-    asked = {
+    request = {
         "prompt": session.prompt,
         "model": session.model,
         "turns": session.turns,
@@ -54,20 +54,20 @@ def _invocation(session: Session, place: SessionPlace) -> Invocation:
         "commands_denied": hat.commands_denied,
         "trusted": place.trusted,
     }
-    return Invocation(stdin=json.dumps(asked), env=QUIET)
+    return Invocation(stdin=json.dumps(request), env=QUIET)
 
 
-def read(gave: Gave) -> AgentReply:
+def read(output: Gave) -> AgentReply:
     """The last line is the result; without one the driver crashed, and no provider failure is known."""
-    told = list(reading.documents(gave.stdout))
+    documents = list(reading.documents(output.stdout))
     calls = tuple(
         reading.describe_call(reading.as_text(one.get("tool")), one.get("input"))
-        for one in told
+        for one in documents
         if one.get("type") == "call"
     )
-    found = [value for value in told if value.get("type") == "result"]
+    found = [value for value in documents if value.get("type") == "result"]
     if not found:
-        return AgentReply("", "" if gave.code else "it ended without a result", calls=calls, recorded=True)
+        return AgentReply("", "" if output.code else "it ended without a result", calls=calls, recorded=True)
     return replace(_read_result(found[-1]), calls=calls, recorded=True)
 
 
@@ -130,7 +130,7 @@ ASKED_FIRST = ("Bash", "Edit", "Write", "NotebookEdit")
 
 
 def _call(session: Session, place: SessionPlace) -> Invocation:
-    hat, said = session.hat, {"type": "user", "message": {"role": "user", "content": session.prompt}}
+    hat, message = session.hat, {"type": "user", "message": {"role": "user", "content": session.prompt}}
     tools = [tool for tool in TOOLS if tool not in hat.tools_denied]
     arguments = ["--print", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json"]
     arguments += [f"--tools={','.join(tools)}", f"--allowedTools={','.join(_allowed(hat, tools))}"]
@@ -146,7 +146,7 @@ def _call(session: Session, place: SessionPlace) -> Invocation:
     }
     arguments += [f"{name}={value}" for name, value in named.items() if value]
     # `client_composed`: `@/some/file` in an issue's text is text
-    return Invocation(tuple(arguments), json.dumps({**said, "client_composed": True}) + "\n", QUIET)
+    return Invocation(tuple(arguments), json.dumps({**message, "client_composed": True}) + "\n", QUIET)
 
 
 def _allowed(hat: Hat, tools: Sequence[str]) -> Iterator[str]:
@@ -157,19 +157,19 @@ def _allowed(hat: Hat, tools: Sequence[str]) -> Iterator[str]:
     yield from (f"Edit({glob})" for glob in globs if "Edit" in tools and not set(glob) & set("(),"))
 
 
-def _read_stream(gave: Gave) -> AgentReply:
-    told = list(reading.documents(gave.stdout))
-    content = [reading.inner(one, "message").get("content") for one in told if one.get("type") == "assistant"]
+def _read_stream(output: Gave) -> AgentReply:
+    documents = list(reading.documents(output.stdout))
+    content = [reading.inner(one, "message").get("content") for one in documents if one.get("type") == "assistant"]
     blocks = [block for blocks in content if isinstance(blocks, list) for block in blocks if isinstance(block, dict)]
     calls = tuple(
         reading.describe_call(reading.as_text(block.get("name")), block.get("input"))
         for block in blocks
         if block.get("type") == "tool_use"
     )
-    found = [value for value in told if value.get("type") == "result"]
+    found = [value for value in documents if value.get("type") == "result"]
     if not found:
-        said = reading.words(gave.stdout) or reading.words(gave.stderr)
-        error = said if gave.code else ": ".join(filter(None, ("it gave no result", said)))
+        words = reading.words(output.stdout) or reading.words(output.stderr)
+        error = words if output.code else ": ".join(filter(None, ("it gave no result", words)))
         # Its output before the model's first message is its own, not the session's.
         return AgentReply("", error, failure="exit" if content else "", calls=calls, recorded=True)
     return replace(_read_result(_as_driver(found[-1])), calls=calls, recorded=True)
@@ -184,12 +184,12 @@ def _as_driver(result: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(one, dict)
     ]
     answer = result.get("structured_output")
-    made = {**result, "model_usage": reading.inner(result, "modelUsage"), "refused": list(dict.fromkeys(refused))}
-    return made if answer is None else {**made, "result": json.dumps(answer, ensure_ascii=False)}
+    document = {**result, "model_usage": reading.inner(result, "modelUsage"), "refused": list(dict.fromkeys(refused))}
+    return document if answer is None else {**document, "result": json.dumps(answer, ensure_ascii=False)}
 
 
-def _target(given: Mapping[str, Any]) -> str:
-    return truncate(reading.as_text(given.get("file_path")) or reading.as_text(given.get("command")), 200)
+def _target(arguments: Mapping[str, Any]) -> str:
+    return truncate(reading.as_text(arguments.get("file_path")) or reading.as_text(arguments.get("command")), 200)
 
 
 COMMAND_LINE = replace(

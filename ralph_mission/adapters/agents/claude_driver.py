@@ -89,14 +89,14 @@ def rules(hat: Hat) -> Iterator[str]:
 class _Driver:
     """One session: the request, and refused calls so far."""
 
-    def __init__(self, asked: Mapping[str, Any]) -> None:
-        allowed = asked["write_allowed"]
-        self._asked = asked
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        allowed = request["write_allowed"]
+        self._asked = request
         self._hat = Hat(
-            asked["hat"],
+            request["hat"],
             write_allowed=None if allowed is None else tuple(allowed),
-            write_denied=tuple(asked["write_denied"]),
-            commands_denied=tuple(asked["commands_denied"]),
+            write_denied=tuple(request["write_denied"]),
+            commands_denied=tuple(request["commands_denied"]),
         )
         self._tree, self._home = Path.cwd(), Path(os.environ["HOME"])
         self._refused: dict[str, None] = {}
@@ -122,10 +122,10 @@ class _Driver:
     def _options(self) -> ClaudeAgentOptions:
         from claude_agent_sdk import ClaudeAgentOptions
 
-        asked, trusted = self._asked, bool(self._asked["trusted"])
-        form = {"type": "json_schema", "schema": asked["schema"]} if asked["schema"] else None
+        request, trusted = self._asked, bool(self._asked["trusted"])
+        form = {"type": "json_schema", "schema": request["schema"]} if request["schema"] else None
         return ClaudeAgentOptions(
-            tools=list(asked["tools"]),
+            tools=list(request["tools"]),
             disallowed_tools=list(rules(self._hat)),
             permission_mode="default",  # `_may` decides everything that is not harmless; nothing is allowed beforehand
             can_use_tool=self._may,
@@ -133,9 +133,9 @@ class _Driver:
             setting_sources=["project"] if trusted else [],
             strict_mcp_config=not trusted,
             verbatim_prompts=True,  # `@/some/file` in an issue's text is text
-            model=asked["model"] or None,
-            max_turns=asked["turns"] or None,
-            max_budget_usd=asked["usd"],
+            model=request["model"] or None,
+            max_turns=request["turns"] or None,
+            max_budget_usd=request["usd"],
             output_format=form,
             stderr=self._errors.append,
         )
@@ -166,18 +166,18 @@ class _Driver:
             self._limit = f"resets at {datetime.fromtimestamp(at, UTC).isoformat()}" if at else ""
 
     def _result(self, result: ResultMessage) -> dict[str, Any]:
-        told = asdict(result)
+        fields = asdict(result)
         # `_may` words its own refusals; only the client's rules refuse commands.
         denials = [
             one for one in result.permission_denials or () if one.get("tool_name") == "Bash" or not self._refused
         ]
-        said = (f"{one.get('tool_name')}: {_find_target(one)} was denied" for one in denials)
-        refused = [*self._refused, *dict.fromkeys(said)]
+        denied = (f"{one.get('tool_name')}: {_find_target(one)} was denied" for one in denials)
+        refused = [*self._refused, *dict.fromkeys(denied)]
         keys = ("subtype", "is_error", "num_turns", "total_cost_usd", "usage", "model_usage", "errors")
-        made = {key: told[key] for key in (*keys, "result", "api_error_status")}
+        document = {key: fields[key] for key in (*keys, "result", "api_error_status")}
         if self._asked["schema"] and not result.is_error:
-            made |= self._format_result(result)
-        return {**made, "refused": refused, "limit": self._limit}
+            document |= self._format_result(result)
+        return {**document, "refused": refused, "limit": self._limit}
 
     def _format_result(self, result: ResultMessage) -> dict[str, Any]:
         """The answer in the requested form; it may be missing even from a success."""
@@ -190,14 +190,14 @@ class _Driver:
         return {"subtype": "error_during_execution", "is_error": True, "errors": [words], "refused": [*self._refused]}
 
 
-def _shorten_input(given: Mapping[str, Any]) -> dict[str, str]:
+def _shorten_input(arguments: Mapping[str, Any]) -> dict[str, str]:
     """A tool's input, without whole files."""
-    return {name: truncate(str(value), LONGEST) for name, value in given.items()}
+    return {name: truncate(str(value), LONGEST) for name, value in arguments.items()}
 
 
 def _find_target(denial: Mapping[str, Any]) -> str:
-    given = denial.get("tool_input") or {}
-    return truncate(str(given.get("file_path") or given.get("command") or ""), 200)
+    arguments = denial.get("tool_input") or {}
+    return truncate(str(arguments.get("file_path") or arguments.get("command") or ""), 200)
 
 
 def _print(value: Mapping[str, Any]) -> None:

@@ -240,15 +240,15 @@ class CommandAgent:
             live=stream.feed if stream and self.client.streams else None,
             sandbox=self.sandbox,
         )
-        gave = reading.Gave(
+        output = reading.Gave(
             finished.stdout, finished.stderr, finished.code, finished.timed_out, finished.stopped,
             finished.truncated, finished.seconds, read_leavings(self.home, self.client),
         )  # fmt: skip  # one value
-        turn = reading.turn(gave, self.now(), self.client.read)
+        turn = reading.turn(output, self.now(), self.client.read)
         if turn.failure == "auth" and self.client.login:
-            said, _, rest = turn.detail.partition("\n")
+            summary, _, rest = turn.detail.partition("\n")
             turn = replace(
-                turn, detail=f"{said}: {self.client.login.how}, or set {self.client.keys[0]}\n{rest}".rstrip()
+                turn, detail=f"{summary}: {self.client.login.how}, or set {self.client.keys[0]}\n{rest}".rstrip()
             )
         if stream:
             stream.end(turn)
@@ -268,7 +268,7 @@ def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:
 
 def _session_environment(session: Session) -> dict[str, str]:
     hat = session.hat
-    told = {
+    variables = {
         "RALPH_HAT": hat.name,
         "RALPH_ITERATION": str(session.iteration),
         "RALPH_RUN_DIR": session.run_dir,
@@ -279,7 +279,7 @@ def _session_environment(session: Session) -> dict[str, str]:
         "RALPH_WRITE_ALLOWED": "\n".join(EVERYWHERE if hat.write_allowed is None else hat.write_allowed),
         "RALPH_WRITE_DENIED": "\n".join(hat.write_denied),
     }
-    return {name: value.replace("\0", "") for name, value in told.items()}  # invalid in an environment
+    return {name: value.replace("\0", "") for name, value in variables.items()}  # invalid in an environment
 
 
 def _path(guards: Path | None, home: Path, path: str) -> str:

@@ -44,16 +44,16 @@ def _call_amp(session: Session, place: SessionPlace) -> Invocation:
     return Invocation(arguments, session.prompt, files={AMP_SETTINGS: json.dumps(settings)})
 
 
-def _read_amp(gave: Gave) -> AgentReply:
-    said = reading.plain(gave)
+def _read_amp(output: Gave) -> AgentReply:
+    reply = reading.plain(output)
     messages = [
-        reading.inner(one, "message") for one in reading.documents(gave.stdout) if one.get("type") == "assistant"
+        reading.inner(one, "message") for one in reading.documents(output.stdout) if one.get("type") == "assistant"
     ]
     usage = sum((reading.tokens(message) for message in messages), SessionUsage())
     turns = len(messages)
-    known = said.usage if said.usage.input_tokens else usage
-    took = replace(known, sessions=0, cost_usd=said.usage.cost_usd, unpriced=0, turns=turns)
-    return replace(said, usage=took, calls=tuple(_amp_calls(messages)))
+    known = reply.usage if reply.usage.input_tokens else usage
+    took = replace(known, sessions=0, cost_usd=reply.usage.cost_usd, unpriced=0, turns=turns)
+    return replace(reply, usage=took, calls=tuple(_amp_calls(messages)))
 
 
 def _amp_calls(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -102,10 +102,10 @@ def _copilot_trust(trusted: bool) -> tuple[str, ...]:
     return ("--trust-folder",) if trusted else ("--no-custom-instructions",)
 
 
-def _read_copilot(gave: Gave) -> AgentReply:
+def _read_copilot(output: Gave) -> AgentReply:
     text, error, status, refused, turns, written = "", "", None, [], 0, 0
     calls: list[str] = []
-    for event in reading.documents(gave.stdout):
+    for event in reading.documents(output.stdout):
         data = reading.inner(event, "data")
         match event.get("type"):
             case "assistant.message":
@@ -117,20 +117,20 @@ def _read_copilot(gave: Gave) -> AgentReply:
                 error, status = reading.as_text(data.get("message")) or "error", data.get("statusCode")
             case "tool.execution_complete":
                 refused += _copilot_refusal(data)
-    usage = _copilot_usage(reading.inner(reading.last_document(gave.left), "modelMetrics"))
-    made = SessionUsage(0, usage.input_tokens, usage.output_tokens or written, turns=usage.turns or turns)
-    return AgentReply(text, error, made, reading.by_status(status), tuple(refused), tuple(calls), recorded=True)
+    usage = _copilot_usage(reading.inner(reading.last_document(output.left), "modelMetrics"))
+    spent = SessionUsage(0, usage.input_tokens, usage.output_tokens or written, turns=usage.turns or turns)
+    return AgentReply(text, error, spent, reading.by_status(status), tuple(refused), tuple(calls), recorded=True)
 
 
-def _copilot_calls(asked: object) -> Iterator[str]:
-    for one in asked if isinstance(asked, list) else ():
+def _copilot_calls(requests: object) -> Iterator[str]:
+    for one in requests if isinstance(requests, list) else ():
         if isinstance(one, dict):
             yield reading.describe_call(reading.as_text(one.get("name")), one.get("arguments"))
 
 
 def _copilot_refusal(data: Mapping[str, Any]) -> list[str]:
-    said = reading.as_text(reading.inner(data, "error").get("message"))
-    return [said] if "ermission" in said and "denied" in said.lower() else []
+    message = reading.as_text(reading.inner(data, "error").get("message"))
+    return [message] if "ermission" in message and "denied" in message.lower() else []
 
 
 def _copilot_usage(models: Mapping[str, Any]) -> SessionUsage:
@@ -138,8 +138,8 @@ def _copilot_usage(models: Mapping[str, Any]) -> SessionUsage:
     used = [reading.inner(models, name, "usage") for name in models]
     return SessionUsage(
         0,
-        sum(reading.as_count(told.get("inputTokens")) for told in used),
-        sum(reading.as_count(told.get("outputTokens")) for told in used),
+        sum(reading.as_count(counts.get("inputTokens")) for counts in used),
+        sum(reading.as_count(counts.get("outputTokens")) for counts in used),
         turns=sum(reading.as_count(reading.inner(models, name, "requests").get("count")) for name in models),
     )
 
@@ -188,15 +188,17 @@ def _gemini_settings(session: Session) -> Mapping[str, Any]:
     }
 
 
-def _read_gemini(gave: Gave) -> AgentReply:
-    told = reading.last_document(gave.stdout) or reading.last_document(gave.stderr)
-    error = reading.inner(told, "error")
+def _read_gemini(output: Gave) -> AgentReply:
+    document = reading.last_document(output.stdout) or reading.last_document(output.stderr)
+    error = reading.inner(document, "error")
     return AgentReply(
-        reading.as_text(told.get("response")),
-        "it was not done within its turns" if gave.code == GEMINI_TURNS_OVER else reading.as_text(error.get("message")),
-        _gemini_usage(reading.inner(told, "stats", "models")),
+        reading.as_text(document.get("response")),
+        "it was not done within its turns"
+        if output.code == GEMINI_TURNS_OVER
+        else reading.as_text(error.get("message")),
+        _gemini_usage(reading.inner(document, "stats", "models")),
         reading.by_status(error.get("code")),
-        calls=tuple(_gemini_calls(reading.inner(told, "stats", "tools", "byName"))),
+        calls=tuple(_gemini_calls(reading.inner(document, "stats", "tools", "byName"))),
         recorded=True,
     )
 
@@ -212,8 +214,8 @@ def _gemini_usage(models: Mapping[str, Any]) -> SessionUsage:
     tokens = [reading.inner(models, name, "tokens") for name in models]
     return SessionUsage(
         0,
-        sum(reading.as_count(told.get("prompt")) for told in tokens),
-        sum(reading.as_count(told.get(kind)) for told in tokens for kind in ("candidates", "thoughts")),
+        sum(reading.as_count(counts.get("prompt")) for counts in tokens),
+        sum(reading.as_count(counts.get(kind)) for counts in tokens for kind in ("candidates", "thoughts")),
         turns=sum(reading.as_count(reading.inner(models, name, "api").get("totalRequests")) for name in models),
     )
 
@@ -251,7 +253,7 @@ def _call_opencode(session: Session, place: SessionPlace) -> Invocation:
 
 
 def _opencode_settings(session: Session, address: str) -> Mapping[str, Any]:
-    made: dict[str, Any] = {
+    document: dict[str, Any] = {
         "autoupdate": False,
         "share": "disabled",
         "snapshot": False,  # it would create its own git repository
@@ -268,13 +270,13 @@ def _opencode_settings(session: Session, address: str) -> Mapping[str, Any]:
         models = {session.model: {"name": session.model, "limit": limits, "tool_call": True}}
         options = {"baseURL": address, "apiKey": f"{{env:{OPENCODE_KEY}}}"}
         provider = {"npm": "@ai-sdk/openai-compatible", "name": OPENCODE_PROVIDER, "options": options, "models": models}
-        made |= {
+        document |= {
             "enabled_providers": [OPENCODE_PROVIDER],
             "provider": {OPENCODE_PROVIDER: provider},
             "model": f"{OPENCODE_PROVIDER}/{session.model}",
             "small_model": f"{OPENCODE_PROVIDER}/{session.model}",
         }
-    return made
+    return document
 
 
 def _opencode_edits(hat: Hat) -> Mapping[str, str]:
@@ -287,10 +289,10 @@ def _opencode_edits(hat: Hat) -> Mapping[str, str]:
     return {**allowed, **dict.fromkeys(hat.write_denied, "deny")}
 
 
-def _read_opencode(gave: Gave) -> AgentReply:
+def _read_opencode(output: Gave) -> AgentReply:
     text, error, status, usage = "", "", None, SessionUsage()
     calls: list[str] = []
-    for event in reading.documents(gave.stdout):
+    for event in reading.documents(output.stdout):
         part = reading.inner(event, "part")
         match event.get("type"):
             case "text":
@@ -304,14 +306,14 @@ def _read_opencode(gave: Gave) -> AgentReply:
             case "error":
                 data = reading.inner(event, "error", "data")
                 error, status = reading.as_text(data.get("message")) or "error", data.get("statusCode")
-    made = SessionUsage(0, usage.input_tokens, usage.output_tokens, _opencode_cost(usage), turns=usage.turns)
-    return AgentReply(text, error, made, reading.by_status(status), calls=tuple(calls), recorded=True)
+    spent = SessionUsage(0, usage.input_tokens, usage.output_tokens, _opencode_cost(usage), turns=usage.turns)
+    return AgentReply(text, error, spent, reading.by_status(status), calls=tuple(calls), recorded=True)
 
 
 def _opencode_usage(part: Mapping[str, Any]) -> SessionUsage:
-    told, cached = reading.inner(part, "tokens"), reading.inner(part, "tokens", "cache")
-    read = reading.as_count(told.get("input")) + sum(reading.as_count(cached.get(name)) for name in ("read", "write"))
-    written = reading.as_count(told.get("output")) + reading.as_count(told.get("reasoning"))
+    counts, cached = reading.inner(part, "tokens"), reading.inner(part, "tokens", "cache")
+    read = reading.as_count(counts.get("input")) + sum(reading.as_count(cached.get(name)) for name in ("read", "write"))
+    written = reading.as_count(counts.get("output")) + reading.as_count(counts.get("reasoning"))
     return SessionUsage(0, read, written, reading.as_cost(part.get("cost")), turns=1)
 
 
@@ -388,8 +390,8 @@ def presence(client: Client, home: Path, environ: Mapping[str, str] = os.environ
     key, program = next((name for name in client.keys if environ.get(name)), ""), client.program
     if not shutil.which(program[0]):
         return Presence(client.name, "", key, client.keys, client.install)
-    said = run_foreign((*program, *client.version), cwd=home, home=home, timeout=VERSION_SECONDS, output_cap=20_000)
-    lines = said.stdout.decode(errors="replace").split("\n") if not said.code else []
+    finished = run_foreign((*program, *client.version), cwd=home, home=home, timeout=VERSION_SECONDS, output_cap=20_000)
+    lines = finished.stdout.decode(errors="replace").split("\n") if not finished.code else []
     found = find_login(client, environ)
     login = f"login in {found}" if found else ""
     version = lines[0].strip()[:80] if lines else ""
@@ -421,8 +423,8 @@ class FallbackAgent:
             if stopped() or agent is self.agents[-1] or not down(turn, self.patience):
                 break
             passed.append(f"{agent.name}: {turn.failure}: {turn.detail}")
-        told = "\n".join((*passed, turn.detail)) if turn.failure else turn.detail
-        return replace(turn, detail=told, usage=replace(usage, sessions=1), agent=turn.agent or agent.name)
+        detail = "\n".join((*passed, turn.detail)) if turn.failure else turn.detail
+        return replace(turn, detail=detail, usage=replace(usage, sessions=1), agent=turn.agent or agent.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,10 +143,10 @@ def _sandbox(session: Session, place: SessionPlace) -> str:
     return "workspace-write" if may_write(session.hat) else "read-only"
 
 
-def _read(gave: Gave) -> AgentReply:
+def _read(output: Gave) -> AgentReply:
     text, error, usage, turns = "", "", SessionUsage(), 0
     items: dict[str, reading.Json] = {}
-    for event in reading.documents(gave.stdout):
+    for event in reading.documents(output.stdout):
         item = reading.inner(event, "item")
         if item.get("type") in CALLS:
             items[reading.as_text(item.get("id"))] = item
@@ -158,21 +158,21 @@ def _read(gave: Gave) -> AgentReply:
                 usage += _usage(reading.inner(event, "usage"))
             case "turn.failed":
                 error = reading.as_text(reading.inner(event, "error").get("message")) or "error"
-    logged = read(gave.stderr.decode(errors="replace"))
+    logged = read(output.stderr.decode(errors="replace"))
     unheard = tuple(_unheard(logged.calls, items.values()))
-    made = SessionUsage(0, usage.input_tokens, usage.output_tokens, turns=turns + len(unheard))
+    spent = SessionUsage(0, usage.input_tokens, usage.output_tokens, turns=turns + len(unheard))
     refused, calls = tuple(map(reading.line, logged.refused)), (*map(_describe_call, items.values()), *unheard)
-    return AgentReply(text, error, made, refused=refused, calls=calls, errors=logged.errors.encode(), recorded=True)
+    return AgentReply(text, error, spent, refused=refused, calls=calls, errors=logged.errors.encode(), recorded=True)
 
 
 def _unheard(logged: Iterable[tuple[str, object]], items: Iterable[reading.Json]) -> Iterator[str]:
     """The calls in its log without an event."""
-    told = Counter(map(_known_as, items))
-    for tool, given in logged:
-        known = reading.as_text(given.get("cmd")) if isinstance(given, dict) else ""
-        told[known or tool] -= 1
-        if told[known or tool] < 0:
-            yield reading.describe_call(tool, given)
+    counts = Counter(map(_known_as, items))
+    for tool, arguments in logged:
+        known = reading.as_text(arguments.get("cmd")) if isinstance(arguments, dict) else ""
+        counts[known or tool] -= 1
+        if counts[known or tool] < 0:
+            yield reading.describe_call(tool, arguments)
 
 
 def _known_as(item: reading.Json) -> str:
@@ -188,13 +188,15 @@ def _known_as(item: reading.Json) -> str:
 
 def _describe_call(item: reading.Json) -> str:
     """A command, or the files of a change; reported at its start, to include those that never end."""
-    told = {name: value for name, value in item.items() if name in ("command", "changes", "tool", "arguments", "query")}
-    return reading.describe_call(reading.as_text(item.get("type")), told)
+    arguments = {
+        name: value for name, value in item.items() if name in ("command", "changes", "tool", "arguments", "query")
+    }
+    return reading.describe_call(reading.as_text(item.get("type")), arguments)
 
 
-def _usage(told: reading.Json) -> SessionUsage:
+def _usage(counts: reading.Json) -> SessionUsage:
     """`input_tokens` includes cached ones, `output_tokens` those of reasoning."""
-    return SessionUsage(0, reading.as_count(told.get("input_tokens")), reading.as_count(told.get("output_tokens")))
+    return SessionUsage(0, reading.as_count(counts.get("input_tokens")), reading.as_count(counts.get("output_tokens")))
 
 
 CLIENT = Client(

@@ -96,24 +96,24 @@ class AgentReply:
     recorded: bool = False
 
 
-def plain(gave: Gave) -> AgentReply:
+def plain(output: Gave) -> AgentReply:
     """Any program's reply: `message` of its output."""
-    return message(gave.stdout.decode(errors="replace"))
+    return message(output.stdout.decode(errors="replace"))
 
 
-def turn(gave: Gave, now: datetime, read: Callable[[Gave], AgentReply] = plain) -> AgentTurn:
+def turn(output: Gave, now: datetime, read: Callable[[Gave], AgentReply] = plain) -> AgentTurn:
     """The turn of this process; `now`: the base of reset times; `read`: parses its output."""
-    said = read(gave)
-    gave = gave if said.errors is None else replace(gave, stderr=said.errors)
-    calls = said.calls[:CALLS]
-    more = (f"and {len(said.calls) - CALLS} more",) if len(said.calls) > CALLS else ()
-    return replace(_turn(gave, now, said), refused=said.refused[:CALLS], calls=(*calls, *more))
+    reply = read(output)
+    output = output if reply.errors is None else replace(output, stderr=reply.errors)
+    calls = reply.calls[:CALLS]
+    more = (f"and {len(reply.calls) - CALLS} more",) if len(reply.calls) > CALLS else ()
+    return replace(_turn(output, now, reply), refused=reply.refused[:CALLS], calls=(*calls, *more))
 
 
-def describe_call(tool: str, given: object) -> str:
+def describe_call(tool: str, arguments: object) -> str:
     """A tool call as one line for the record: its name and most descriptive argument, no secrets, harmless in a log."""
-    told = given if isinstance(given, dict) else {}
-    what = next((text for name in MAIN_ARGUMENTS if (text := as_text(told.get(name)))), "") or _dump(given)
+    fields = arguments if isinstance(arguments, dict) else {}
+    what = next((text for name in MAIN_ARGUMENTS if (text := as_text(fields.get(name)))), "") or _dump(arguments)
     return line(f"{tool}: {what}")
 
 
@@ -122,25 +122,25 @@ def line(text: str) -> str:
     return " ".join(sanitise(redact(truncate(text, CALL_CHARACTERS)), "log").split())
 
 
-def _turn(gave: Gave, now: datetime, said: AgentReply) -> AgentTurn:
-    usage = replace(_bound_usage(said.usage), sessions=1, seconds=gave.seconds)
-    failure = _own_failure(gave)
+def _turn(output: Gave, now: datetime, reply: AgentReply) -> AgentTurn:
+    usage = replace(_bound_usage(reply.usage), sessions=1, seconds=output.seconds)
+    failure = _own_failure(output)
     if failure:
-        return AgentTurn(said.text, failure, _how(gave), usage=usage)
-    if not gave.code and not said.error:
-        return AgentTurn(said.text, usage=usage)
-    told = _error_text(gave, said)
-    failure = said.failure or _is_missing(gave) or fault(told)
-    wait = seconds_until(told, now) if failure in ("rate_limit", "server") else 0.0
-    return AgentTurn(said.text, failure, _detail(gave, said), wait, usage_when_refused(failure, usage, said))
+        return AgentTurn(reply.text, failure, _how(output), usage=usage)
+    if not output.code and not reply.error:
+        return AgentTurn(reply.text, usage=usage)
+    text = _error_text(output, reply)
+    failure = reply.failure or _is_missing(output) or fault(text)
+    wait = seconds_until(text, now) if failure in ("rate_limit", "server") else 0.0
+    return AgentTurn(reply.text, failure, _detail(output, reply), wait, usage_when_refused(failure, usage, reply))
 
 
-def usage_when_refused(failure: Failure, usage: SessionUsage, said: AgentReply) -> SessionUsage:
+def usage_when_refused(failure: Failure, usage: SessionUsage, reply: AgentReply) -> SessionUsage:
     """A missing program, or one that was rejected before it reported any token, cost nothing.
 
     Not if it called a tool: then its model answered, and may have written these words itself.
     """
-    nothing = usage.cost_usd is None and not (usage.input_tokens or usage.output_tokens or said.calls)
+    nothing = usage.cost_usd is None and not (usage.input_tokens or usage.output_tokens or reply.calls)
     return replace(usage, cost_usd=0.0) if nothing and failure in ("missing", "rate_limit", "auth") else usage
 
 
@@ -215,38 +215,38 @@ def last_lines(text: str) -> str:
     return "\n".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
 
 
-def _own_failure(gave: Gave) -> Failure:
+def _own_failure(output: Gave) -> Failure:
     """Our own failures, independent of the agent's output."""
-    if gave.timed_out:
+    if output.timed_out:
         return "timeout"
-    return "exit" if gave.stopped or gave.truncated else ""
+    return "exit" if output.stopped or output.truncated else ""
 
 
-def _how(gave: Gave) -> str:
-    if gave.timed_out:
-        return f"not done after {gave.seconds:.0f} s"
-    return "ended: somebody asked for it" if gave.stopped else "ended: too much output"
+def _how(output: Gave) -> str:
+    if output.timed_out:
+        return f"not done after {output.seconds:.0f} s"
+    return "ended: somebody asked for it" if output.stopped else "ended: too much output"
 
 
-def _is_missing(gave: Gave) -> Failure:
-    words = _end(gave.stderr, LOOKED_AT)
-    return "missing" if gave.code in (126, 127) and not gave.stdout.strip() and MISSING.search(words) else ""
+def _is_missing(output: Gave) -> Failure:
+    words = _end(output.stderr, LOOKED_AT)
+    return "missing" if output.code in (126, 127) and not output.stdout.strip() and MISSING.search(words) else ""
 
 
-def _error_text(gave: Gave, said: AgentReply) -> str:
-    if said.recorded:
-        return said.error
-    words = _end(gave.stdout, LAST_LINES) if gave.code else ""
-    return "\n".join((said.error, words, _end(gave.stderr, LOOKED_AT)))
+def _error_text(output: Gave, reply: AgentReply) -> str:
+    if reply.recorded:
+        return reply.error
+    words = _end(output.stdout, LAST_LINES) if output.code else ""
+    return "\n".join((reply.error, words, _end(output.stderr, LOOKED_AT)))
 
 
 def _end(stream: bytes, lines: int) -> str:
     return "\n".join(stream[-20_000:].decode(errors="replace").strip().splitlines()[-lines:])
 
 
-def _detail(gave: Gave, said: AgentReply) -> str:
-    how = f"exit code {gave.code}" if gave.code else ""
-    streams = (said.error, gave.stderr.decode(errors="replace"), said.text)
+def _detail(output: Gave, reply: AgentReply) -> str:
+    how = f"exit code {output.code}" if output.code else ""
+    streams = (reply.error, output.stderr.decode(errors="replace"), reply.text)
     first, *rest = next(filter(None, map(last_lines, streams)), "").split("\n")
     return "\n".join((f"{first} ({how})" if first and how else first or how or "it reports an error", *rest))
 
@@ -316,8 +316,8 @@ def as_texts(value: object) -> tuple[str, ...]:
 
 def tokens(value: Mapping[str, Any]) -> SessionUsage:
     """Tokens and cost from a document's `usage` and `total_cost_usd`."""
-    told = value.get("usage")
-    usage = told if isinstance(told, dict) else {}
+    counts = value.get("usage")
+    usage = counts if isinstance(counts, dict) else {}
     read = sum(as_count(usage.get(name)) for name in READ)
     return SessionUsage(0, read, as_count(usage.get("output_tokens")), as_cost(value.get("total_cost_usd")))
 

@@ -157,7 +157,7 @@ def script(value: object, where: str = "the script") -> Script:
 
 def shell(step: ScriptStep) -> str:
     """The step as a shell script. A command that fails ends it with that command's code."""
-    said, code = FAILURES.get(step.failure, ("", step.exit))
+    message, code = FAILURES.get(step.failure, ("", step.exit))
     lines = [
         "set -e",
         "cat >/dev/null",  # the prompt
@@ -168,26 +168,26 @@ def shell(step: ScriptStep) -> str:
         *(f"( {command}\n) >&2" for command in step.run),
         f"sleep {FOREVER}" if step.failure == "timeout" else "",
         f"printf %s {shlex.quote(_reply_text(step))}" if not step.failure else "",
-        f"printf '%s\\n' {shlex.quote(said)} >&2" if said else "",
+        f"printf '%s\\n' {shlex.quote(message)} >&2" if message else "",
         f"exit {code}",
     ]
     return "\n".join(filter(None, lines)) + "\n"
 
 
 def _write_command(path: str, text: str, how: str) -> str:
-    made = f"mkdir -p -- {shlex.quote(os.path.dirname(path))}\n" if os.path.dirname(path) else ""
-    return f"{made}printf %s {shlex.quote(text)} {how} {shlex.quote(path)}"
+    prefix = f"mkdir -p -- {shlex.quote(os.path.dirname(path))}\n" if os.path.dirname(path) else ""
+    return f"{prefix}printf %s {shlex.quote(text)} {how} {shlex.quote(path)}"
 
 
 def _reply_text(step: ScriptStep) -> str:
     """The text, then the event, then its usage in the form of `claude -p --output-format json`."""
-    said = [step.text, f'<event topic="{step.event.topic}">{step.event.payload}</event>' if step.event else ""]
-    words = "\n".join(filter(None, said))
+    parts = [step.text, f'<event topic="{step.event.topic}">{step.event.payload}</event>' if step.event else ""]
+    words = "\n".join(filter(None, parts))
     if not step.usage:
         return words
-    told = {"type": "result", "subtype": "success", "is_error": False, "result": words}
+    document = {"type": "result", "subtype": "success", "is_error": False, "result": words}
     tokens = step.usage.model_dump(exclude={"cost_usd"})
-    return json.dumps({**told, "usage": tokens, "total_cost_usd": step.usage.cost_usd})
+    return json.dumps({**document, "usage": tokens, "total_cost_usd": step.usage.cost_usd})
 
 
 def _count_call(place: Path, session: Session) -> int:

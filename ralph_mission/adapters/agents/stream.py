@@ -126,8 +126,8 @@ def _item(item: Json, started: bool) -> Iterator[RunEvent]:
 
 def _copilot(data: Json) -> Iterator[RunEvent]:
     yield RunEvent("text", _words(reading.as_text(data.get("content"))))
-    asked = data.get("toolRequests")
-    for one in asked if isinstance(asked, list) else ():
+    requests = data.get("toolRequests")
+    for one in requests if isinstance(requests, list) else ():
         if isinstance(one, dict):
             yield _call(one.get("name"), one.get("arguments"))
     yield _usage(SessionUsage(output_tokens=reading.as_count(data.get("outputTokens"))))
@@ -139,16 +139,18 @@ def _part(kind: str, part: Json) -> Iterator[RunEvent]:
     elif kind == "tool_use":
         yield _call(part.get("tool"), reading.inner(part, "state", "input"))
     else:
-        told, cached = reading.inner(part, "tokens"), reading.inner(part, "tokens", "cache")
-        read = reading.as_count(told.get("input")) + reading.as_count(cached.get("read"))
-        yield _usage(SessionUsage(0, read, reading.as_count(told.get("output")), reading.as_cost(part.get("cost"))))
+        counts, cached = reading.inner(part, "tokens"), reading.inner(part, "tokens", "cache")
+        read = reading.as_count(counts.get("input")) + reading.as_count(cached.get("read"))
+        yield _usage(SessionUsage(0, read, reading.as_count(counts.get("output")), reading.as_cost(part.get("cost"))))
 
 
-def _call(tool: Any, given: object) -> RunEvent:
+def _call(tool: Any, arguments: object) -> RunEvent:
     """A call with the first line of its most descriptive argument."""
-    told = given if isinstance(given, dict) else {}
-    short = {name: text.strip().partition("\n")[0] if isinstance(text := told[name], str) else text for name in told}
-    return RunEvent("tool", truncate(reading.describe_call(reading.as_text(tool), short or given), 300))
+    fields = arguments if isinstance(arguments, dict) else {}
+    short = {
+        name: text.strip().partition("\n")[0] if isinstance(text := fields[name], str) else text for name in fields
+    }
+    return RunEvent("tool", truncate(reading.describe_call(reading.as_text(tool), short or arguments), 300))
 
 
 def _usage(usage: SessionUsage) -> RunEvent:
