@@ -202,8 +202,8 @@ def _node(folder: Folder) -> Detected:
     run = {"npm": "npm run --silent", "yarn": "yarn run", "pnpm": "pnpm run", "bun": "bun run"}[tool]
     scripts = {name: str(line) for name, line in (manifest.get("scripts") or {}).items()}
     checks = []
-    for name, wanted in SCRIPTS.items():
-        script = next((one for one in wanted if one in scripts and NO_TEST not in scripts[one]), "")
+    for name, names in SCRIPTS.items():
+        script = next((one for one in names if one in scripts and NO_TEST not in scripts[one]), "")
         if script:
             checks.append(folder.check(name, f"{run} {script}"))
     if "tsconfig.json" in folder and "typescript" in _asked(manifest) and not any(c.name == "types" for c in checks):
@@ -213,8 +213,8 @@ def _node(folder: Folder) -> Detected:
 
 def _node_tool(folder: Folder, manifest: Mapping[str, Any]) -> tuple[str, str]:
     """(tool, required version, "" for any)."""
-    named, _, wanted = str(manifest.get("packageManager") or "").partition("@")
-    version = wanted.partition("+")[0]
+    named, _, required = str(manifest.get("packageManager") or "").partition("@")
+    version = required.partition("+")[0]
     if named in ("npm", "yarn", "pnpm", "bun"):
         return named, version
     tool = next((tool for lock, tool in NODE_LOCKS.items() if lock in folder), "npm")
@@ -238,8 +238,8 @@ def _bring(tool: str, version: str) -> Iterator[SetupStep]:
     major = version.partition(".")[0]
     here = f'case "$({tool} --version 2>/dev/null)" in {major}.*|v{major}.*) exit 0;; esac; ' if major else ""
     here = here or f"command -v {tool} >/dev/null && exit 0; "
-    wanted = shlex.quote(f"{package}@{version}" if version else package)
-    install = f'npm install --global --prefix "$HOME/.local" --no-audit --no-fund {wanted}'
+    target = shlex.quote(f"{package}@{version}" if version else package)
+    install = f'npm install --global --prefix "$HOME/.local" --no-audit --no-fund {target}'
     yield SetupStep(tool, "", here + install, ("npm",))
 
 
@@ -256,15 +256,15 @@ def _node_install(folder: Folder, tool: str, version: str) -> str:
 
 def _generated(folder: Folder, manifest: Mapping[str, Any]) -> Iterator[SetupStep]:
     """Steps that generate code which checks need."""
-    asked = _asked(manifest)
+    required = _asked(manifest)
     schemas = [name for name in sorted(folder.files) if name.endswith(".prisma") and "node_modules/" not in name]
     schemas = [name for name in schemas if re.search(r"^generator\s", folder.text(name), re.MULTILINE)]
-    if "prisma" in asked:
+    if "prisma" in required:
         for name in schemas:
             command = f"npx --no-install prisma generate --schema {shlex.quote(name)}"
             # Checks only need the types, not the engine, which is downloaded separately.
             yield folder.step("prisma", f"{command} || {command} --no-engine", name)
-    if "next" in asked and "tsconfig.json" in folder and "next-env.d.ts" not in folder:
+    if "next" in required and "tsconfig.json" in folder and "next-env.d.ts" not in folder:
         types = r'/// <reference types="next" />\n/// <reference types="next/image-types/global" />\n'
         yield folder.step("next", f"printf '{types}' > next-env.d.ts")
 
@@ -286,10 +286,10 @@ def _python(folder: Folder) -> Detected:
     elif "poetry.lock" in folder:
         command = "POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-interaction --all-extras"
         steps = [_own_python("poetry"), folder.step("poetry", command, *inputs)]
-    elif wanted := _pip_wanted(folder, project):
+    elif commands := _pip_wanted(folder, project):
         pip = ".venv/bin/python -m pip install --quiet --disable-pip-version-check"
         command = " && ".join(
-            ("python3 -m venv .venv", f"{pip} --upgrade pip", *(f"{pip} {words}" for words in wanted))
+            ("python3 -m venv .venv", f"{pip} --upgrade pip", *(f"{pip} {words}" for words in commands))
         )
         steps = [folder.step("pip", command, *inputs, needs=("python3",))]
     else:

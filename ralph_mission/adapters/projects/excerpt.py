@@ -154,22 +154,24 @@ def failing_lines(log: str) -> str:
     if end is None:
         end = next((place for place, line in enumerate(lines) if line.startswith("##[error]")), len(lines) - 1)
     begins = (place for place in range(end, -1, -1) if lines[place].startswith("##[group]Run "))
-    said = [line for line in _printed(lines[next(begins, 0) : end + 1]) if line.strip()]
-    start = next((place for place, line in enumerate(said) if SAYS_WHY.search(line)), None)
-    chosen = said[start : start + LOGGED] if start is not None else excerpt("\n".join(said).encode(), b"").splitlines()
+    printed = [line for line in _printed(lines[next(begins, 0) : end + 1]) if line.strip()]
+    start = next((place for place, line in enumerate(printed) if SAYS_WHY.search(line)), None)
+    chosen = (
+        printed[start : start + LOGGED] if start is not None else excerpt("\n".join(printed).encode(), b"").splitlines()
+    )
     return "\n".join(truncate(" ".join(line.split()), WIDTH) for line in chosen)
 
 
 def _printed(lines: Iterable[str]) -> Iterable[str]:
     """The step's own output, without the lines that show its command."""
-    shown = True
+    printing = True
     for line in lines:
         if line.startswith("##[group]Run "):
-            shown = False
+            printing = False
         elif line.startswith("##[endgroup]"):
-            shown = True
+            printing = True
         elif line.startswith("##[error]"):
             if not ENDS.match(line):
                 yield f"error: {line.removeprefix('##[error]')}"
-        elif shown and not line.startswith("##["):
+        elif printing and not line.startswith("##["):
             yield line

@@ -54,26 +54,26 @@ class ProjectFixer:
 def project_fixers(paths: Collection[str], read: Read) -> tuple[ProjectFixer, ...]:
     """The fixers of a repository with the files `paths`, only at its top."""
     scripts = (path for path in paths if posixpath.dirname(path) in FOLDERS)
-    said = "\n".join(map(read, sorted({*scripts, *(name for name in NAMING if name in paths)})))
-    return (*_node(paths, read, said), *_python(read, said), *_rust(paths, said), *_go(paths, said))
+    text = "\n".join(map(read, sorted({*scripts, *(name for name in NAMING if name in paths)})))
+    return (*_node(paths, read, text), *_python(read, text), *_rust(paths, text), *_go(paths, text))
 
 
-def _node(paths: Collection[str], read: Read, said: str) -> Iterator[ProjectFixer]:
+def _node(paths: Collection[str], read: Read, text: str) -> Iterator[ProjectFixer]:
     try:
         manifest = json.loads(read("package.json"))
-        asked = {**manifest.get("dependencies", {}), **manifest.get("devDependencies", {})}
+        packages = {**manifest.get("dependencies", {}), **manifest.get("devDependencies", {})}
         scripts = sorted(manifest.get("scripts", {}).items(), key=lambda row: not row[0].startswith(("lint", "format")))
         lines = [str(line) for _, line in scripts]
     except (ValueError, AttributeError, TypeError, RecursionError):
         return
-    if "eslint" in asked and (_any(ESLINT, paths) or "eslintConfig" in manifest):
+    if "eslint" in packages and (_any(ESLINT, paths) or "eslintConfig" in manifest):
         words, named = _arguments("eslint", lines)
         call = shlex.join(["eslint", *(words or ["."])])
         yield ProjectFixer("eslint", "lint-fix", f"{call} --fix", call, "eslint", lent=True, enforced=named)
-    if "prettier" in asked and (_any(PRETTIER, paths) or "prettier" in manifest):
+    if "prettier" in packages and (_any(PRETTIER, paths) or "prettier" in manifest):
         words, named = _arguments("prettier", lines)
         call, checks = shlex.join(["prettier", *(words or ["."])]), re.compile(r"prettier\b.*\s(--check|-c|-l|--list)")
-        held = named and any(checks.search(line) for line in (*lines, *said.splitlines()))
+        held = named and any(checks.search(line) for line in (*lines, *text.splitlines()))
         yield ProjectFixer(
             "prettier", "formatting", f"{call} --write", f"{call} --check", "prettier", lent=True, enforced=held
         )
@@ -94,23 +94,23 @@ def _arguments(program: str, lines: Iterable[str]) -> tuple[list[str], bool]:
     return [], any(re.search(rf"\b{program}\b", line) for line in lines)
 
 
-def _python(read: Read, said: str) -> Iterator[ProjectFixer]:
-    named = f"{said}\n{read('pyproject.toml')}"
+def _python(read: Read, text: str) -> Iterator[ProjectFixer]:
+    named = f"{text}\n{read('pyproject.toml')}"
     if re.search(r"\bruff format\b|\bid: ruff-format\b", named):
         yield ProjectFixer("ruff format", "formatting", "ruff format .", "ruff format --check .", "ruff", lent=True)
     if re.search(r"\bblack (?:--|\.|\w+/)|\bid: black\b", named):
         yield ProjectFixer("black", "formatting", "black -q .", "black --check .", "black", lent=True)
 
 
-def _rust(paths: Collection[str], said: str) -> Iterator[ProjectFixer]:
+def _rust(paths: Collection[str], text: str) -> Iterator[ProjectFixer]:
     if "Cargo.toml" not in paths:
         return
-    checked = bool(re.search(r"\bcargo fmt\b|\brustfmt\b", said))
+    checked = bool(re.search(r"\bcargo fmt\b|\brustfmt\b", text))
     if checked or _any(("rustfmt.toml", ".rustfmt.toml"), paths):
         yield ProjectFixer(
             "rustfmt", "formatting", "cargo fmt --all", "cargo fmt --all -- --check", "cargo-fmt", enforced=checked
         )
-    checked = "clippy" in said
+    checked = "clippy" in text
     if checked or _any(("clippy.toml", ".clippy.toml"), paths):
         which = "--workspace --all-targets --offline --quiet"
         yield ProjectFixer(
@@ -119,10 +119,10 @@ def _rust(paths: Collection[str], said: str) -> Iterator[ProjectFixer]:
         )  # fmt: skip  # one value
 
 
-def _go(paths: Collection[str], said: str) -> Iterator[ProjectFixer]:
+def _go(paths: Collection[str], text: str) -> Iterator[ProjectFixer]:
     if "go.mod" in paths:
         check = 'found="$(gofmt -l .)"; echo "$found"; test -z "$found"'
-        yield ProjectFixer("gofmt", "formatting", "gofmt -w .", check, "gofmt", enforced="gofmt" in said)
+        yield ProjectFixer("gofmt", "formatting", "gofmt -w .", check, "gofmt", enforced="gofmt" in text)
 
 
 def _any(names: Iterable[str], paths: Collection[str]) -> bool:

@@ -109,10 +109,10 @@ class Prover:
             clone(self.git, base, Path(scratch)) as pristine,
             clone(self.git, base, Path(scratch)) as folder,
         ):
-            lent = self.setup.lend(base, folder, Path(scratch) / "tools")
+            environment = self.setup.lend(base, folder, Path(scratch) / "tools")
             for place in (pristine, folder):  # git would show a test what was changed
                 remove_any(os.fsencode(place / ".git"))
-            yield ProofBench(self, tool, base, claim, Path(scratch), pristine, folder, lent)
+            yield ProofBench(self, tool, base, claim, Path(scratch), pristine, folder, environment)
 
     def tool(self, claim: CodeClaim, base: str) -> SuiteTool | None:
         """The test runner of the claim's tests; None if unknown, or more than one."""
@@ -160,8 +160,8 @@ class ProofBench:
 
     def run(self, request: RunRequest) -> SuiteReport:
         """Run tests once, from the initial state."""
-        asked = f"{len(request.files)} of the test files" if request.files else "all tests"
-        self.prover.note(f"running {asked} on the code: {request.state}")
+        scope = f"{len(request.files)} of the test files" if request.files else "all tests"
+        self.prover.note(f"running {scope} on the code: {request.state}")
         self._restore()
         for change in changes_in(self.claim, request.state):
             if change.new is None:
@@ -190,13 +190,13 @@ class ProofBench:
         hosts, sources = _notes(home, "hosts"), _notes(home, "sources")
         if finished.timed_out or finished.truncated:
             return SuiteReport((), "time-out" if finished.timed_out else "it prints too much", hosts, sources)
-        told = files.content(report, LARGEST + 1) or b""
-        said = excerpt(finished.stdout, finished.stderr, self.folder)
+        content = files.content(report, LARGEST + 1) or b""
+        output = excerpt(finished.stdout, finished.stderr, self.folder)
         with suppress(ValueError):
-            found = parse_report(self.tool.name, told[:LARGEST].decode("utf-8", "replace"), str(self.folder))
+            found = parse_report(self.tool.name, content[:LARGEST].decode("utf-8", "replace"), str(self.folder))
             if found.cases or finished.code == 0:
                 return replace(found, connected=hosts, sources=sources)
-        return replace(unloaded(said), connected=hosts, sources=sources)
+        return replace(unloaded(output), connected=hosts, sources=sources)
 
     def _restore(self) -> None:
         """Reset to the files of the commit and of the set-up."""

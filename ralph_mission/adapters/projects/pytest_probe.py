@@ -82,30 +82,30 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:
     """The result of a test's phase, attached to the report, also from a worker of pytest-xdist."""
     outcome = yield
     running[0] = False
-    told: dict[str, Any] = {"file": place(item.fspath)}
+    fields: dict[str, Any] = {"file": place(item.fspath)}
     if call.excinfo is not None:
         entries = [(place(entry.path), entry.lineno + 1) for entry in call.excinfo.traceback]
-        told["error"] = call.excinfo.type.__name__
-        told["message"] = str(call.excinfo.value)[:LONGEST]
-        told["frames"] = [entry for entry in entries if entry[0]][-50:]
+        fields["error"] = call.excinfo.type.__name__
+        fields["message"] = str(call.excinfo.value)[:LONGEST]
+        fields["frames"] = [entry for entry in entries if entry[0]][-50:]
     if call.when == "call":
-        told["sources"], told["connected"] = sorted(touched["sources"]), sorted(touched["connected"])
-    outcome.get_result().user_properties.append(("ralph", json.dumps(told)))
+        fields["sources"], fields["connected"] = sorted(touched["sources"]), sorted(touched["connected"])
+    outcome.get_result().user_properties.append(("ralph", json.dumps(fields)))
 
 
 def pytest_runtest_logreport(report: Any) -> None:
     """Combine a case's phases: the first failure counts."""
     properties = [value for name, value in report.user_properties if name == "ralph"]
-    told = json.loads(properties[-1]) if properties else {}
-    case = cases.setdefault(report.nodeid, {"id": report.nodeid, "file": told.get("file", ""), "status": "passed"})
+    fields = json.loads(properties[-1]) if properties else {}
+    case = cases.setdefault(report.nodeid, {"id": report.nodeid, "file": fields.get("file", ""), "status": "passed"})
     if report.when == "call":
-        case.update({name: told[name] for name in ("sources", "connected") if name in told})
+        case.update({name: fields[name] for name in ("sources", "connected") if name in fields})
     if case["status"] == "passed" and report.outcome != "passed":
         failed = "failed" if report.when == "call" else "error"
         case["status"] = "skipped" if report.outcome == "skipped" else failed
         case["phase"] = "call" if report.when == "call" else "set-up"
         if report.outcome == "failed":
-            case.update({name: told[name] for name in ("error", "message", "frames") if name in told})
+            case.update({name: fields[name] for name in ("error", "message", "frames") if name in fields})
             case.setdefault("message", str(report.longrepr)[-LONGEST:])
 
 

@@ -39,10 +39,10 @@ def parse_report(tool: str, text: str, root: str) -> SuiteReport:
         raise ValueError(f"no report of {tool}: {type(error).__name__}") from None
 
 
-def unloaded(said: str) -> SuiteReport:
+def unloaded(output: str) -> SuiteReport:
     """Of a run that ended before there was a report: it said why."""
-    error, message = _name_of(said)
-    return SuiteReport((CaseResult("", "", "error", error, message[:LONGEST], phase="load"),), said or "no report")
+    error, message = _name_of(output)
+    return SuiteReport((CaseResult("", "", "error", error, message[:LONGEST], phase="load"),), output or "no report")
 
 
 def _pytest(text: str, root: str) -> SuiteReport:
@@ -55,9 +55,11 @@ def _frames(case: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
 
 
 def _mocha(text: str, root: str) -> SuiteReport:
-    told = json.loads(text[max(text.rfind('{\n  "stats"'), text.find('{"stats"'), 0) :])
-    pending = {(one["fullTitle"], one.get("file")) for one in told["pending"]}
-    listed = {id(one): one for one in (*told["tests"], *(f for f in told["failures"] if f not in told["tests"]))}
+    document = json.loads(text[max(text.rfind('{\n  "stats"'), text.find('{"stats"'), 0) :])
+    pending = {(one["fullTitle"], one.get("file")) for one in document["pending"]}
+    listed = {
+        id(one): one for one in (*document["tests"], *(f for f in document["failures"] if f not in document["tests"]))
+    }
     return SuiteReport(tuple(_each_once(_mocha_case(one, pending, root) for one in listed.values())))
 
 
@@ -65,8 +67,8 @@ def _mocha_case(one: Mapping[str, Any], pending: Iterable[tuple[str, Any]], root
     file, name, failed = _inside(one.get("file") or "", root), str(one["fullTitle"]), one.get("err") or {}
     status: CaseStatus = "skipped" if (name, one.get("file")) in pending else "failed" if failed else "passed"
     phase = "set-up" if re.match(r'"(?:before|after)(?: each| all)?" hook', str(one.get("title"))) else "call"
-    said = str(failed.get("stack") or failed.get("message") or "")
-    return _of_stack(f"{file} > {name}", file, status, said, root, phase)
+    message = str(failed.get("stack") or failed.get("message") or "")
+    return _of_stack(f"{file} > {name}", file, status, message, root, phase)
 
 
 def _jest(text: str, root: str) -> SuiteReport:
@@ -76,16 +78,16 @@ def _jest(text: str, root: str) -> SuiteReport:
         file = _inside(suite["name"], root)
         for one in suite["assertionResults"]:
             status: CaseStatus = one["status"] if one["status"] in ("passed", "failed") else "skipped"
-            said = "\n".join(map(str, one.get("failureMessages") or ()))
+            message = "\n".join(map(str, one.get("failureMessages") or ()))
             name = f"{file} > {one['fullName'].strip()}"
-            found.append(_of_stack(name, file, status, said, root))
+            found.append(_of_stack(name, file, status, message, root))
         if suite["status"] == "failed" and not any(case.file == file and case.status == "failed" for case in found):
             found.append(_of_stack(file, file, "error", str(suite.get("message") or ""), root, "load"))
     return SuiteReport(tuple(_each_once(found)))
 
 
-def _of_stack(id: str, file: str, status: CaseStatus, said: str, root: str, phase: str = "call") -> CaseResult:
-    text = ANSI.sub("", said)
+def _of_stack(id: str, file: str, status: CaseStatus, stack: str, root: str, phase: str = "call") -> CaseResult:
+    text = ANSI.sub("", stack)
     error, message = _name_of(text)
     places = ((_inside(path, root), int(line)) for path, line in FRAME.findall(text))
     frames = [place for place in places if place[0]][:MOST_FRAMES]
@@ -111,27 +113,27 @@ def _junit(text: str, root: str) -> SuiteReport:
     found = []
     for case in ElementTree.fromstring(text).iter("testcase"):
         failure, skipped = case.find("failure"), case.find("skipped")
-        said = "" if failure is None else f"{failure.get('message') or ''}\n{failure.text or ''}"
+        message = "" if failure is None else f"{failure.get('message') or ''}\n{failure.text or ''}"
         status: CaseStatus = "failed" if failure is not None else "skipped" if skipped is not None else "passed"
-        stack = re.search(r"(?:^|\n)\s*(?:cause: )?([A-Z]\w*Error(?: \[\w+\])?: .*)", said, re.DOTALL)
+        stack = re.search(r"(?:^|\n)\s*(?:cause: )?([A-Z]\w*Error(?: \[\w+\])?: .*)", message, re.DOTALL)
         file = _inside(case.get("file") or "", root)
-        found.append(_of_stack(case.get("name") or "", file, status, stack[1] if stack else said.strip(), root))
+        found.append(_of_stack(case.get("name") or "", file, status, stack[1] if stack else message.strip(), root))
     return SuiteReport(tuple(_each_once(found)))
 
 
 def _cargo(text: str, root: str) -> SuiteReport:
-    panics = {name: (path, line, old or said) for name, old, path, line, said in RUST_PANIC.findall(text)}
+    panics = {name: (path, line, old or message) for name, old, path, line, message in RUST_PANIC.findall(text)}
     found = []
     target = ""
     for line in text.splitlines():
         if run := RUST_RUN.match(line):
             target = run[1]
         elif case := RUST_CASE.match(line):
-            path, number, said = panics.get(case[1], ("", "0", "")) if case[2] == "FAILED" else ("", "0", "")
+            path, number, message = panics.get(case[1], ("", "0", "")) if case[2] == "FAILED" else ("", "0", "")
             status = RUST_STATUS[case[2]]
             frames = ((path, int(number)),) if path else ()
             error = "panic" if case[2] == "FAILED" else ""
-            found.append(CaseResult(f"{target} {case[1]}", target, status, error, said[:LONGEST], frames))
+            found.append(CaseResult(f"{target} {case[1]}", target, status, error, message[:LONGEST], frames))
     if not found:
         raise ValueError("no test was run")
     return SuiteReport(tuple(_each_once(found)))
@@ -153,18 +155,18 @@ def _go(text: str, root: str) -> SuiteReport:
 def _go_cases(
     outputs: Mapping[tuple[str, str], list[str]], ended: Mapping[tuple[str, str], str]
 ) -> Iterator[CaseResult]:
-    told = {package for (package, test), how in ended.items() if test and how == "fail"}
+    packages = {package for (package, test), how in ended.items() if test and how == "fail"}
     for (package, test), how in ended.items():
-        said = "".join(outputs.get((package, test), ()))
-        frames = tuple((path, int(line)) for path, line in GO_PLACE.findall(said))[:MOST_FRAMES]
+        output = "".join(outputs.get((package, test), ()))
+        frames = tuple((path, int(line)) for path, line in GO_PLACE.findall(output))[:MOST_FRAMES]
         if test:
             status = GO_STATUS[how]
-            error = ("panic" if "panic:" in said else "assertion") if how == "fail" else ""
+            error = ("panic" if "panic:" in output else "assertion") if how == "fail" else ""
             yield CaseResult(
-                f"{package}.{test}", frames[-1][0] if frames else "", status, error, said[-LONGEST:], frames
+                f"{package}.{test}", frames[-1][0] if frames else "", status, error, output[-LONGEST:], frames
             )
-        elif how == "fail" and package not in told:
-            yield CaseResult(package, "", "error", "", said[-LONGEST:], phase="load")
+        elif how == "fail" and package not in packages:
+            yield CaseResult(package, "", "error", "", output[-LONGEST:], phase="load")
 
 
 def _each_once(cases: Iterable[CaseResult]) -> Iterator[CaseResult]:

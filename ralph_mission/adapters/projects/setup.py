@@ -162,8 +162,8 @@ class ProjectSetup:
         if not steps:
             return LentSetup()
         ready = self._ready(commit, steps, self.place or tools.parent / "setup", tools.parent / "setup")
-        mark, lent = tools / MARK, f"{ready.name} {folder}".encode("utf-8", "surrogateescape")
-        if files.content(mark, 10_000) == lent:
+        mark, content = tools / MARK, f"{ready.name} {folder}".encode("utf-8", "surrogateescape")
+        if files.content(mark, 10_000) == content:
             return LentSetup((), lent_environment(folder, tools))  # lent before
         _remove_lent(ready / "tree", folder)
         names = tuple(sorted(copy_entries(ready / "tree", folder)))
@@ -173,7 +173,7 @@ class ProjectSetup:
         for name in names:
             _correct_paths(folder / name, moved)
         _correct_links(tools / ".local/bin", moved)
-        mark.write_bytes(lent)
+        mark.write_bytes(content)
         if any(path in step.inputs for step in steps for path in changed):
             clone = Git(folder / ".git", folder / ".git", folder)
             failed = next(filter(None, (self._run(step, clone, folder, tools) for step in steps)), "")
@@ -212,8 +212,8 @@ class ProjectSetup:
         inputs = sorted({path for step in steps for path in step.inputs})
         entries = {entry.path: entry.oid for entry in self.git.listing(commit)}
         known = self.commands is None
-        told = [*(step.command for step in steps), *(f"{path} {entries.get(path)}" for path in inputs if known)]
-        return hashlib.sha256(json.dumps([told, "" if known else commit]).encode()).hexdigest()[:16]
+        parts = [*(step.command for step in steps), *(f"{path} {entries.get(path)}" for path in inputs if known)]
+        return hashlib.sha256(json.dumps([parts, "" if known else commit]).encode()).hexdigest()[:16]
 
     def _set_up(self, commit: str, steps: Sequence[SetupStep], folder: Path) -> str:
         """Run all steps; why they failed, "" when they did not."""
@@ -253,11 +253,11 @@ class ProjectSetup:
             return ""
         how = f"not done after {done.seconds:.0f} s" if done.timed_out else f"exit code {done.code}"
         cause = find_cause(done.stdout, done.stderr, tree)
-        told = f"`{step.short}`: {cause or how}"
+        problem = f"`{step.short}`: {cause or how}"
         if is_untrusted(cause):
             name = "NODE_EXTRA_CA_CERTS" if step.tool in NODE else "SSL_CERT_FILE"
-            told += f" (if your network has its own certificate authority: {name}=/path/to/ca.pem)"
-        return f"{told}\n{how}\n{excerpt(done.stdout, done.stderr, tree)}".rstrip()
+            problem += f" (if your network has its own certificate authority: {name}=/path/to/ca.pem)"
+        return f"{problem}\n{how}\n{excerpt(done.stdout, done.stderr, tree)}".rstrip()
 
 
 def _cannot(what: str, failed: str) -> UserError:
@@ -355,7 +355,7 @@ def _remove_lent(source: Path, target: Path) -> None:
 
 def copy_entries(source: Path, target: Path) -> Iterator[str]:
     """Copy what stands in `source` beside what stands in `target`; gives the topmost new names, relative to it."""
-    made: list[str] = []
+    new: list[str] = []
 
     def visit(place: str) -> None:
         for entry in sorted(os.scandir(source / place), key=lambda entry: entry.name):
@@ -365,11 +365,11 @@ def copy_entries(source: Path, target: Path) -> Iterator[str]:
                 visit(path)
             elif not os.path.lexists(there):
                 _copy(entry.path, there)
-                made.append(path)
+                new.append(path)
 
     target.mkdir(parents=True, exist_ok=True)
     visit("")
-    return iter(made)
+    return iter(new)
 
 
 def _copy(source: str, target: Path) -> None:

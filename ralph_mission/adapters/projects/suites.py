@@ -86,36 +86,39 @@ class SuiteTool:
         return f'PATH="$PWD/node_modules/.bin:$PATH" {shlex.join(self._node(here, report))}{out}'
 
     def _node(self, files: Sequence[str], report: Path) -> Iterator[str]:
-        asked = list(files) or self.paths
+        paths = list(files) or self.paths
         if self.name == "mocha":
             # To its output, in all versions; without the full trace it cuts the paths of a stack.
-            yield from ("mocha", *self.options, "--full-trace", "--reporter", "json", *asked)
+            yield from ("mocha", *self.options, "--full-trace", "--reporter", "json", *paths)
         elif self.name == "jest":
             yield from ("jest", *self.options, "--ci", "--json", f"--outputFile={report}", "--coverage=false")
             yield from ("--runTestsByPath", *files) if files else self.paths
         elif self.name == "vitest":
-            yield from ("vitest", "run", *self.options, "--reporter=json", f"--outputFile={report}", *asked)
+            yield from ("vitest", "run", *self.options, "--reporter=json", f"--outputFile={report}", *paths)
         else:
             out = ("--test-reporter=junit", f"--test-reporter-destination={report}")
-            yield from ("node", "--test", *out, *self.options, *asked)
+            yield from ("node", "--test", *out, *self.options, *paths)
 
     def environment(self, home: Path, root: Path, report: Path, watched: Collection[str]) -> Mapping[str, str]:
         """What the probes in a run's `home` need to know; they are put there. `watched`: files under test."""
         folder = home / "probe"
         folder.mkdir(parents=True, exist_ok=True)
-        told = {"ROOT": str(root), "WATCHED": json.dumps(sorted(watched))}
+        variables = {"ROOT": str(root), "WATCHED": json.dumps(sorted(watched))}
         if self.name == "pytest":
             (folder / "ralph_probe.py").write_bytes((PROBES / "pytest_probe.py").read_bytes())
-            told |= {"REPORT": str(report)}
-            return {"PYTHONPATH": str(folder), **{f"RALPH_PROBE_{name}": value for name, value in told.items()}}
+            variables |= {"REPORT": str(report)}
+            return {"PYTHONPATH": str(folder), **{f"RALPH_PROBE_{name}": value for name, value in variables.items()}}
         if self.name == "go":  # what was compiled, and results of tests, are of one run alone
             return {"GOCACHE": str(home / "go-build")}
         if self.name == "cargo":
             return {}
         probe = folder / "node_probe.cjs"
         probe.write_bytes((PROBES / "node_probe.cjs").read_bytes())
-        told |= {name.upper(): str(notes_file(home, name)) for name in ("hosts", "sources")}
-        return {"NODE_OPTIONS": f"--require={probe}", **{f"RALPH_PROBE_{name}": value for name, value in told.items()}}
+        variables |= {name.upper(): str(notes_file(home, name)) for name in ("hosts", "sources")}
+        return {
+            "NODE_OPTIONS": f"--require={probe}",
+            **{f"RALPH_PROBE_{name}": value for name, value in variables.items()},
+        }
 
 
 def notes_file(home: Path, of: str) -> Path:
@@ -193,9 +196,9 @@ def _options(words: Sequence[str], dropped: Sequence[str]) -> tuple[tuple[str, .
     position = 0
     while position < len(words):
         word = words[position]
-        taken = [word, *words[position + 1 : position + 2]] if word in VALUED else [word]
-        position += len(taken)
+        option = [word, *words[position + 1 : position + 2]] if word in VALUED else [word]
+        position += len(option)
         if word.partition("=")[0] in dropped:
             continue
-        (options if word.startswith("-") else paths).extend(taken)
+        (options if word.startswith("-") else paths).extend(option)
     return tuple(options), tuple(paths)
