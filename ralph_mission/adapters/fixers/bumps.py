@@ -104,13 +104,13 @@ class Bumps:
         self, project: Project, bumps: Sequence[Bump], files: Contents, scratch: Path, deadline: float
     ) -> Contents:
         manager = managers.MANAGERS[project.tool]
-        program, told = managers.find_program(manager), managers.manager_environment(manager, _registry(bumps))
-        with scratch_project(project, files, program, told, scratch, self.seconds, deadline) as room:
-            manager.move(room, bumps)
-            room.run(manager.settle)
-            derived = room.read(project.path)
-            room.run(manager.settle)
-            if room.read(project.path) != derived:
+        program, environment = managers.find_program(manager), managers.manager_environment(manager, _registry(bumps))
+        with scratch_project(project, files, program, environment, scratch, self.seconds, deadline) as workspace:
+            manager.move(workspace, bumps)
+            workspace.run(manager.settle)
+            derived = workspace.read(project.path)
+            workspace.run(manager.settle)
+            if workspace.read(project.path) != derived:
                 raise UserError(f"{manager.program} derives another lock file each time", "run it there to see why")
             return {**files, project.path: derived.encode()}
 
@@ -141,8 +141,8 @@ def _believe(project: Project, bumps: Sequence[Bump], after: Contents, changes: 
         raise UserError("the manifest could not be read afterwards", "change it yourself")
     read_projects = node.projects if project.ecosystem == "npm" else lockfiles.read_projects
     found = next((p for p in read_projects(texts) if isinstance(p, Project) and p.path == project.path), None)
-    wanted = {(bump.package.name, bump.package.version): bump.to for bump in bumps}
-    expected = {_identity(replace(p, version=wanted.get((p.name, p.version), p.version))) for p in project.packages}
+    versions = {(bump.package.name, bump.package.version): bump.to for bump in bumps}
+    expected = {_identity(replace(p, version=versions.get((p.name, p.version), p.version))) for p in project.packages}
     if found is None or set(map(_identity, sound(found).packages)) != expected:
         raise UserError("more than these versions would move", "update it yourself")
     strange = next((change.path for change in changes if not only_patches(change)), "")

@@ -66,15 +66,15 @@ class AgentCoder:
         """As in the port; an interrupt passes through, to end the cycle."""
         try:
             if self.base:
-                standing = self.base(job.default_sha or job.base_sha)
-                if why := baseline.why_not_asked(standing, job.task):
+                baseline_checks = self.base(job.default_sha or job.base_sha)
+                if why := baseline.why_not_asked(baseline_checks, job.task):
                     return AgentResult(job.number, "held", why, blocked=True)
-                job = replace(job, red=baseline.tolerated(standing, job.task))
+                job = replace(job, red=baseline.tolerated(baseline_checks, job.task))
             folder = self._clone(job)
             base, tree = _base(folder), folder / "tree"
             before = self._change(tree, base)
-            if said := self._done_before(folder, before, job):
-                return self._judged(folder, job, said)
+            if noted := self._done_before(folder, before, job):
+                return self._judged(folder, job, noted)
             played = self.play(tree, job)
         except UserError as problem:
             return failed_job(job, f"{problem.what}; {problem.next_step}")
@@ -98,51 +98,51 @@ class AgentCoder:
 
         A session could have written the note, so the change is checked again.
         """
-        said = read_note(folder, job)
-        checked = self.check(patch, job.red) if said and patch.changes else PatchVerification(False)
-        if said is None or not checked.ok:
+        noted = read_note(folder, job)
+        checked = self.check(patch, job.red) if noted and patch.changes else PatchVerification(False)
+        if noted is None or not checked.ok:
             (folder / NOTE).unlink(missing_ok=True)
             return None
-        return replace(said, patch=patch, standing=checked.standing)
+        return replace(noted, patch=patch, standing=checked.standing)
 
-    def _reproduced(self, job: AgentJob, made: AgentResult) -> AgentResult:
+    def _reproduced(self, job: AgentJob, result: AgentResult) -> AgentResult:
         """The result; for a bug, after judging its test."""
-        if not job.bug or made.outcome != "made" or made.patch is None:
-            return made
-        if not made.patch.changes:
-            return replace(made, outcome="failed", reason="no file was changed", unseen=True)
-        paths = made.patch.paths
+        if not job.bug or result.outcome != "made" or result.patch is None:
+            return result
+        if not result.patch.changes:
+            return replace(result, outcome="failed", reason="no file was changed", unseen=True)
+        paths = result.patch.paths
         if any(map(is_code, paths)) and not any(map(TEST_PATH.search, paths)):
-            return replace(made, outcome="failed", reason="it brings no test", unseen=True)
-        claim = claim_of_patch(job.title, made.patch)
+            return replace(result, outcome="failed", reason="it brings no test", unseen=True)
+        claim = claim_of_patch(job.title, result.patch)
         if claim is None or self.prove is None:
-            return reproduction.settle(made, claim, "" if self.prove else "no tests can be run apart")
+            return reproduction.settle(result, claim, "" if self.prove else "no tests can be run apart")
         try:
-            return reproduction.settle(made, claim, self.prove(claim, made.patch.base))
+            return reproduction.settle(result, claim, self.prove(claim, result.patch.base))
         except UserError as problem:
-            return reproduction.settle(made, claim, problem.what)
+            return reproduction.settle(result, claim, problem.what)
         except OSError as error:
-            return reproduction.settle(made, claim, _describe_error(error))
+            return reproduction.settle(result, claim, _describe_error(error))
 
     def _made(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
         """The loop's result with its cost, which later failures do not change."""
         patch, reason = self._read_left_over(folder / "tree", _base(folder))
         moved = patch_ids(patch) != patch_ids(before)
-        made = replace(played, patch=patch, progressed=moved, answered_at=job.answers)
+        result = replace(played, patch=patch, progressed=moved, answered_at=job.answers)
         if reason:
-            made = replace(made, outcome="failed", reason=reason)
+            result = replace(result, outcome="failed", reason=reason)
         with suppress(OSError):  # without the note, an agent only runs again after a crash
-            if made.outcome == "made" and patch.changes:
-                _tell(folder, made)
-        return self._judged(folder, job, made)
+            if result.outcome == "made" and patch.changes:
+                _tell(folder, result)
+        return self._judged(folder, job, result)
 
-    def _judged(self, folder: Path, job: AgentJob, made: AgentResult) -> AgentResult:
-        made = self._reproduced(job, made)
-        nothing = made.outcome == "made" and not (made.patch and made.patch.changes)
-        if made.outcome == "failed" or nothing:  # the next attempt starts over
+    def _judged(self, folder: Path, job: AgentJob, result: AgentResult) -> AgentResult:
+        result = self._reproduced(job, result)
+        nothing = result.outcome == "made" and not (result.patch and result.patch.changes)
+        if result.outcome == "failed" or nothing:  # the next attempt starts over
             with suppress(OSError):
                 remove_folder(os.fsencode(folder))
-        return made
+        return result
 
     def _read_left_over(self, tree: Path, base: str) -> tuple[Patch, str]:
         """The agent's changes, or the reason why they are unreadable."""
@@ -211,10 +211,10 @@ def _base(folder: Path) -> str:
     return folder.name.rpartition("-")[2]
 
 
-def _tell(folder: Path, made: AgentResult) -> None:
+def _tell(folder: Path, result: AgentResult) -> None:
     """Note beside the clone that it is done, so that a cycle that dies now does not run the agent again."""
-    answered = made.answered_at.isoformat() if made.answered_at else ""
-    content = json.dumps({"words": made.words, "learned": made.learned, "answered": answered})
+    answered = result.answered_at.isoformat() if result.answered_at else ""
+    content = json.dumps({"words": result.words, "learned": result.learned, "answered": answered})
     files.write(folder / NOTE, content.encode())
 
 
@@ -224,13 +224,13 @@ def read_note(folder: Path, job: AgentJob) -> AgentResult | None:
     if note is None or len(note) > LONGEST:
         return None
     try:
-        said = json.loads(note)
-        learned = tuple(str(line) for line in said["learned"])
-        answered = datetime.fromisoformat(said["answered"]) if said["answered"] else None
+        fields = json.loads(note)
+        learned = tuple(str(line) for line in fields["learned"])
+        answered = datetime.fromisoformat(fields["answered"]) if fields["answered"] else None
         if answered and job.answers:
             answered = min(answered, job.answers)
         return AgentResult(
-            job.number, "made", "", None, str(said["words"]), learned, progressed=True,
+            job.number, "made", "", None, str(fields["words"]), learned, progressed=True,
             answered_at=answered if job.answers else None,
         )  # fmt: skip  # one value
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -122,11 +122,11 @@ class CommandFixes:
         """A tool's changes; the clone is restored afterwards."""
         before = changed_since(folder, commit, self.git)
         if tool.check:
-            told = run(tool.check)
-            if told.code == 0:
+            finished = run(tool.check)
+            if finished.code == 0:
                 return ToolResult(tool)
-            if tool.found not in (0, told.code):
-                return ToolResult(tool, note=_failure(told, folder))
+            if tool.found not in (0, finished.code):
+                return ToolResult(tool, note=_failure(finished, folder))
         done = run(tool.run)
         patch = changed_since(folder, commit, self.git)
         known = {change.path for change in before.changes}
@@ -156,8 +156,8 @@ class CommandFixes:
 def _whole_signal(observer: str, tool: ProjectFixer, patch: Patch, lines: int) -> Signal:
     """A tool's whole change, if it is too large to make unasked."""
     paths = [change.path for change in patch.changes]
-    told = [f"Run it at the top of the repository: {tool.run}"]
-    told += [f"It reports them with: {tool.check}"] if tool.check else []
+    advice = [f"Run it at the top of the repository: {tool.run}"]
+    advice += [f"It reports them with: {tool.check}"] if tool.check else []
     return Signal(
         observer=observer,
         kind=tool.kind,
@@ -166,7 +166,7 @@ def _whole_signal(observer: str, tool: ProjectFixer, patch: Patch, lines: int) -
         severity=Severity.LOW,
         confidence=0.9,
         effort=0.5,
-        detail="\n".join([*told, *paths[:SHOWN]]),
+        detail="\n".join([*advice, *paths[:SHOWN]]),
         path=paths[0],
         facts=(("count", len(paths)),),
         patch=patch,
@@ -205,8 +205,8 @@ def _is_there(tool: ProjectFixer, environment: Mapping[str, str], folder: Path) 
 def _failure(done: FinishedProcess, folder: Path) -> str:
     if done.timed_out:
         return f"not done after {done.seconds:.0f} s"
-    said = excerpt(done.stdout, done.stderr, folder).partition("\n")[0]
-    return f"cannot run here (exit code {done.code}): {said}"
+    line = excerpt(done.stdout, done.stderr, folder).partition("\n")[0]
+    return f"cannot run here (exit code {done.code}): {line}"
 
 
 def _new_mode(change: FileChange) -> bool:

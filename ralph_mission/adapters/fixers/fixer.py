@@ -77,9 +77,9 @@ class CommitTree:
         """Whether the deadline has passed."""
         return time.monotonic() > self.deadline
 
-    def texts(self, wanted: Callable[[str], bool]) -> Iterator[tuple[TreeEntry, str]]:
+    def texts(self, matches: Callable[[str], bool]) -> Iterator[tuple[TreeEntry, str]]:
         """The UTF-8 texts among the files whose path is wanted, in order; binary files are left out."""
-        chosen = [entry for entry in self.entries if wanted(entry.path)]
+        chosen = [entry for entry in self.entries if matches(entry.path)]
         for start in range(0, len(chosen), CHUNK):
             part = chosen[start : start + CHUNK]
             contents = self.git.blobs(entry.oid for entry in part)
@@ -92,8 +92,8 @@ class CommitTree:
 
 def quote_corrections(fix: Fix, commit: str) -> tuple[Quote, ...]:
     """The corrections for people, without linters' codes."""
-    told = ((CODE.sub("", one.what), one.line) for one in fix.corrections[:QUOTED])
-    return tuple(Quote(what, fix.path, line, commit) for what, line in told)
+    texts = ((CODE.sub("", one.what), one.line) for one in fix.corrections[:QUOTED])
+    return tuple(Quote(what, fix.path, line, commit) for what, line in texts)
 
 
 def parts_of(fix: Fix) -> tuple[SignalPart, ...]:

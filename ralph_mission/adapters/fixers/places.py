@@ -199,8 +199,8 @@ def prose(path: str, text: str) -> str | None:
         return None
     if is_code(path):
         return "\n\n".join(_comments(path, text))
-    hidden = {".rst": _RST, ".adoc": _ADOC, ".asciidoc": _ADOC}.get(suffix)
-    return "\n\n".join(_paragraphs(hidden.sub("", text) if hidden else text))
+    markup = {".rst": _RST, ".adoc": _ADOC, ".asciidoc": _ADOC}.get(suffix)
+    return "\n\n".join(_paragraphs(markup.sub("", text) if markup else text))
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -216,8 +216,8 @@ def _paragraphs(text: str) -> Iterator[str]:
 def _comments(path: str, text: str) -> Iterator[str]:
     for _, comment in comments(path, text):
         if not _EXAMPLE.search(comment):
-            said = inspect.cleandoc(_LEADER.sub("", comment).rstrip("*/\"' \t\r\n"))
-            lines = ("" if _CODE_LINE.search(line) else line for line in said.splitlines())
+            text_only = inspect.cleandoc(_LEADER.sub("", comment).rstrip("*/\"' \t\r\n"))
+            lines = ("" if _CODE_LINE.search(line) else line for line in text_only.splitlines())
             yield from _paragraphs("\n".join(lines))
 
 

@@ -100,8 +100,8 @@ def _ruff(tree: CommitTree, folder: Path, *options: str) -> FinishedProcess:
     done = run_foreign(command, cwd=folder, home=tree.scratch / "home", timeout=SECONDS, output_cap=50_000_000)
     if done.code == 0:
         return done
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    reason = "took too long" if done.timed_out else (said[-1] if said else f"exit code {done.code}")
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    reason = "took too long" if done.timed_out else (lines[-1] if lines else f"exit code {done.code}")
     raise UserError(f"ruff cannot check this repository: {reason}", "run `ruff check` there to see why")
 
 
@@ -151,11 +151,11 @@ def _of_no_use(path: str, gone: Import, new: str, others: Iterable[str]) -> bool
         return False
     module = re.escape(PurePosixPath(path).stem)
     mentioned = re.compile(rf"\b{module}\b")
-    taken = re.compile(
+    imported = re.compile(
         rf"\.{re.escape(name)}\b|\b{module}\s+import\s*(?:\*|[^\n(]*\b{re.escape(name)}\b"
         rf"|\([^)]*\b{re.escape(name)}\b)"
     )
-    return not any(mentioned.search(text) and taken.search(text) for text in others)
+    return not any(mentioned.search(text) and imported.search(text) for text in others)
 
 
 def _to_corrections(old: str, found: Iterable[Diagnosis]) -> tuple[Correction, ...]:

@@ -123,15 +123,15 @@ def _suspects(tree: CommitTree) -> dict[str, list[TyposHit]]:
     """What typos finds in the files of a tree, by path; it is not run again on those that it knows."""
     settings = [entry for entry in tree.entries if entry.path in SETTINGS]
     known = tree.memo.setdefault(f"found with {[entry.oid for entry in settings]}", {})
-    wanted = [e for e in tree.entries if _is_wanted(e.path) and _is_utf8(e.path)]  # typos ends at others
-    unseen = {entry.path for entry in wanted if (entry.path, entry.oid) not in known}
+    entries = [e for e in tree.entries if _is_wanted(e.path) and _is_utf8(e.path)]  # typos ends at others
+    unseen = {entry.path for entry in entries if (entry.path, entry.oid) not in known}
     texts = [entry.path for entry, text in tree.texts(unseen.__contains__) if not is_generated(text)]
     found: dict[str, list[TyposHit]] = {}
     if texts:
         with clone(tree.git, tree.commit, tree.scratch, paths=[*texts, *(entry.path for entry in settings)]) as folder:
             found = run_typos(folder, tree.scratch / "home")
-    known.update({(e.path, e.oid): found.get(e.path, []) for e in wanted if e.path in unseen})
-    return {entry.path: hits for entry in wanted if (hits := known[entry.path, entry.oid])}
+    known.update({(e.path, e.oid): found.get(e.path, []) for e in entries if e.path in unseen})
+    return {entry.path: hits for entry in entries if (hits := known[entry.path, entry.oid])}
 
 
 def _is_utf8(path: str) -> bool:
@@ -153,8 +153,8 @@ def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
         [*command, *_settings(folder), "."], cwd=folder, home=home, timeout=SECONDS, output_cap=50_000_000
     )
     if done.code not in (0, 2):
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        reason = "it took too long" if done.timed_out else (said[-1] if said else f"exit code {done.code}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = "it took too long" if done.timed_out else (lines[-1] if lines else f"exit code {done.code}")
         raise UserError(f"typos cannot check this repository: {reason}", "run `typos` there to see why")
     found: dict[str, list[TyposHit]] = {}
     for row in _rows(done.stdout):
@@ -302,11 +302,11 @@ def _names_in(tree: CommitTree, words: frozenset[str]) -> frozenset[str]:
     nothing = SearchedNames()
     missing = {e.path: new for e in tree.entries if (new := words - known.get((e.path, e.oid), nothing).asked)}
     there = {e.path: frozenset(_names(e.path, text, missing[e.path])) for e, text in tree.texts(missing.__contains__)}
-    asked: dict[frozenset[str], frozenset[str]] = {}  # files that were asked the same share one set
+    groups: dict[frozenset[str], frozenset[str]] = {}  # files that were asked the same share one set
     for entry in tree.entries:
         if entry.path in missing:
             before = known.get((entry.path, entry.oid), nothing)
-            every = asked.setdefault(before.asked | words, before.asked | words)
+            every = groups.setdefault(before.asked | words, before.asked | words)
             known[entry.path, entry.oid] = SearchedNames(every, before.found | there.get(entry.path, frozenset()))
     return words & frozenset(name for entry in tree.entries for name in known[entry.path, entry.oid].found)
 

@@ -172,16 +172,16 @@ class Workbench:
         """
         if not self.commands:
             return PatchVerification(True)
-        known, standing = known_red(red), list[str]()
+        known, failing = known_red(red), list[str]()
         failure = None
         for command, done in self._run(patch, patch.changes, self.commands, Path(scratch)):
             if done.code and known(command, done):
-                standing.append(command)
+                failing.append(command)
             elif done.code:
                 failure = CheckFailure(command, done)
                 break
         if failure is None:
-            return PatchVerification(True, standing=tuple(standing))
+            return PatchVerification(True, standing=tuple(failing))
         seen, needed = (patch.base, failure.command), self.commands[: self.commands.index(failure.command) + 1]
         if seen not in self.red_bases and any(done.code for _, done in self._run(patch, (), needed, Path(scratch))):
             self.red_bases.add(seen)
@@ -231,8 +231,8 @@ class Workbench:
     # --- what is remembered -----------------------------------------------------------
 
     def _key(self, commit: str, command: str) -> str:
-        told = self.setup.digest(commit) if self.setup else ""
-        return cache_key(commit, told, command, f"{self.seconds:g}")
+        setup = self.setup.digest(commit) if self.setup else ""
+        return cache_key(commit, setup, command, f"{self.seconds:g}")
 
     def _remembered(self, commit: str, command: str) -> tuple[RedCheck, ...] | None:
         with suppress(ValueError, KeyError, TypeError, AttributeError):
@@ -263,8 +263,8 @@ def red_check(command: str, done: FinishedProcess) -> RedCheck:
         broken = "it prints too much"
     elif done.code > BELOW and not broken:
         broken = excerpt(done.stdout, done.stderr).partition("\n")[0] or f"exit code {done.code}"
-    said = f"exit code {done.code}\n{excerpt(done.stdout, done.stderr)}"
-    return RedCheck(command, said, broken, tuple(sorted(complaints(lines).items())))
+    output = f"exit code {done.code}\n{excerpt(done.stdout, done.stderr)}"
+    return RedCheck(command, output, broken, tuple(sorted(complaints(lines).items())))
 
 
 def known_red(red: Sequence[RedCheck]) -> Callable[[str, FinishedProcess], bool]:
@@ -292,5 +292,5 @@ def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
         how = "ended: too much output"
     also = "; it fails without the change too" if fails_anyway else ""
     cause = find_cause(finished.stdout, finished.stderr)
-    told = f"`{failure.command}`: {how}{also}{f': {cause}' if cause else ''}"
-    return f"{told}\n{excerpt(finished.stdout, finished.stderr)}".rstrip()
+    headline = f"`{failure.command}`: {how}{also}{f': {cause}' if cause else ''}"
+    return f"{headline}\n{excerpt(finished.stdout, finished.stderr)}".rstrip()
