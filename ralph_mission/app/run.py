@@ -85,6 +85,10 @@ class RunSetup:
         require_unaltered(self.obeyed, self.began_with)
 
 
+SCRIPTED = "scripted"
+"""The agent of a simulation, in a repository of its own."""
+
+
 def build_run(options: RunOptions, progress: RunProgress, planned: Path | None = None) -> RunSetup:
     """The spec and the ports of one run; it only creates a work tree. Raises UserError for invalid options.
 
@@ -122,7 +126,7 @@ def build_run(options: RunOptions, progress: RunProgress, planned: Path | None =
     progress.note(f"isolation: {describe_level(found)}")
     if login := _find_login(options, settings) if found.level == "env" else None:
         progress.note(f"the agent plays by your login in {login}, which whatever it runs can read")
-    if not (options.verify or settings.hands.verify or options.errand):
+    if not (options.verify or settings.hands.verify or options.errand or options.agent == SCRIPTED):
         progress.note(f"no check verifies this run; {_suggest_check(project.setup, git.resolve('HEAD'))}")
     return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
 
@@ -328,7 +332,7 @@ def agent_of(
         sandbox = sandboxes.agent_sandbox(found, git, player.allow, player.command, clone)
         return replace(player, sandbox=sandboxes.sharing(sandbox, root / ".ralph") if clone else sandbox)
 
-    if name == "scripted":
+    if name == SCRIPTED:
         agent: Agent = ScriptedAgent(load(Path(str(command))), sandbox_for(player), root / ".ralph/loop/calls.json")
     else:
         others = () if choice is None else choice.fallback

@@ -24,7 +24,7 @@ from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.parallel import MOST, ClonePool, Part, SessionTools, WorkspaceApart
 from ralph_mission.app import sandboxes
 from ralph_mission.app.checkouts import open_checkout
-from ralph_mission.app.run import RunSetup, build_run, describe_work
+from ralph_mission.app.run import SCRIPTED, RunSetup, build_run, describe_work
 from ralph_mission.app.run_options import RunOptions, needs_planning, recall_planning
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats, planning
@@ -80,11 +80,11 @@ def _play(
         account = _play_stories(setup, options.parallel)
     else:
         account = run_loop(setup.spec, setup.ports)
-    return account, _report_end(setup, account, progress)
+    return account, _report_end(setup, account, progress, simulated=options.agent == SCRIPTED)
 
 
-def _report_end(setup: RunSetup, account: RunResult, progress: RunProgress) -> RunSetup:
-    for line in describe_work(setup, account):
+def _report_end(setup: RunSetup, account: RunResult, progress: RunProgress, simulated: bool = False) -> RunSetup:
+    for line in () if simulated else describe_work(setup, account):
         progress.note(line)
     for complaint in setup.store.complaints:
         progress.note(f"note: {complaint}")

@@ -276,8 +276,22 @@ def run_cycle(app: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cycl
             from ralph_mission.cli.setup.onboarding import propose_settings
 
             return propose_settings(app, terms.extends)
+    if trigger == "cli" and not (staged or force) and _is_answered_early(app):
+        trigger = "person"
     request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)
     return cycle.run_cycle(app.ports, app.settings, request, app.secrets)
+
+
+def _is_answered_early(app: App) -> bool:
+    """Whether a person answered on the local forge since a cycle that is not due yet: typing it acts on the answer."""
+    from ralph_mission.mission.cycle import is_word_waiting
+    from ralph_mission.mission.memory.schedule import is_due
+    from ralph_mission.mission.transaction import TransactionContext
+
+    past = app.store.recall() if app.github is None else None
+    if past is None or is_due(past.memory.header.next_due_at, app.clock.now(), app.settings.rhythm.longest):
+        return False
+    return is_word_waiting(TransactionContext(app.ports, app.settings, app.secrets))
 
 
 def decide_again(app: App, cycle_id: str) -> list[str]:

@@ -403,7 +403,7 @@ def find_pattern(name: str) -> HatPattern:
     found = PATTERNS.get(PATTERN_ALIASES.get(key, key))
     if found is None:
         near = get_close_matches(key, (*PATTERNS, *PATTERN_ALIASES), 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PATTERNS)}"
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PATTERNS)}, ralplan, ultrawork, team"
         raise UserError(f"no pattern {name!r}", hint, usage=True)
     return found
 

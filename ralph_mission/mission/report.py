@@ -107,9 +107,11 @@ def report_skipped(
 
 def _why_left(outcome: Outcome, due: datetime | None) -> str:
     if outcome == "not_due":
-        return f"not due before {due:%Y-%m-%d %H:%M} UTC; --force runs anyway" if due else "this cycle has run already"
+        if due is None:
+            return "this cycle has run already"
+        return f"not due before {due:%Y-%m-%d %H:%M} UTC: nothing was done. To run it anyway: ralph cycle --force"
     return {
-        "paused": "paused: nothing is done until `ralph resume` (or RALPH_PAUSED is unset)",
+        "paused": "paused: nothing was done. To continue: `ralph resume` (or unset RALPH_PAUSED)",
         "lost": "another runner holds this cycle; if it is certainly dead: `ralph memory recover --take-over`",
     }.get(outcome, outcome)
 

@@ -169,7 +169,9 @@ def test_a_cycle_that_is_not_due_says_when_it_is():
     report, cycle_summary = report_skipped("not_due", past, "cron", False, NOW, LATER)
     assert (report.outcome, report.cycle, report.urgency) == ("not_due", 6, Urgency.MEDIUM)
     assert (report.next_due_at, len(report.missions), report.effects) == (LATER, 1, ())
-    assert cycle_summary.remarks == ("not due before 2026-05-04 12:01 UTC; --force runs anyway",)
+    assert cycle_summary.remarks == (
+        "not due before 2026-05-04 12:01 UTC: nothing was done. To run it anyway: ralph cycle --force",
+    )
 
 
 @pytest.mark.parametrize(

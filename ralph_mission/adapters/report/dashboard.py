@@ -144,7 +144,7 @@ def _why(mission: Mission, link: Link) -> str:
     """The information a person needs before ticking."""
     if failure := review_failure(mission, lambda text: _with_links(text, partial(foreign, limit=300), link)):
         return f": {failure}"
-    if mission.status is Status.ESCALATED:
+    if mission.status in (Status.ESCALATED, Status.PLANNED):
         return f": {_with_links(mission.next_step, ours, link)}" if mission.next_step else ""
     if mission.review.offered_until:
         return ": an answer to the review is shown in its issue"
@@ -251,7 +251,7 @@ def _controls(obeyed: int) -> list[str]:
 
 def _health(memory: Memory) -> str:
     """One line: whether all observers succeeded."""
-    missed = unread(memory.observations[0].observed) if memory.observations else []
+    missed = unread(memory.observations)
     if not missed:
         return "All sources were read."
     return "Not checked: " + "; ".join(f"{foreign(what)} ({foreign(why, 300)})" for what, why in missed) + "."

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
 
 from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
+from ralph_mission.mission.model.memory import CycleNote
 from ralph_mission.mission.model.mission import WaitingLine
 from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.safety.secrets import redact
@@ -122,12 +123,14 @@ def _harmless(rows: Iterable[str]) -> list[str]:
     return [sanitise(row, "log") for row in rows]
 
 
-def unread(observed: Iterable[str]) -> list[tuple[str, str]]:
-    """What the last cycle could not look at, and why, from memory's lines about it."""
-    found = filter(None, map(_UNREAD.match, observed))
+def unread(notes: Iterable[CycleNote]) -> list[tuple[str, str]]:
+    """What the last cycle that looked could not look at, and why. `notes`: memory's, newest first."""
+    lines = next((note.observed for note in notes if any(map(_LOOKED.match, note.observed))), ())
+    found = filter(None, map(_UNREAD.match, lines))
     return [(NAMES.get(one[1], one[1]) if one[1] else one[2], one[3]) for one in found]
 
 
+_LOOKED = compile_regex(r"[\w.-]+(?: unavailable)?: |not checked: ")
 _UNREAD = compile_regex(r"(?:([\w.-]+) unavailable|not checked: ([^:]+)): (.*)")
 NAMES = {"fixers.project": "this repository's formatters"}
 """Observers by a better name, for people."""

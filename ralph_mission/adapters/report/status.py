@@ -70,8 +70,7 @@ def facts(
 
 
 def _unread(recalled: MemorySnapshot | None) -> list[tuple[str, str]]:
-    notes = recalled.memory.observations if recalled else ()
-    return unread(notes[0].observed) if notes else []
+    return unread(recalled.memory.observations) if recalled else []
 
 
 def describe_watched(state: OpenState, most: int = 1) -> list[str]:
@@ -93,8 +92,12 @@ def lines(
     waiting: Sequence[WaitingLine] = (),
     paint: Callable[[str, str], str] = lambda text, _role: text,
     dashboard: str = "",
+    answered: bool = False,
 ) -> list[str]:
-    """`facts` for people; `typed` spells the commands in a text, `paint` colours it by role. `dashboard`: its file."""
+    """`facts` for people; `typed` spells the commands in a text, `paint` colours it by role.
+
+    `dashboard`: its file. `answered`: whether people answered where typing a cycle acts on it.
+    """
     if not known["started"]:
         return [
             "ralph has not run here yet",
@@ -124,7 +127,7 @@ def lines(
             parts += ["", paint(heading, role), *cap_lines(some, limit, typed("ralph status --json"))]
     backlog = f"{count_noun(known['backlog'], 'finding')} not acted on yet. " if known["backlog"] else ""
     spent = f"Spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}."
-    return [*parts, "", f"{backlog}{spent}", paint(typed(_wake(known)), "quiet")]
+    return [*parts, "", f"{backlog}{spent}", paint(typed(_wake(known, answered)), "quiet")]
 
 
 STATES = {
@@ -161,7 +164,11 @@ def _issues(known: dict[str, Any]) -> Iterator[str]:
             yield from indent_lines([f"{where}: {issue['title']}"])
 
 
-def _wake(known: dict[str, Any]) -> str:
+def _wake(known: dict[str, Any], answered: bool) -> str:
+    if known["paused"]:
+        return "No cycle runs while it is paused."
+    if answered:
+        return "Next cycle: type ralph cycle, which acts on your answers"
     if known["next_due_at"] is None:
         return "Next cycle: whenever you type ralph cycle"
     when = stamp(datetime.fromisoformat(known["next_due_at"]))

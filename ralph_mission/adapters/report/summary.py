@@ -29,6 +29,7 @@ from ralph_mission.adapters.report.progress import (
 )
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, PostLine, ThreadLine
 from ralph_mission.mission.model.mission import Verdict
+from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.safety.text import sanitise
 from ralph_mission.values import compile_regex, dataclass
 
@@ -84,7 +85,6 @@ SHOWN = {
 }
 """Effects visible to people; a branch or a label belongs to one of these."""
 _RULES = compile_regex(r" \([a-z-]+(?:, [a-z-]+)*\)\Z")
-_NUMBER = compile_regex(r"/(?:issues|pull|pulls)/0*(\d+)(?:\.md)?\Z", re.ASCII)
 _HIDDEN = compile_regex(r"<!--.*?-->|<details>.*?</details>", re.DOTALL)
 
 
@@ -123,6 +123,8 @@ def summary(
     whole: bool = False,
 ) -> str:
     """The text. `whole`: nothing is left out for want of rows, and rules are named; `verbose`: so too, with scores."""
+    if not report.cycle_id and cycle_summary.remarks:  # it did not start
+        return paint(at.typed("\n".join(capitalise(safe(one)) for one in cycle_summary.remarks)), "title")
     parts = [paint(shorten(_first(report)), "title")]
     for section in _sections(report, cycle_summary, at, verbose, whole or verbose):
         if section.lines:
@@ -258,8 +260,7 @@ def _done_lines(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint
     blocks = []
     for effect in report.effects:
         if is_done(effect):
-            found = _NUMBER.search(effect.url)
-            number = int(found[1]) if found else 0
+            number = effect.number
             title = titles.get(effect.key) or numbers.get(number, "")
             deed = f"{name_effect(effect).capitalize()}{f' #{number}' if number else ''}"
             place = at.place(effect.url) or ("" if title else effect.key)

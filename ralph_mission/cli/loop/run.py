@@ -166,8 +166,8 @@ SESSIONS = 30
 
 
 @click.command()
-@click.option("--pattern", required=True, metavar="NAME",
-              help="plan-build-review, test-first, refactor, debug, ralplan, ultrawork, team.")  # fmt: skip  # one
+@click.option("--pattern", default="plan-build-review", metavar="NAME", show_default=True,
+              help="Or test-first, refactor, debug, ralplan, ultrawork, team.")  # fmt: skip  # one
 @click.option("--script", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="What the agent does, instead of the built-in script (docs/agents.md).")  # fmt: skip  # one option
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
@@ -199,6 +199,8 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
         print_json(simulation.document(name, account))
     else:
         click.echo(simulation.summary_text(name, account))
+        kept = f"the repository: {keep}" if keep else "it was played in a temporary repository; --keep DIR keeps one"
+        click.echo(kept, err=True)
     return account.ending.code
 
 

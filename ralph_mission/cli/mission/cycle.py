@@ -185,5 +185,12 @@ def status(
     elif recalled or not runs_here:
         missions = recalled.state.missions if recalled else ()
         waiting = find_waiting(missions, app.forge.how, answers)
-        rows = lines(known, partial(type_commands, repo=repo), waiting, _paint, _dashboard(app.git.work_tree))
+        rows = lines(
+            known,
+            partial(type_commands, repo=repo),
+            waiting,
+            _paint,
+            _dashboard(app.git.work_tree),
+            bool(answers and app.github is None),
+        )
         click.echo("\n".join([*rows, *([remark] if remark else [])]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import wraps
@@ -23,7 +23,7 @@ from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 
-CYCLE = "ralph cycle --force"
+CYCLE = "ralph cycle"
 AS: Mapping[str, Any] = {"metavar": "LOGIN", "help": "Act as this person; the default is your login."}
 as_option = click.option("--as", "login", cls=SharedOption, **AS)
 
@@ -250,11 +250,16 @@ def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove
         store.person.unlabel(number, labels)
         store.say(f"Took labels off #{number}.", read(number))
         return
+    if isinstance(before, Pull) and before.state != "open" and set(labels) & HINTS.keys():
+        how = "merged" if before.merged_sha else "closed"
+        raise UserError(f"#{number} is a pull request and is {how}", "see what waits: ralph status", usage=True)
     if set(labels) <= before.labels:
         raise UserError(f"#{number} has that already", "to set it again, take it off first with --remove", usage=True)
     store.person.label(number, labels)
     hints = {**HINTS, **PULL_HINTS} if isinstance(before, Pull) else HINTS
     hint = next((f"; {hints[name]}" for name in reversed(hints) if name in labels), "")
+    if hint and _nobody_makes_it(before, labels, store.repo):
+        hint += ", and no agent is configured (hands.agent) to make the change: it stays with you"
     store.say(f"Labelled #{number}{hint}.", read(number), CYCLE if hint else "")
 
 
@@ -327,6 +332,12 @@ def _why_not_merged(pull: Pull, default: str) -> str:
     if not MARKER.search(pull.body) and (label is None or label.actor.is_bot):
         return "Ralph does not merge it, because its text lost Ralph's marker and nobody set ralph:mission again"
     return ""
+
+
+def _nobody_makes_it(issue: Issue | Pull, labels: Collection[str], repo: Path) -> bool:
+    """Whether what a person asks for by a label of an issue is left to people."""
+    asks = "ralph:mission" in labels or ("ralph:approved" in labels and "It closes once " in issue.body)
+    return isinstance(issue, Issue) and asks and not _has_agent(repo)
 
 
 def _has_agent(repo: Path) -> bool:

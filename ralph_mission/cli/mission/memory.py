@@ -206,6 +206,9 @@ def list_journal(repo: Path, config: Path | None, as_json: bool) -> None:
     _list_effects(repo, config, as_json)
 
 
+NOTHING_DONE = "no issue or pull request was opened yet; what a cycle saw: ralph journal show NUMBER"
+
+
 def _list_effects(repo: Path, config: Path | None, as_json: bool) -> None:
     from ralph_mission.mission.operations import control
 
@@ -213,7 +216,7 @@ def _list_effects(repo: Path, config: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(entries)
     else:
-        click.echo(type_commands("\n".join(filter(None, map(_line, entries))), repo) or "nothing was done yet")
+        click.echo(type_commands("\n".join(filter(None, map(_line, entries))), repo) or NOTHING_DONE)
 
 
 @journal.command()
@@ -310,4 +313,8 @@ def _line(entry: dict[str, Any]) -> str:
     if entry["kind"] not in SHOWN:
         return ""
     failed = "" if entry["state"] in ("done", "adopted") else f" ({entry['state']})"
-    return safe(f"{at}: {', '.join(filter(None, (f'{done}{failed}', entry['title'], entry['url'])))}")
+    number = f" #{entry['number']}" if entry["number"] else ""
+    place = (
+        "" if number and "://" not in entry["url"] else entry["url"]
+    )  # `ralph issue show` finds a file by its number
+    return safe(f"{at}: {', '.join(filter(None, (f'{done}{number}{failed}', entry['title'], place)))}")

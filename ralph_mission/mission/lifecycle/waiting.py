@@ -12,6 +12,7 @@ from ralph_mission.mission.model.mission import FailureReason, Mission, Status, 
 How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
 FIX_IT = "fix it, or name an agent (hands.agent); once fixed, it closes by itself"
+DO_IT = "no agent is set up to do it: do it yourself and close it, or name an agent (hands.agent)"
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
 
@@ -50,8 +51,15 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
         else:
             yield WaitingLine(*issue, (read, ("approve", how("approve_issue", mission.issue))))
     elif mission.status in (Status.ESCALATED, Status.PLANNED) and not waits_for_agent(mission):
-        thread = (mission.thread, not mission.issue, mission.title)
-        yield WaitingLine(*thread, (("decide", show(mission, how)),))
+        from ralph_mission.mission.proposals.wording import plain
+
+        ways = (("read it", show(mission, how)),)
+        if mission.status is Status.PLANNED and mission.issue:  # approved, and nobody makes the change
+            yield WaitingLine(*issue, (*ways, ("close it", how("close_issue", mission.issue))), DO_IT)
+        else:
+            yield WaitingLine(
+                mission.thread, not mission.issue, mission.title, ways, plain(mission.next_step, limit=300)
+            )
 
 
 def describe_held(fixes: Sequence[HeldFix]) -> Iterator[str]:

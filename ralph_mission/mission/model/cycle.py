@@ -6,6 +6,7 @@ Nouns only. The `CycleReport` is a published contract with fixed keys; `Situatio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime, time, timedelta
@@ -31,7 +32,7 @@ from ralph_mission.mission.model.mission import (
     WaitingLine,
 )
 from ralph_mission.mission.model.proposal import Decision, Plan, Proposal
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 REPORT_SCHEMA = 1
 Outcome = Literal["done", "not_due", "lost", "paused", "failed"]
@@ -95,6 +96,15 @@ class EffectLine:
     kind: str
     status: Fate
     url: str
+
+    @property
+    def number(self) -> int:
+        """Of the issue or pull request that its URL or file names; 0 for none."""
+        found = _NUMBER.search(self.url)
+        return int(found[1]) if found else 0
+
+
+_NUMBER = compile_regex(r"/(?:issues|pull|pulls)/0*(\d+)(?:\.md)?(?:#[\w-]+)?\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.commit import settle_open
 from ralph_mission.mission.decide import decide, with_findings
 from ralph_mission.mission.execute import AppliedEffect
-from ralph_mission.mission.model.cycle import CycleReport, Situation
+from ralph_mission.mission.model.cycle import CycleReport, EffectLine, Situation
 from ralph_mission.mission.model.effects import OpenIssue, Publish, Receipt, skip_effect
 from ralph_mission.mission.model.ledger import (
     EffectRecord,
@@ -67,7 +67,9 @@ def _set_paused(store: Editable, paused: bool) -> None:
 def _present(store: Editable) -> MemorySnapshot:
     past = store.recall()
     if past is None:
-        raise UserError("there is no memory yet", "run a cycle first, or set RALPH_PAUSED=1 to keep it from starting")
+        raise UserError(
+            "there is no memory yet", "run a cycle first: ralph cycle; RALPH_PAUSED=1 keeps any from starting"
+        )
     return past
 
 
@@ -110,15 +112,18 @@ def _settled_batch(store: Store, past: MemorySnapshot, record: EffectRecord, rec
 
 
 def journal(store: Editable) -> list[dict[str, Any]]:
-    """All effects ever carried out, oldest first: cycle, when, key, action, kind, state, url, title ("" if unknown)."""
-    entries, by_url = list[dict[str, Any]](), dict[str, str]()
+    """All effects ever carried out, oldest first: cycle, when, key, action, kind, state, url, number (0) and title ("")
+    of its thread, where known."""
+    entries, titles = list[dict[str, Any]](), dict[int, str]()
     for document in store.journal():
         report, threads = document["report"], document["telling"].get("threads", ())
         opened = {thread["key"]: thread["title"] for thread in threads}
+        for one in report["missions"]:
+            titles |= dict.fromkeys(filter(None, (one["issue"], one["pull_request"])), one["title"])
         for effect in report["effects"]:
-            url = effect["url"]
-            title = opened.get(effect["key"], "") or (by_url.get(url, "") if url else "")
-            by_url[url] = title
+            number = EffectLine(**effect).number
+            title = opened.get(effect["key"], "") or (titles.get(number, "") if number else "")
+            titles[number] = title
             entries.append(
                 {
                     "cycle": report["cycle"],
@@ -127,7 +132,8 @@ def journal(store: Editable) -> list[dict[str, Any]]:
                     "action": effect["action"],
                     "kind": effect["kind"],
                     "state": effect["status"],
-                    "url": url,
+                    "url": effect["url"],
+                    "number": number,
                     "title": title,
                 }
             )

@@ -55,9 +55,11 @@ def test_a_script_of_ones_own_plays_a_story_and_knows_its_task(tmp_path: Path):
 
 
 def test_a_person_sees_each_session_and_the_issues_of_each_review():
-    given = cli_here("agent", "simulate", "--pattern", "pbr")
+    given = cli_here("agent", "simulate")
     lines = given.out.splitlines()
     assert given.code == 0
+    assert "--keep DIR keeps one" in given.err
+    assert not any(word in given.err for word in ("records:", "git log", "--verify"))  # of a folder that is gone
     assert lines[0].split() == ["1", "planner", "plan.complete", "PLAN.md"]
     assert lines[-1] == "plan-build-review: complete, 7 sessions; issues per review: 2 -> 1 -> 0"
 

@@ -109,6 +109,17 @@ def test_a_second_cycle_right_after_is_not_due(repo: Path) -> None:
     assert (told.code, told.json["outcome"]) == (0, "not_due")
 
 
+def test_an_approval_makes_a_cycle_due_at_once_and_the_journal_names_what_was_merged(repo: Path) -> None:
+    cli_here("cycle", "--now", NOW, repo=repo)
+    (pull,) = cli_here("pr", "list", "--json", repo=repo).json["pulls"]
+    cli_here("pr", "approve", "1", "--as", "mara", repo=repo)
+    assert "type ralph cycle --repo" in cli_here("status", repo=repo).out
+    told = cli_here("cycle", repo=repo)
+    assert f"Merged pull request #1: {pull['title']}" in told.out
+    assert f"merged pull request #1, {pull['title']}\n" in cli_here("journal", repo=repo).out
+    assert cli_here("cycle", repo=repo).out.startswith("Not due before ")
+
+
 def test_due_agrees_with_the_cycle(repo: Path) -> None:
     assert cli_here("due", "--now", NOW, repo=repo).code == 0
     report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
@@ -187,7 +198,7 @@ def test_the_journal_shows_one_cycle_with_the_rules_that_held(repo: Path) -> Non
     assert told.code == 0
     opened, score = report["effects"][-1], report["findings"][0]["score"]
     assert opened["url"] in told.out and opened["key"] not in told.out and f"{score:.2f}" not in told.out
-    assert "cycle 1: opened pull request, Correct" in cli_here("journal", "list", repo=repo).out
+    assert "cycle 1: opened pull request #1, Correct" in cli_here("journal", "list", repo=repo).out
     assert cli_here("journal", "show", report["cycle_id"], "--json", repo=repo).json == report
     assert cli_here("journal", "show", "nope", repo=repo).code == 2
 

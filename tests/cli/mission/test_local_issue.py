@@ -68,10 +68,18 @@ def test_show_tells_everything(repo: Path) -> None:
         assert words in shown
 
 
+def test_a_mission_without_an_agent_stays_with_the_person_and_the_label_says_so(repo: Path) -> None:
+    ralph(repo, "create", "--title", "T")
+    assert "no agent is configured (hands.agent) to make the change" in ralph(repo, "label", "1", "ralph:mission").out
+    (repo / "ralph.yml").write_text("hands: {agent: {kind: claude}}\n")
+    ralph(repo, "create", "--title", "U")
+    assert "hands.agent" not in ralph(repo, "label", "2", "ralph:mission").out
+
+
 def test_label_says_what_happens_next(repo: Path) -> None:
     number = str(proposal(repo))
     assert ralph(repo, "label", number, "ralph:approved").out == (
-        f"Labelled #1; the next cycle acts on it.\nnext: ralph cycle --force --repo {repo}\n"
+        f"Labelled #1; the next cycle acts on it.\nnext: ralph cycle --repo {repo}\n"
     )
     assert forge(repo).issue(1).labels == {"ralph:approved"}
     assert ralph(repo, "unlabel", number, "ralph:approved").code == 0

@@ -78,7 +78,7 @@ def test_approval_names_the_commit_and_what_happens_next(repo: Path) -> None:
     said = ralph(repo, "approve", "1", "Nice.")
     assert said.out.splitlines() == [
         f"Approved #1 at {head(repo)[:12]}; the next cycle merges it.",
-        f"next: ralph cycle --force --repo {repo}",
+        f"next: ralph cycle --repo {repo}",
     ]
     (review,) = forge(repo).pull(1).reviews
     assert (review.state, review.sha, review.body, review.author.login) == ("approved", head(repo), "Nice.", "mara")

@@ -22,7 +22,11 @@ def show(verb: str, number: int) -> str:
         ({"status": Status.DISCOVERED, "proposal_hash": "abc"}, ("show_issue 3", "approve_issue 3")),
         ({"status": Status.DISCOVERED, "proposal_hash": ""}, ()),
         ({"status": Status.ESCALATED}, ("show_issue 3",)),
-        ({"status": Status.PLANNED}, ("show_issue 3",)),
+        (
+            {"status": Status.ESCALATED, "next_step": "Comment `/ralph retry`."},
+            ("Comment `/ralph retry`.", "show_issue 3"),
+        ),
+        ({"status": Status.PLANNED}, ("name an agent (hands.agent)", "show_issue 3", "close_issue 3")),
         ({"status": Status.PLANNED, "issue": 0, "pull": 0}, ()),
         ({"status": Status.ESCALATED, "issue": 0}, ("show_pull 4",)),
         ({"status": Status.COMPLETED}, ()),
