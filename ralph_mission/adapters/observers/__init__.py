@@ -201,5 +201,5 @@ def failure_reason(error: BaseException) -> str:
 
     Only our own errors are quoted. Others may contain a connection string or a token, so only their type is named.
     """
-    said = str(error) if isinstance(error, UserError | GitError) else f"failed unexpectedly ({type(error).__name__})"
-    return one_line(said, REASON)
+    reason = str(error) if isinstance(error, UserError | GitError) else f"failed unexpectedly ({type(error).__name__})"
+    return one_line(reason, REASON)

@@ -40,10 +40,10 @@ class AlertObserver:
             return unavailable(NAME, problem, context.cursor)
         if code is None and secrets is None:
             return Observation(NAME, "ok", detail="the token may not read alerts, or there are none", complete=False)
-        told = [f"{count_noun(len(code), 'alert')} about code"] if code is not None else []
-        told += [f"{count_noun(len(secrets), 'alert')} about secrets"] if secrets is not None else []
+        parts = [f"{count_noun(len(code), 'alert')} about code"] if code is not None else []
+        parts += [f"{count_noun(len(secrets), 'alert')} about secrets"] if secrets is not None else []
         signals = (*_secrets(secrets or ()), *_rules(code or ()))
-        return Observation(NAME, "ok", signals, detail=", ".join(told), complete=None not in (code, secrets))
+        return Observation(NAME, "ok", signals, detail=", ".join(parts), complete=None not in (code, secrets))
 
 
 def _secrets(alerts: Sequence[SecurityAlert]) -> Iterator[Signal]:

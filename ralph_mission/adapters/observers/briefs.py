@@ -229,19 +229,19 @@ def _name(one: DueBrief) -> str:
 def _with_research(one: DueBrief, commit: str, kept: Mapping[str, Any]) -> list[Signal]:
     """The brief with sections and quotes, and the text, which needs approval like any other."""
     text, sections = str(kept.get("text") or ""), kept.get("sections") or ()
-    told = _mission(one, commit, writes=not text)
+    mission = _mission(one, commit, writes=not text)
     if sections:
         from ralph_mission.mission.proof.researching import ResearchSection, describe_sections
 
         found = [ResearchSection(**{name: str(value) for name, value in row.items()}) for row in sections]
-        detail = f"{told.detail}\n\nWhat its sources say, as an agent read them:\n\n{describe_sections(found)}"
+        detail = f"{mission.detail}\n\nWhat its sources say, as an agent read them:\n\n{describe_sections(found)}"
         quotes = tuple(Quote(" ".join(each.quote.split()), url=each.source) for each in found)
-        told = replace(told, detail=detail, quotes=(*told.quotes, *quotes))
+        mission = replace(mission, detail=detail, quotes=(*mission.quotes, *quotes))
     if uses := [Quote(**row) for row in kept.get("uses") or ()]:
-        said = "A source speaks of the end of something that is used here: the quotes show both."
-        told = replace(told, detail=f"{told.detail}\n\n{said}", quotes=(*told.quotes, *uses))
+        note = "A source speaks of the end of something that is used here: the quotes show both."
+        mission = replace(mission, detail=f"{mission.detail}\n\n{note}", quotes=(*mission.quotes, *uses))
     draft = replace(_content(replace(one, words=text), commit), title=one_line(f"Text: {one.header.title}"))
-    return [told, draft] if text else [told]
+    return [mission, draft] if text else [mission]
 
 
 def _is_mission(one: DueBrief) -> bool:
@@ -268,8 +268,8 @@ def _read(path: str, text: str, now: datetime) -> DueBrief:
         raise explain(error, Document(front.value, lines), path, model) from None
     words = front.body.strip()
     if not words or len(words) > LONGEST:
-        said = f"its text has {len(words):,} characters" if words else "it has no text"
-        raise problem(path, front.body_line, said, f"write one of at most {LONGEST:,} characters")
+        complaint = f"its text has {len(words):,} characters" if words else "it has no text"
+        raise problem(path, front.body_line, complaint, f"write one of at most {LONGEST:,} characters")
     return DueBrief(path, header, words, period_of(now, header.every, header.after))
 
 

@@ -68,8 +68,8 @@ def origins(
     shallow = (git.common_dir / "shallow").exists()
 
     def one(path: str) -> dict[Place, Origin]:
-        left = deadline - time.monotonic()
-        found = _blame(git, commit, path, places[path][:LINES], left) if left > 0 else b""
+        remaining = deadline - time.monotonic()
+        found = _blame(git, commit, path, places[path][:LINES], remaining) if remaining > 0 else b""
         return {(path, line): origin for line, origin in _read(found, shallow)}
 
     if not places:
@@ -107,9 +107,9 @@ def _origin(facts: Mapping[bytes, bytes]) -> Origin:
     return Origin(facts.get(b"author", b"").decode("utf-8", "replace"), moment(when))
 
 
-def moment(told: str) -> datetime:
+def moment(text: str) -> datetime:
     """Parse git's time. The author of a commit chose it, even an invalid year."""
-    return datetime.fromtimestamp(min(int(told[:DIGITS] or 0), LATEST), UTC)
+    return datetime.fromtimestamp(min(int(text[:DIGITS] or 0), LATEST), UTC)
 
 
 MOST = 1_000  # commits read at most
@@ -279,8 +279,8 @@ class Code:
     def _written(self, head: str, hits: Sequence[Hit], commits: Sequence[HistoryCommit]) -> dict[Place, Origin]:
         sole = sole_origins(commits)
         unclear = _by_file(hit for hit in hits if hit.path not in sole)
-        told = {(hit.path, hit.line): sole[hit.path] for hit in hits if hit.path in sole}
-        return told | origins(self.git, head, unclear)
+        known = {(hit.path, hit.line): sole[hit.path] for hit in hits if hit.path in sole}
+        return known | origins(self.git, head, unclear)
 
 
 def _late_words(late: Mapping[tuple[str, ...], Signal]) -> str:
@@ -304,10 +304,10 @@ def _place_and_text(seen: SeenMarker) -> Hashable:
 
 def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
     """The items without a match among `others`; each matches at most one item."""
-    left, rest = Counter(map(key, others)), []
+    counts, rest = Counter(map(key, others)), []
     for item in items:
-        if left[key(item)]:
-            left[key(item)] -= 1
+        if counts[key(item)]:
+            counts[key(item)] -= 1
         else:
             rest.append(item)
     return rest
@@ -327,12 +327,12 @@ def _signals(seen: Sequence[SeenMarker], written: Mapping[Place, Origin], now: d
 def _signal(seen: SeenMarker, origin: Origin | None, now: datetime, head: str) -> Signal:
     hit, age = seen.hit, _age(origin, now)
     label, text = hit.word if hit.word.isalpha() else hit.kind, hit.text.strip()
-    said = text.partition(hit.word)[2].lstrip(" :") if hit.word.isalpha() else text
+    text_after = text.partition(hit.word)[2].lstrip(" :") if hit.word.isalpha() else text
     by = f"\nLast changed by {origin.author}, {age:.0f} days ago." if origin else ""
     return Signal(
         observer=NAME,
         kind=hit.kind,
-        title=one_line(f"{label} in {hit.path}:{hit.line}: {said}"),
+        title=one_line(f"{label} in {hit.path}:{hit.line}: {text_after}"),
         essence=seen.essence,
         severity=Severity.MEDIUM if hit.word in URGENT else Severity.LOW,
         confidence=0.7,

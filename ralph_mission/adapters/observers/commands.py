@@ -235,8 +235,10 @@ class Command:
     def _run(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
         home = scratch / f"home-{self.settings.name}"
         with clone(self.git, commit, scratch) as root:
-            lent = self.setup.lend(commit, root, scratch / f"tools-{self.settings.name}") if self.setup else LentSetup()
-            return run_check(self.settings, root, home, lent)
+            setup = (
+                self.setup.lend(commit, root, scratch / f"tools-{self.settings.name}") if self.setup else LentSetup()
+            )
+            return run_check(self.settings, root, home, setup)
 
     def _signals(self, results: Sequence[Result], commit: str) -> tuple[Signal, ...]:
         blobs = self.git.blobs(f"{commit}:{result.path}" for result in results if result.path and result.line)
@@ -246,12 +248,12 @@ class Command:
     def _signal(self, result: Result, text: Sequence[str], commit: str) -> Signal:
         number = _where(result, text)
         place = f"{result.path}:{number}" if number else result.path
-        around = surroundings(text, number)
+        nearby = surroundings(text, number)
         # Otherwise about a text that is gone, a whole file, or no file.
-        thing = around if any(around) else (normalise_line(result.snippet) or result.path,)
+        thing = nearby if any(nearby) else (normalise_line(result.snippet) or result.path,)
         if result.identity:
             thing = (normalise_line(result.identity),)
-        line = f"\n{text[number - 1].strip()}" if any(around) else ""
+        line = f"\n{text[number - 1].strip()}" if any(nearby) else ""
         label = " ".join(filter(None, (result.code, f"in {place}" if place else "")))
         seen = Quote(text[number - 1].strip(), result.path, number, commit) if line else None
         return Signal(
@@ -269,7 +271,7 @@ class Command:
         )
 
 
-def run_check(settings: CommandSettings, root: Path, home: Path, lent: LentSetup) -> tuple[list[Result], str]:
+def run_check(settings: CommandSettings, root: Path, home: Path, setup: LentSetup) -> tuple[list[Result], str]:
     """The results of a command for the files in `root`, and a note on how it ended. Raises GarbledOutput."""
     done = run_foreign(
         settings.run,
@@ -277,7 +279,7 @@ def run_check(settings: CommandSettings, root: Path, home: Path, lent: LentSetup
         home=home,
         timeout=settings.timeout,
         output_cap=settings.output_cap,
-        extra_env={**lent.environment, "PATH": search_path(lent.environment)},
+        extra_env={**setup.environment, "PATH": search_path(setup.environment)},
     )
     _refuse_unfinished(done, settings)
     results = _tidy(_parse(settings, done, root, home), root)
@@ -330,8 +332,8 @@ def _where(result: Result, text: Sequence[str]) -> int:
     seen = normalise_line(result.snippet.strip().partition("\n")[0])
     if not (seen and text) or seen in normalise_line("".join(text[result.line - 1 : result.line])):
         return result.line
-    standing = (number for number, line in enumerate(text, 1) if seen in normalise_line(line))
-    return min(standing, key=lambda number: abs(number - result.line), default=0)
+    numbers = (number for number, line in enumerate(text, 1) if seen in normalise_line(line))
+    return min(numbers, key=lambda number: abs(number - result.line), default=0)
 
 
 def _refuse_unfinished(done: FinishedProcess, settings: CommandSettings) -> None:
@@ -342,8 +344,8 @@ def _refuse_unfinished(done: FinishedProcess, settings: CommandSettings) -> None
 
 
 def _failure(done: FinishedProcess, root: Path, otherwise: str) -> GarbledOutput:
-    said = plain(done.stderr.decode("utf-8", "replace")).replace(f"{root}/", "").strip()
-    return GarbledOutput(f"exit code {done.code}: {one_line(said.splitlines()[-1], 200) if said else otherwise}")
+    output = plain(done.stderr.decode("utf-8", "replace")).replace(f"{root}/", "").strip()
+    return GarbledOutput(f"exit code {done.code}: {one_line(output.splitlines()[-1], 200) if output else otherwise}")
 
 
 def _tidy(results: Sequence[Result], root: Path) -> list[Result]:
@@ -368,8 +370,8 @@ def _severity(settings: CommandSettings, level: str) -> Severity:
     return min(found, settings.severity or found, key=list(Severity).index)
 
 
-def search_path(lent: Mapping[str, str]) -> str:
+def search_path(environment: Mapping[str, str]) -> str:
     """The PATH for programs."""
     # Our own environment comes last: its tools (ruff, typos) are available even if it is not activated.
-    path = lent.get("PATH") or os.environ.get("PATH", os.defpath)
+    path = environment.get("PATH") or os.environ.get("PATH", os.defpath)
     return os.pathsep.join((path, os.path.dirname(sys.executable)))

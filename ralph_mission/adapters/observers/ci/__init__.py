@@ -69,14 +69,14 @@ class CiObserver:
         try:
             failed = [run for run in self.forge.workflow_runs(failed=True) if self._counts(run)]
             news = [run for run in failed if run_key(run) not in before.seen and context.now - run.created_at < RECENT]
-            wanted = list(dict.fromkeys([*known_red, *(run.workflow for run in news)]))
-            red, chances = self._look(wanted[:WORKFLOWS], known_red, context)
+            workflows = list(dict.fromkeys([*known_red, *(run.workflow for run in news)]))
+            red, chances = self._look(workflows[:WORKFLOWS], known_red, context)
             day, retried = self._retried(before, context)
         except UserError as problem:
             return unavailable(NAME, problem, context.cursor)
-        late = set(wanted[WORKFLOWS:])
+        late = set(workflows[WORKFLOWS:])
         known = {one.key: one for one in (*before.chances, *chances, *retried) if context.now - one.at < RECENT}
-        told = tuple(known[key] for key in sorted(known))
+        chances_known = tuple(known[key] for key in sorted(known))
         self.cache.tidy()
         cursor = CiCursor(
             frozenset(run_key(run) for run in failed if run.workflow not in late),
@@ -84,13 +84,13 @@ class CiObserver:
                 *((one.streak.newest.workflow, one.since) for one in red),
                 *((flow, since) for flow, since in before.red if flow in late),
             ),
-            told,
+            chances_known,
             day,
         )
-        breakages = [one for one in red if not is_chance(one, told)]
+        breakages = [one for one in red if not is_chance(one, chances_known)]
         signals = (
             *(broken(one, context) for one in breakages),
-            *flaky(told, TWICE),
+            *flaky(chances_known, TWICE),
         )
         flows = len({run.workflow for run in failed})
         detail = f"{len(red)} red, {flows} with failed runs" if failed else "no failed runs"
@@ -190,12 +190,12 @@ def run_key(run: WorkflowRun) -> str:
     return f"{run.id}.{run.attempt}"
 
 
-def is_chance(one: Breakage, told: Iterable[ChanceFailure]) -> bool:
+def is_chance(one: Breakage, chances: Iterable[ChanceFailure]) -> bool:
     """Whether it failed once so far, in a known flaky step: no alarm, but a line of that list."""
     if len(one.streak.runs) > 1 or not one.jobs:
         return False
-    places = [(other.path, other.job, other.step) for other in told]
-    shas = {other.sha for other in told if (other.path, other.job, other.step) in _places(one)}
+    places = [(other.path, other.job, other.step) for other in chances]
+    shas = {other.sha for other in chances if (other.path, other.job, other.step) in _places(one)}
     return len(shas) >= TWICE and all(place in places for place in _places(one))
 
 

@@ -62,19 +62,19 @@ class RedStreak:
 
 def red_streak(runs: Iterable[WorkflowRun], events: Collection[str] = COUNTED) -> RedStreak | None:
     """A workflow's present failure, by the most relevant of `events`, or None."""
-    told = _in_order(run for run in runs if run.passed or run.failed)
-    streaks = (_streak(told, event) for event in COUNTED if event in events)
+    ordered = _in_order(run for run in runs if run.passed or run.failed)
+    streaks = (_streak(ordered, event) for event in COUNTED if event in events)
     return next((streak for streak in streaks if streak), None)
 
 
-def _streak(told: Sequence[WorkflowRun], event: str) -> RedStreak | None:
-    own = [run for run in told if run.event == event or (run.event == BY_HAND and run.passed)]
+def _streak(ordered: Sequence[WorkflowRun], event: str) -> RedStreak | None:
+    own = [run for run in ordered if run.event == event or (run.event == BY_HAND and run.passed)]
     failed: list[WorkflowRun] = []
     for run in reversed(own):
         if run.passed:
             break
         failed.insert(0, run)
-    if not failed or _passed_later(failed[-1], told):
+    if not failed or _passed_later(failed[-1], ordered):
         return None
     before = len(own) - len(failed)
     return RedStreak(event, tuple(failed), own[before - 1] if before else None)
@@ -99,14 +99,14 @@ def chance_failures(runs: Iterable[WorkflowRun], changed: ChangedFiles) -> tuple
 
     Includes an earlier attempt of a run that finally passed: only its jobs show whether it failed.
     """
-    told = _in_order(run for run in runs if run.passed or run.failed)
-    found = {(run.id, run.attempt): run for run in told if run.failed and _passed_later(run, told)}
-    for run in told:
+    ordered = _in_order(run for run in runs if run.passed or run.failed)
+    found = {(run.id, run.attempt): run for run in ordered if run.failed and _passed_later(run, ordered)}
+    for run in ordered:
         if run.passed and run.attempt > 1:
             earlier = replace(run, attempt=run.attempt - 1, conclusion="failure")
             found[run.id, earlier.attempt] = earlier
-    for workflow, event in sorted({(run.workflow, run.event) for run in told if run.event in COUNTED}):
-        own = [run for run in told if (run.workflow, run.event) == (workflow, event)]
+    for workflow, event in sorted({(run.workflow, run.event) for run in ordered if run.event in COUNTED}):
+        own = [run for run in ordered if (run.workflow, run.event) == (workflow, event)]
         found = {(run.id, run.attempt): run for run in _lone_failures(own, changed)} | found
     return tuple(reversed(_in_order(found.values())))
 
@@ -116,10 +116,10 @@ def _lone_failures(own: Sequence[WorkflowRun], changed: ChangedFiles) -> Iterabl
     for (before, failed), (_, after) in pairwise(pairwise(own)):
         if not (before.passed and failed.failed and after.passed) or READS_DOCUMENTS.search(failed.name):
             continue
-        came, went = changed(before.sha, failed.sha), changed(failed.sha, after.sha)
-        if came is None or went is None or set(came) & set(went):
+        earlier, went = changed(before.sha, failed.sha), changed(failed.sha, after.sha)
+        if earlier is None or went is None or set(earlier) & set(went):
             continue
-        if all(DOCUMENT.search(path) for path in (*came, *went)):
+        if all(DOCUMENT.search(path) for path in (*earlier, *went)):
             yield failed
 
 
@@ -140,14 +140,14 @@ def begin_of(
     steps after it did not run, so only a run in which another job failed shows that this one passed. At most `most`
     runs are looked into.
     """
-    wanted = {step_key(job) for job in failed_in(streak.newest)}
+    steps = {step_key(job) for job in failed_in(streak.newest)}
     first = failed_in(streak.first)
-    if len(streak.runs) == 1 or not wanted or not first or wanted & {step_key(job) for job in first}:
+    if len(streak.runs) == 1 or not steps or not first or steps & {step_key(job) for job in first}:
         return streak.first, streak.passed
-    begin, jobs = streak.newest, {name for name, _ in wanted}
+    begin, jobs = streak.newest, {name for name, _ in steps}
     for run in list(reversed(streak.runs[:-1]))[:most]:
         failed = failed_in(run)
-        if not wanted & {step_key(job) for job in failed}:
+        if not steps & {step_key(job) for job in failed}:
             masked = not failed or jobs & {step_key(job)[0] for job in failed}
             return begin, streak.passed if masked else run
         begin = run

@@ -142,10 +142,10 @@ def _quotes(one: Breakage) -> Iterator[Quote]:
 # --- by chance ------------------------------------------------------------------------
 
 
-def flaky(told: Iterable[ChanceFailure], least: int) -> Iterator[Signal]:
+def flaky(chances: Iterable[ChanceFailure], least: int) -> Iterator[Signal]:
     """A finding for each step that was flaky on at least so many commits; it is news once."""
     groups: dict[tuple[str, str, str], list[ChanceFailure]] = {}
-    for one in told:
+    for one in chances:
         groups.setdefault((one.path, one.job, one.step), []).append(one)
     for (path, job, step), found in groups.items():
         if len({one.sha for one in found}) >= least:

@@ -44,13 +44,13 @@ class CiCursor:
     def parse(cls, text: str) -> CiCursor:
         """The stored state; empty if unreadable."""
         try:
-            told = json.loads(text)
-            chances = tuple(_read_chance(*one) for one in told["chances"])
+            document = json.loads(text)
+            chances = tuple(_read_chance(*one) for one in document["chances"])
             return cls(
-                frozenset(map(str, told["seen"])),
-                tuple((int(flow), str(since)) for flow, since in told["red"]),
+                frozenset(map(str, document["seen"])),
+                tuple((int(flow), str(since)) for flow, since in document["red"]),
                 chances,
-                str(told["day"]),
+                str(document["day"]),
             )
         except (ValueError, KeyError, TypeError):
             return cls()

@@ -123,24 +123,24 @@ class DatabaseObserver:
     def opened(self, commit: str) -> Iterator[Database]:
         """The database, by the schema of a commit. Raises UserError; Unset without a URL."""
         address = self.address()
-        wanted = self.settings.prisma_schema
-        schema = read_prisma_schema(self.git, commit, wanted) if wanted else None
+        path = self.settings.prisma_schema
+        schema = read_prisma_schema(self.git, commit, path) if path else None
         with open_database(self.settings.backend, address, schema, self.environment) as database:
             yield database
 
     def address(self) -> Address:
         """Its URL. Raises Unset, or UserError if invalid."""
         variable = self.settings.address
-        said = self.environment.get(variable, "").strip()
-        if not said:
+        url = self.environment.get(variable, "").strip()
+        if not url:
             raise Unset("not configured: no DATABASE_URL", f"set {variable} in the environment")
-        return read(said, variable)
+        return read(url, variable)
 
     def look(self, database: Database, watch: DatabaseWatch, before: WatchState, now: datetime) -> WatchLook:
         """One watch."""
         try:
-            wanted = find_target(watch, database.describe(watch_interest(watch)))
-            return WatchLook(watch, before, _look(database, wanted, before, now))
+            target = find_target(watch, database.describe(watch_interest(watch)))
+            return WatchLook(watch, before, _look(database, target, before, now))
         except UserError as problem:
             return WatchLook(watch, before, problem=_with_watch_name(watch, problem))
 
@@ -154,12 +154,12 @@ class DatabaseObserver:
                 yield WatchLook(watch, states[watch.name], problem=late)
 
     def _seen(self, lookups: Sequence[WatchLook]) -> Observation:
-        hidden = self.address().secrets
+        secrets = self.address().secrets
         found = [(look.watch, one) for look in lookups if look.outcome for one in look.outcome.found]
         return Observation(
             NAME,
             "ok",
-            tuple(build_signal(watch, one, hidden) for watch, one in found),
+            tuple(build_signal(watch, one, secrets) for watch, one in found),
             detail=one_line("; ".join(_details(lookups, len(found))), DETAIL),
             cursor=dump({look.watch.name: look.state for look in lookups}, self.settings.watches),
             complete=all(look.outcome and SORTS[look.watch.sort].complete for look in lookups),
@@ -167,14 +167,14 @@ class DatabaseObserver:
         )
 
 
-def _look(database: Database, wanted: Target, before: WatchState, now: datetime) -> WatchOutcome:
+def _look(database: Database, target: Target, before: WatchState, now: datetime) -> WatchOutcome:
     """The role may not read tables that no watch requested: they are omitted."""
     try:
-        return look_at(wanted, database.rows, before, now)
+        return look_at(target, database.rows, before, now)
     except UserError as problem:
-        if wanted.watch.include or not wanted.label or problem.who != "you":
+        if target.watch.include or not target.label or problem.who != "you":
             raise
-        return look_at(replace(wanted, label=()), database.rows, before, now)
+        return look_at(replace(target, label=()), database.rows, before, now)
 
 
 def _with_watch_name(watch: DatabaseWatch, problem: UserError) -> UserError:

@@ -47,11 +47,11 @@ def latest(target: Target, until: datetime, moments: Mapping[str, datetime] | No
     values."""
     if target.aggregate:
         times = moments or {VALUE: until}
-        made = tuple(
+        aggregates = tuple(
             replace(target.aggregate, name=name, where=(Filter(target.at, "<=", at),) if target.at else ())
             for name, at in times.items()
         )
-        return replace(target.query(limit=GROUPS), aggregates=made)
+        return replace(target.query(limit=GROUPS), aggregates=aggregates)
     if not target.at:
         return target.query(first_of=target.by, limit=GROUPS)
     order = (RowOrder(target.at, descending=True),)
@@ -67,17 +67,17 @@ def judge(target: Target, answers: Answers, state: WatchState, now: datetime) ->
     judged = [_one(target, row, bases, state.digits) for row in answers["now"]]
     moves = {one.group: one for one in judged if isinstance(one, _Move)}
     recent = replace(state, episodes=tuple(one for one in state.episodes if one.since > now - within))
-    told = tell.begin(recent, {group: move.way for group, move in moves.items()}, now)
+    episodes = tell.begin(recent, {group: move.way for group, move in moves.items()}, now)
     found = tuple(
-        replace(_fact(target, move, told[group], len(judged), now), series=_series(state, move, now))
+        replace(_fact(target, move, episodes[group], len(judged), now), series=_series(state, move, now))
         for group, move in moves.items()
-        if not told[group].quiet
+        if not episodes[group].quiet
     )
-    after = _with_snapshot(target, answers["now"], tell.mark_told(state, told, recent.episodes), now)
+    after = _with_snapshot(target, answers["now"], tell.mark_told(state, episodes, recent.episodes), now)
     # At the first look there is no base yet if the database keeps no history.
     reasons = [one for one in judged if isinstance(one, str)] if state.started or target.at else []
     notes = tell.notes(reasons, len(judged))
-    full = (*tell.full(answers["now"], GROUPS), *tell.silent(state, told))
+    full = (*tell.full(answers["now"], GROUPS), *tell.silent(state, episodes))
     return WatchOutcome(found, after, (*notes, *full))
 
 

@@ -54,9 +54,9 @@ class RowFact:
     def pairs(self) -> tuple[tuple[str, str | int | float], ...]:
         """The facts for a signal: exact numbers as text, times in UTC, cells below `row.`; unknown ones are left
         out."""
-        told = (*self.facts, *((f"row.{name}", value) for name, value in self.fields))
+        values = (*self.facts, *((f"row.{name}", value) for name, value in self.fields))
         return tuple(
-            (name, value if type(value) is int else format_value(value)) for name, value in told if value is not None
+            (name, value if type(value) is int else format_value(value)) for name, value in values if value is not None
         )
 
 
@@ -77,8 +77,8 @@ class WatchOutcome:
 def make_lasting_fact(target: Target, row: Row, begun: WatchEpisode, words: str, many: str, **facts: Value) -> RowFact:
     """A fact that holds since a look; `many` words it for all that began then."""
     occurrence = format_value(begun.since)
-    made = make_row_fact(target, row, begun.group, occurrence, words, **facts)
-    return replace(made, many=many, bundle=f"{begun.way} {occurrence}") if begun.together else made
+    fact = make_row_fact(target, row, begun.group, occurrence, words, **facts)
+    return replace(fact, many=many, bundle=f"{begun.way} {occurrence}") if begun.together else fact
 
 
 def make_row_fact(target: Target, row: Row, group: str, occurrence: str, words: str, **facts: Value) -> RowFact:
@@ -146,8 +146,8 @@ def full(rows: Sequence[Row], limit: int) -> tuple[str, ...]:
 
 def series(points: Iterable[tuple[Value, Value]]) -> tuple[tuple[datetime, float], ...]:
     """Times and values for a chart, oldest first: the last ones, without those that a float cannot hold."""
-    told = ((at, number(value)) for at, value in points if isinstance(at, datetime))
-    known = sorted((at, float(value)) for at, value in told if value is not None)
+    numbers = ((at, number(value)) for at, value in points if isinstance(at, datetime))
+    known = sorted((at, float(value)) for at, value in numbers if value is not None)
     return tuple(point for point in known if isfinite(point[1]))[-DRAWN:]
 
 
@@ -181,17 +181,17 @@ def begin(
     return {**kept, **{group: began(group, way) for group, way in fresh.items()}}
 
 
-def mark_told(state: WatchState, told: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
+def mark_told(state: WatchState, episodes: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
     """The state with the current episodes, and the earlier ones that must still be remembered."""
-    kept = {one.group: one for one in keep if one.group not in told}
-    return replace(state, started=True, episodes=(*told.values(), *kept.values()), crowd=False)
+    kept = {one.group: one for one in keep if one.group not in episodes}
+    return replace(state, started=True, episodes=(*episodes.values(), *kept.values()), crowd=False)
 
 
-def silent(state: WatchState, told: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
+def silent(state: WatchState, episodes: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
     """Notes about episodes that are not reported: those of a first look, and those whose start was forgotten."""
-    count = sum(one.quiet for one in told.values())
+    count = sum(one.quiet for one in episodes.values())
     if state.crowd:
-        return (f"{len(told)} at once are too many to remember: which of them are new is not known",)
+        return (f"{len(episodes)} at once are too many to remember: which of them are new is not known",)
     return (f"{count} as they were before the first look",) if count and not state.started else ()
 
 
@@ -209,17 +209,19 @@ UNTRUSTED = "cells of the row, untrusted, quoted"
 CELL = 200  # characters
 
 
-def build_signal(watch: DatabaseWatch, found: RowFact, hidden: Sequence[str] = ()) -> Signal:
-    """One finding. `hidden` are values that must not be shown, such as a password."""
-    cells = [f"> {name}: {_cell(value, hidden)}" for name, value in found.pairs() if name.startswith("row.")]
+def build_signal(watch: DatabaseWatch, found: RowFact, secrets: Sequence[str] = ()) -> Signal:
+    """One finding. `secrets` are values that must not be shown, such as a password."""
+    cells = [f"> {name}: {_cell(value, secrets)}" for name, value in found.pairs() if name.startswith("row.")]
     quoted = f"\n({UNTRUSTED}):\n" + "\n".join(cells) if cells else ""
     called = subject(watch, found)
     words = f"{found.words}: {called}" if found.bundle else f"{called} {found.words}"
-    facts = ((name, value if isinstance(value, int | float) else _cell(value, hidden)) for name, value in found.pairs())
+    facts = (
+        (name, value if isinstance(value, int | float) else _cell(value, secrets)) for name, value in found.pairs()
+    )
     return Signal(
         observer="database",
         kind=watch.kind,
-        title=one_line(redact(f"{watch.name}: {words}", hidden)),
+        title=one_line(redact(f"{watch.name}: {words}", secrets)),
         essence=found.essence,
         occurrence=found.occurrence,
         severity=watch.severity,
@@ -236,5 +238,5 @@ def subject(watch: DatabaseWatch, found: RowFact) -> str:
     return found.name or found.group or watch.source
 
 
-def _cell(value: str | int | float, hidden: Sequence[str]) -> str:
-    return redact(one_line(str(value), CELL), hidden)
+def _cell(value: str | int | float, secrets: Sequence[str]) -> str:
+    return redact(one_line(str(value), CELL), secrets)

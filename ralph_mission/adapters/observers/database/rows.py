@@ -33,9 +33,9 @@ def plan_new(target: Target, state: WatchState, now: datetime) -> dict[str, Quer
     come = (Filter(target.field, "<=", now),) if column and column.type == "time" else ()
     if not state.started:
         return {"new": target.query(known, *come, order=(RowOrder(target.field, descending=True),), limit=BORDER)}
-    room = NEWS + len(state.border) + len(state.odd)
+    limit = NEWS + len(state.border) + len(state.odd)
     begin = Filter(target.field, ">" if state.passed else ">=", state.since) if state.since is not None else known
-    return {"new": target.query(begin, *come, order=(RowOrder(target.field),), limit=room)}
+    return {"new": target.query(begin, *come, order=(RowOrder(target.field),), limit=limit)}
 
 
 def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
@@ -44,17 +44,21 @@ def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime
     Rows that share the last value (a time, a block) are known by their identity, so that a late one is reported too.
     """
     rows = [row for row in answers["new"] if _finite(row[target.field])]
-    odd = [row for row in answers["new"] if not _finite(row[target.field]) and target.identity(row) not in state.odd]
-    if not state.started and not rows and len(odd) >= BORDER:
-        hidden = f"{BORDER} rows without a finite {target.field} hide all others: fix them, or choose another field"
-        return WatchOutcome((), state, (hidden,))
-    odd = odd[: BORDER - len(state.odd)]
-    known = replace(state, started=True, odd=(*state.odd, *map(target.identity, odd)))
-    said = (f"rows without a finite {target.field}, told once and never begun after: {len(odd)}",) if odd else ()
+    infinite = [
+        row for row in answers["new"] if not _finite(row[target.field]) and target.identity(row) not in state.odd
+    ]
+    if not state.started and not rows and len(infinite) >= BORDER:
+        remark = f"{BORDER} rows without a finite {target.field} hide all others: fix them, or choose another field"
+        return WatchOutcome((), state, (remark,))
+    infinite = infinite[: BORDER - len(state.odd)]
+    known = replace(state, started=True, odd=(*state.odd, *map(target.identity, infinite)))
+    remarks = (
+        (f"rows without a finite {target.field}, told once and never begun after: {len(infinite)}",) if infinite else ()
+    )
     if not state.started:
-        return WatchOutcome((), _advance_since(target, rows[:1], rows, known), said)
+        return WatchOutcome((), _advance_since(target, rows[:1], rows, known), remarks)
     late = [row for row in rows if not (row[target.field] == state.since and target.identity(row) in state.border)]
-    fresh = [*late, *odd]
+    fresh = [*late, *infinite]
     found = tuple(_row(target, row, "is new", since=state.since) for row in fresh)
     after = _advance_since(target, rows[-1:], rows, known)
     more = (f"{NEWS} new rows were reported; the rest follows at the next look",) if len(fresh) >= NEWS else ()
@@ -63,7 +67,7 @@ def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime
         if after.passed
         else ()
     )
-    return WatchOutcome(found, after, (*more, *many, *said))
+    return WatchOutcome(found, after, (*more, *many, *remarks))
 
 
 def _finite(value: Value) -> bool:
@@ -96,22 +100,24 @@ def plan_top(target: Target, state: WatchState, now: datetime) -> dict[str, Quer
 def judge_top(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
     """The ranking as one finding; a different order of rows is a new occurrence, different values are not."""
     rows = [row for row in answers["top"] if _finite(row[target.field])][: _top(target).take]
-    odd = sum(not _finite(row[target.field]) for row in answers["top"])
-    said = (f"rows without a finite {target.field} have no place: {odd}",) if odd else ()
+    infinite = sum(not _finite(row[target.field]) for row in answers["top"])
+    remarks = (f"rows without a finite {target.field} have no place: {infinite}",) if infinite else ()
     if not rows:
-        return WatchOutcome((), replace(state, started=True), said)
+        return WatchOutcome((), replace(state, started=True), remarks)
     ranking = tuple(map(target.identity, rows))
-    told = tell.begin(state, {"": join_key(ranking)}, now)
-    after = replace(tell.mark_told(state, told), border=ranking)
-    if told[""].quiet:
-        return WatchOutcome((), after, said)
+    episodes = tell.begin(state, {"": join_key(ranking)}, now)
+    after = replace(tell.mark_told(state, episodes), border=ranking)
+    if episodes[""].quiet:
+        return WatchOutcome((), after, remarks)
     ranks: list[tuple[str, Value]] = [
         (f"{place}.{name}", row[name]) for place, row in enumerate(rows, 1) for name in target.fields
     ]
     facts: dict[str, Value] = {"order_by": target.field, "taken": len(rows), "at": now}
-    one = tell.make_row_fact(target, {}, "", format_value(told[""].since), f"are the first {len(rows)} now", **facts)
+    one = tell.make_row_fact(
+        target, {}, "", format_value(episodes[""].since), f"are the first {len(rows)} now", **facts
+    )
     called = ", ".join(target.name(row) or target.identity(row) for row in rows)
-    return WatchOutcome((replace(one, fields=tuple(ranks), name=called),), after, said)
+    return WatchOutcome((replace(one, fields=tuple(ranks), name=called),), after, remarks)
 
 
 def _top(target: Target) -> Top:
@@ -142,20 +148,20 @@ def judge_where(target: Target, answers: Answers, state: WatchState, now: dateti
     rows = {target.identity(row): row for row in answers["rows"]}
     if len(answers["rows"]) >= GROUPS:
         return WatchOutcome((), state, (f"more than {GROUPS:,} rows are as described: describe fewer",))
-    told = tell.begin(state, dict.fromkeys(rows, ""), now)
+    episodes = tell.begin(state, dict.fromkeys(rows, ""), now)
     many = f"{target.noun} {_wanted(target, many=True)}"
     entered = [
         tell.make_lasting_fact(target, rows[one.group], one, f"{_state(target, rows[one.group])} now", f"{many} now")
-        for one in told.values()
+        for one in episodes.values()
         if not one.quiet
     ]
     gone = _left(target, state, answers)
     again = {target.identity(row): row for row in answers.get("left", ())}
-    left = [_left_fact(target, one, again.get(one), "left" in answers, now) for one in gone]
-    if len(left) > tell.APART:
+    departed = [_left_fact(target, one, again.get(one), "left" in answers, now) for one in gone]
+    if len(departed) > tell.APART:
         many = f"{target.noun} {_wanted(target, True, negated=True)}"
-        left = [replace(one, bundle=f"left {one.occurrence}", many=many) for one in left]
-    return WatchOutcome((*entered, *left), tell.mark_told(state, told), tell.silent(state, told))
+        departed = [replace(one, bundle=f"left {one.occurrence}", many=many) for one in departed]
+    return WatchOutcome((*entered, *departed), tell.mark_told(state, episodes), tell.silent(state, episodes))
 
 
 def _left(target: Target, state: WatchState, answers: Answers) -> list[str]:
@@ -166,9 +172,9 @@ def _left(target: Target, state: WatchState, answers: Answers) -> list[str]:
     return [one.group for one in state.episodes if one.group not in here]
 
 
-def _left_fact(target: Target, identity: str, row: Row | None, asked: bool, now: datetime) -> RowFact:
+def _left_fact(target: Target, identity: str, row: Row | None, certain: bool, now: datetime) -> RowFact:
     if row is None:
-        words = "is gone" if asked else f"is gone, or {_wanted(target, False, negated=True)}"
+        words = "is gone" if certain else f"is gone, or {_wanted(target, False, negated=True)}"
         return tell.make_row_fact(target, {}, identity, f"left {format_value(now)}", words)
     changed = [column for column, one in zip(target.states, target.where, strict=True) if not _fits(row, one)]
     words = " and ".join(_became(column, row) for column in changed) or _wanted(target, False, negated=True)
@@ -191,12 +197,12 @@ def _state(target: Target, row: Row) -> str:
     """The state that `where` describes, with this row's values."""
     if not target.where:
         return "is there"
-    said = [(column, row[column.name]) for column, _ in _telling(target)]
+    values = [(column, row[column.name]) for column, _ in _telling(target)]
     return " and ".join(
         f"is {'' if value else 'not '}{quality(column)}"
         if isinstance(value, bool)
         else f"has {words_of(column.name)} {state_words(column, format_value(value)) or 'nothing'}"
-        for column, value in said
+        for column, value in values
     )
 
 
@@ -210,15 +216,15 @@ def _wanted(target: Target, many: bool, negated: bool = False) -> str:
     """The state that `where` describes, in words for one row or many."""
     be, have = ("are", "have") if many else ("is", "has")
     no = " no longer" if negated else ""
-    said = []
+    phrases = []
     for column, one in _telling(target):
         values = one.value if isinstance(one.value, tuple) else (one.value,)
         if values in ((True,), (False,)):
-            said.append(f"{be}{no} {'' if values[0] else 'not '}{quality(column)}")
+            phrases.append(f"{be}{no} {'' if values[0] else 'not '}{quality(column)}")
         else:
             named = (state_words(column, format_value(value)) or "nothing" for value in values)
-            said.append(f"{have}{no} {words_of(column.name)} {' or '.join(named)}")
-    return " and ".join(said) or f"{be}{no} there"
+            phrases.append(f"{have}{no} {words_of(column.name)} {' or '.join(named)}")
+    return " and ".join(phrases) or f"{be}{no} there"
 
 
 def _row(target: Target, row: Row, words: str, **facts: Value) -> RowFact:

@@ -72,8 +72,8 @@ class WatchState:
 
 def about(watch: DatabaseWatch) -> str:
     """Identifies the query a state belongs to. A different kind, unit or severity is still the same query."""
-    asked = watch.model_dump(mode="json", exclude={"name", "kind", "unit", "severity", "include"})
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
+    settings = watch.model_dump(mode="json", exclude={"name", "kind", "unit", "severity", "include"})
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def series_key(group: str) -> str:
@@ -136,10 +136,10 @@ def _old_episodes(entry: Any) -> Iterable[WatchEpisode]:
 def _snapshots(entry: Any) -> Iterable[Snapshot]:
     times = [_time(at) for at in entry.get("looks", ())]
     values: list[dict[str, Decimal]] = [{} for _ in times]
-    for key, said in entry.get("values", {}).items():
+    for key, text in entry.get("values", {}).items():
         last = ""
-        told = said.split(",")
-        for place, one in enumerate([*told, *[""] * (len(times) - len(told))][: len(times)]):
+        parts = text.split(",")
+        for place, one in enumerate([*parts, *[""] * (len(times) - len(parts))][: len(times)]):
             last = one or last
             if last != "-":
                 values[place][str(key)] = _finite(last)
@@ -155,21 +155,21 @@ def _old_snapshots(entry: Any) -> Iterable[Snapshot]:
 
 
 def _decode(pair: Any) -> Value:
-    kind, said = pair
-    if not isinstance(said, str):
+    kind, text = pair
+    if not isinstance(text, str):
         raise TypeError
-    return _READERS[kind](said)
+    return _READERS[kind](text)
 
 
-def _time(said: Any) -> datetime:
-    at = datetime.fromisoformat(said)
+def _time(text: Any) -> datetime:
+    at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError
     return at
 
 
-def _finite(said: Any) -> Decimal:
-    value = Decimal(str(said))
+def _finite(raw: Any) -> Decimal:
+    value = Decimal(str(raw))
     if not value.is_finite():
         raise ValueError
     return value
@@ -191,12 +191,12 @@ _READERS: Mapping[str, Callable[[str], Value]] = {
 def dump(states: Mapping[str, WatchState], watches: tuple[DatabaseWatch, ...]) -> str:
     """Write the states on one line; only differences from a first look, within the room there is."""
     kept = {watch.name: states[watch.name] for watch in watches if watch.name in states}
-    asked = {watch.name: about(watch) for watch in watches}
-    written = {name: _write(state, asked[name]) for name, state in kept.items()}
+    digests = {watch.name: about(watch) for watch in watches}
+    written = {name: _write(state, digests[name]) for name, state in kept.items()}
     while sum(map(len, written.values())) > ROOM:
         largest = max(written, key=lambda name: len(written[name]))
         kept[largest] = _shorten(kept[largest])
-        written[largest] = _write(kept[largest], asked[largest])
+        written[largest] = _write(kept[largest], digests[largest])
     bare = {name for name in written if kept[name] == WatchState()}
     return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in written.items() if name not in bare) + "}"
 
@@ -227,7 +227,7 @@ def _shorten_values(state: WatchState) -> WatchState:
     return replace(state, snapshots=(replace(only, values={key: only.values[key] for key in half}),) if half else ())
 
 
-def _write(state: WatchState, asked: str) -> str:
+def _write(state: WatchState, digest: str) -> str:
     entry = {
         "since": _encode(state.since) if state.started else None,
         "border": list(state.border),
@@ -238,8 +238,8 @@ def _write(state: WatchState, asked: str) -> str:
         "values": _write_values(state.snapshots),
         "digits": state.digits,
     }
-    told = {"about": asked, **{name: value for name, value in entry.items() if value}, "lasting": _lasting(state)}
-    return json.dumps(told, separators=(",", ":"))
+    document = {"about": digest, **{name: value for name, value in entry.items() if value}, "lasting": _lasting(state)}
+    return json.dumps(document, separators=(",", ":"))
 
 
 def _lasting(state: WatchState) -> list[list[Any]]:
@@ -254,8 +254,8 @@ def _write_values(snapshots: tuple[Snapshot, ...]) -> dict[str, str]:
     """Each series's values, oldest first: empty if unchanged, `-` if missing."""
     written = {}
     for key in sorted({key for one in snapshots for key in one.values}):
-        said = [str(plain(one.values[key])) if key in one.values else "-" for one in snapshots]
-        shorter = [one if not place or one != said[place - 1] else "" for place, one in enumerate(said)]
+        texts = [str(plain(one.values[key])) if key in one.values else "-" for one in snapshots]
+        shorter = [one if not place or one != texts[place - 1] else "" for place, one in enumerate(texts)]
         written[key] = ",".join(shorter).rstrip(",")
     return written
 

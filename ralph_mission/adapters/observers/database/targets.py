@@ -42,8 +42,8 @@ def number(value: Value) -> Decimal | None:
     """A cell as a number; None if it is null, not a number, not finite, or has thousands of digits."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
-    made = Decimal(value)
-    return made if _ordinary(made) else None
+    parsed = Decimal(value)
+    return parsed if _ordinary(parsed) else None
 
 
 def moved_over(value: Decimal, base: Decimal, percent: Decimal) -> bool:
@@ -200,11 +200,11 @@ class Target:
 
     def query(self, *where: Filter, order: tuple[RowOrder, ...] = (), first_of: str = "", limit: int = CAP) -> Query:
         """A query of this table; ties are broken by the key, so that equal databases answer equally."""
-        taken = {one.field for one in order}
+        fields = {one.field for one in order}
         ties = tuple(RowOrder(name, order[0].descending if order else False) for name in self.shape.key)
-        ordered = (*order, *(tie for tie in ties if tie.field not in taken))
-        wanted = (*self.where, *where)
-        return Query(self.shape.name, self.fields, wanted, ordered, first_of, limit=limit, read_as=self.read_as)
+        ordered = (*order, *(tie for tie in ties if tie.field not in fields))
+        filters = (*self.where, *where)
+        return Query(self.shape.name, self.fields, filters, ordered, first_of, limit=limit, read_as=self.read_as)
 
 
 def find_target(watch: DatabaseWatch, catalog: Catalog) -> Target:
@@ -223,13 +223,13 @@ def _read_as(watch: DatabaseWatch, catalog: Catalog) -> Iterator[tuple[str, Type
     relation = shape.relation(related) if related else None
     far = catalog.shape(relation.target) if relation else None
     at = (watch.at or "").removeprefix(f"{related}.") if related else watch.at
-    asked: tuple[tuple[Shape | None, str, str | None, Type], ...] = (
+    columns: tuple[tuple[Shape | None, str, str | None, Type], ...] = (
         (shape, "", watch.value, "decimal"),
         (shape, "", watch.top.field if watch.top else None, "decimal"),
         (far, f"{related}.", (watch.sum or "").partition(".")[2], "decimal"),
         (far if related else shape, f"{related}." if related else "", at, "time"),
     )
-    for one, path, name, kind in asked:
+    for one, path, name, kind in columns:
         column = one.column(name) if one and name else None
         if column and column.type == "text" and not column.many:
             yield path + column.name, kind
@@ -256,7 +256,7 @@ class _Finder:
             at,
             self._field(shape, watch.new_since, GROWING) or self._field(shape, watch.top.field if watch.top else None),
             tuple(self._path(shape, path) for path in watch.include),
-            tuple(self._filter(shape, name, wanted) for name, wanted in watch.where.items()),
+            tuple(self._filter(shape, name, value) for name, value in watch.where.items()),
             aggregate,
             self._label(shape, at),
             self.read_as,
@@ -323,20 +323,20 @@ class _Finder:
             return Aggregate(VALUE, "count", name), at
         return Aggregate(VALUE, "sum", name, self._field(related, field, NUMBERS)), at
 
-    def _filter(self, shape: Shape, name: str, wanted: Value | tuple[Value, ...]) -> Filter:
+    def _filter(self, shape: Shape, name: str, value: Value | tuple[Value, ...]) -> Filter:
         column = self._column(shape, name)
-        if isinstance(wanted, tuple):
-            return Filter(column.name, "in", tuple(_to_column_type(shape, column, one) for one in wanted))
-        return Filter(column.name, "=", _to_column_type(shape, column, wanted))
+        if isinstance(value, tuple):
+            return Filter(column.name, "in", tuple(_to_column_type(shape, column, one) for one in value))
+        return Filter(column.name, "=", _to_column_type(shape, column, value))
 
 
 def _to_column_type(shape: Shape, column: Column, value: Value) -> Value:
     """A setting's value as the column's type."""
     if value is None:
         return None
-    said = format_value(value)
+    text = format_value(value)
     if column.type == "enum" and column.values:
-        return _member(shape, column, said)
+        return _member(shape, column, text)
     if column.type == "time" and isinstance(value, str):
         return _moment(shape, column, value)
     wrong = {
@@ -347,23 +347,23 @@ def _to_column_type(shape: Shape, column: Column, value: Value) -> Value:
         "text": not isinstance(value, str),
     }
     if wrong.get(column.type, column.type in ("json", "time")):
-        raise UserError(f"where: {shape.name}.{column.name} is {column.type}, not {said!a}", "fix the watch")
+        raise UserError(f"where: {shape.name}.{column.name} is {column.type}, not {text!a}", "fix the watch")
     return Decimal(value) if column.type in ("decimal", "float") and isinstance(value, int) else value
 
 
-def _member(shape: Shape, column: Column, said: str) -> str:
+def _member(shape: Shape, column: Column, text: str) -> str:
     names = {stored: name for name, stored in column.values} | {name: name for name, _ in column.values}
-    if said not in names:
-        raise UserError(f"where: {shape.name}.{column.name} is never {said!a}", nearest(said, dict(column.values)))
-    return names[said]
+    if text not in names:
+        raise UserError(f"where: {shape.name}.{column.name} is never {text!a}", nearest(text, dict(column.values)))
+    return names[text]
 
 
-def _moment(shape: Shape, column: Column, said: str) -> datetime:
+def _moment(shape: Shape, column: Column, text: str) -> datetime:
     try:
-        at = datetime.fromisoformat(said)
+        at = datetime.fromisoformat(text)
     except ValueError:
         raise UserError(
-            f"where: {shape.name}.{column.name} is a time, not {said!a}", "write it as 2030-01-31T12:00:00Z"
+            f"where: {shape.name}.{column.name} is a time, not {text!a}", "write it as 2030-01-31T12:00:00Z"
         ) from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 

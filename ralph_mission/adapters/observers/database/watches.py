@@ -56,15 +56,15 @@ def judge_threshold(target: Target, answers: Answers, state: WatchState, now: da
             keep += [one for one in state.episodes if one.group == group]  # neither returned nor ended
         elif bound := _crossed_bound(target, value):
             out[group] = (row, value, bound)
-    told = tell.begin(state, {group: bound[0] for group, (_, _, bound) in out.items()}, now)
+    episodes = tell.begin(state, {group: bound[0] for group, (_, _, bound) in out.items()}, now)
     total = len(answers["now"])
     found = (
-        _beyond(target, row, value, bound, told[group], total)
+        _beyond(target, row, value, bound, episodes[group], total)
         for group, (row, value, bound) in out.items()
-        if not told[group].quiet
+        if not episodes[group].quiet
     )
-    more = (*tell.full(answers["now"], GROUPS), *tell.silent(state, told))
-    return WatchOutcome(tuple(found), tell.mark_told(state, told, keep), (*tell.notes(reasons, total), *more))
+    more = (*tell.full(answers["now"], GROUPS), *tell.silent(state, episodes))
+    return WatchOutcome(tuple(found), tell.mark_told(state, episodes, keep), (*tell.notes(reasons, total), *more))
 
 
 def _crossed_bound(target: Target, value: Decimal) -> tuple[str, Decimal] | None:
@@ -104,18 +104,19 @@ def judge_outlier(target: Target, answers: Answers, state: WatchState, now: date
         series[target.group(row)].append(row)
     judged = {group: _strange(target, rows) for group, rows in series.items()}
     far = {group: one for group, one in judged.items() if isinstance(one, _Far)}
-    told = tell.begin(state, {group: one.way for group, one in far.items()}, now)
+    episodes = tell.begin(state, {group: one.way for group, one in far.items()}, now)
     found = tuple(
         replace(
-            _far(target, series[group][0], one, told[group], len(judged), now), series=_values(target, series[group])
+            _far(target, series[group][0], one, episodes[group], len(judged), now),
+            series=_values(target, series[group]),
         )
         for group, one in far.items()
-        if not told[group].quiet
+        if not episodes[group].quiet
     )
     reasons = [one for one in judged.values() if isinstance(one, str)]
-    more = (*tell.full(answers["window"], SERIES), *tell.silent(state, told))
+    more = (*tell.full(answers["window"], SERIES), *tell.silent(state, episodes))
     keep = [one for one in state.episodes if isinstance(judged.get(one.group), str)]
-    return WatchOutcome(found, tell.mark_told(state, told, keep), (*tell.notes(reasons, len(judged)), *more))
+    return WatchOutcome(found, tell.mark_told(state, episodes, keep), (*tell.notes(reasons, len(judged)), *more))
 
 
 def _values(target: Target, rows: Sequence[Row]) -> tuple[tuple[datetime, float], ...]:
@@ -210,24 +211,24 @@ def judge_missing(target: Target, answers: Answers, state: WatchState, now: date
     patience = target.watch.missing
     assert patience is not None
     if not answers["last"]:
-        told = tell.begin(replace(state, started=True), {"": "never"}, now)
+        episodes = tell.begin(replace(state, started=True), {"": "never"}, now)
         facts: dict[str, Value] = {"longer_than": _hours(patience), "unit_of_age": "h"}
-        one = tell.make_lasting_fact(target, {}, told[""], _never(target, answers), "", **facts)
-        return WatchOutcome((one,), tell.mark_told(state, told))
+        one = tell.make_lasting_fact(target, {}, episodes[""], _never(target, answers), "", **facts)
+        return WatchOutcome((one,), tell.mark_told(state, episodes))
     silent = {target.group(row): (row, at) for row in answers["last"] if (at := _ended(target, row, patience, now))}
     whole = len(silent) == len(answers["last"])
     known = replace(state, started=True) if whole else state
     apart = 1 if target.by else tell.APART
-    told = tell.begin(known, dict.fromkeys(silent, ""), now, apart, joining=patience)
+    episodes = tell.begin(known, dict.fromkeys(silent, ""), now, apart, joining=patience)
     newest = max((at for _, at in silent.values()), default=now)
     many = f"of {len(answers['last'])} {target.noun} have no new row since {tell.moment(newest)}"
     found = tuple(
-        _silent(target, row, at, patience, told[group], many, now)
+        _silent(target, row, at, patience, episodes[group], many, now)
         for group, (row, at) in silent.items()
-        if not told[group].quiet
+        if not episodes[group].quiet
     )
-    notes = (*tell.full(answers["last"], GROUPS), *tell.silent(known, told))
-    return WatchOutcome(found, tell.mark_told(state, told), notes)
+    notes = (*tell.full(answers["last"], GROUPS), *tell.silent(known, episodes))
+    return WatchOutcome(found, tell.mark_told(state, episodes), notes)
 
 
 def _ended(target: Target, row: Row, patience: timedelta, now: datetime) -> datetime | None:
