@@ -24,7 +24,7 @@ COMMANDS = {
     "status": ("ralph_mission.cli.mission.cycle:status", "Show what runs here, missions, and the next cycle."),
     "report": (
         "ralph_mission.cli.mission.report:report",
-        "Write a page of what waits, missions, verdicts and spending.",
+        "Write a page with open decisions, missions, verdicts and spending.",
     ),
     "backtest": (
         "ralph_mission.cli.mission.backtest:backtest",
@@ -36,11 +36,14 @@ COMMANDS = {
     "run": ("ralph_mission.cli.loop.run:run", "Work on a task in fresh sessions until files prove that it is done."),
     "work": ("ralph_mission.cli.loop.work:work", "Work through the issues that are labelled ralph-ready."),
     "review": ("ralph_mission.cli.loop.work:review", "Review a pull request that ralph made; a person approves."),
-    "logs": ("ralph_mission.cli.loop.hold:logs", "Show what a run did and does, step by step."),
-    "pause": ("ralph_mission.cli.loop.hold:pause", "Wait at the next safe point, until `ralph resume`."),
+    "logs": ("ralph_mission.cli.loop.hold:logs", "Show what a run did and is doing, step by step."),
+    "pause": ("ralph_mission.cli.loop.hold:pause", "Pause runs and cycles until `ralph resume`."),
     "resume": ("ralph_mission.cli.loop.hold:resume", "Resume after `ralph pause`."),
-    "stop": ("ralph_mission.cli.loop.hold:stop", "End what runs here at its next safe point."),
-    "journal": ("ralph_mission.cli.mission.memory:journal", "List what was done; settle what only a person can know."),
+    "stop": ("ralph_mission.cli.loop.hold:stop", "Stop what runs here at its next safe point."),
+    "journal": (
+        "ralph_mission.cli.mission.memory:journal",
+        "List what was done; settle effects whose result is unknown.",
+    ),
     "agent": ("ralph_mission.cli.app:agent", "What agents and loops call: tasks, events, stories, costs."),
 }
 """Name -> the command's place (`module:attribute`) and its line in `ralph --help`."""
@@ -49,7 +52,7 @@ GROUPS = {
     "Look after a repository": ("cycle", "watch", "status", "report", "backtest", "fleet"),
     "Answer on the local forge": ("issue", "pr"),
     "Have agents work": ("run", "work", "review"),
-    "Watch and hold what runs": ("logs", "pause", "resume", "stop"),
+    "Watch and control runs": ("logs", "pause", "resume", "stop"),
     "Look back": ("journal",),
     "For agents and their loops": ("agent",),
 }
@@ -72,21 +75,21 @@ UNLISTED = {
 """Commands for timers, scripts and editors: not in `ralph --help`, but in docs/cli.md."""
 AGENT = {
     "task": ("ralph_mission.cli.loop.tasks:task", "Add, list and finish the tasks of a loop."),
-    "guidance": ("ralph_mission.cli.loop.tasks:guidance", "Tell the next session of a loop something."),
+    "guidance": ("ralph_mission.cli.loop.tasks:guidance", "Send a message to the next session of a loop."),
     "emit": ("ralph_mission.cli.loop.tasks:emit", "Emit an event, which the loop reads after the session."),
     "verdict": (
         "ralph_mission.cli.loop.tasks:verdict",
-        "Say whether the issues that a reviewer left were acceptable.",
+        "Record whether the issues that a reviewer left were acceptable.",
     ),
     "mcp": (
         "ralph_mission.cli.loop.tasks:mcp",
         "Serve tasks, events, memories and guidance to agents as an MCP server.",
     ),
     "prd": ("ralph_mission.cli.loop.plan:prd", "Convert and check the user stories of a run."),
-    "simulate": ("ralph_mission.cli.loop.run:simulate", "Play a pattern of hats with a scripted agent."),
+    "simulate": ("ralph_mission.cli.loop.run:simulate", "Run a pattern of hats with a scripted agent."),
     "cost": ("ralph_mission.cli.loop.cost:cost", "Show what a loop's sessions cost, or estimate what they would."),
     "cancel": ("ralph_mission.cli.loop.control:cancel", "End the loop that runs here, or clear up after a dead one."),
-    "telegram": ("ralph_mission.cli.loop.control:telegram", "Take orders from a chat while a loop runs."),
+    "telegram": ("ralph_mission.cli.loop.control:telegram", "Take commands from a chat while a loop runs."),
 }
 """The same as `COMMANDS`, for `ralph agent`."""
 RENAMED: Mapping[tuple[str, ...], tuple[str, ...]] = {

@@ -51,7 +51,7 @@ def run_guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     except UserError as problem:
         return _tell(problem, arguments)
     except KeyboardInterrupt as interrupt:
-        _tell(UserError(_interrupt_word(interrupt), "run again to go on"), arguments)
+        _tell(UserError(_interrupt_word(interrupt), "to continue, run it again"), arguments)
         return INTERRUPTED
     except OSError as error:
         hint = HINTS.get(error.errno or 0)

@@ -10,16 +10,16 @@ from pathlib import Path
 SHOWN = 12  # digits of a commit
 
 
-def find_commit() -> str:
+def find_commit(digits: int = SHOWN) -> str:
     """The commit of the checkout that we run from, that pip or uv installed, or of which a release was built."""
     root = Path(__file__).parents[2]
     if (root / ".git").exists() and (root / "pyproject.toml").exists():
-        return _of_checkout(root)
+        return _of_checkout(root)[:digits]
     try:
         text = metadata.distribution("ralph-mission").read_text("direct_url.json") or "{}"
-        return str(json.loads(text)["vcs_info"]["commit_id"])[:SHOWN]
+        return str(json.loads(text)["vcs_info"]["commit_id"])[:digits]
     except (metadata.PackageNotFoundError, KeyError, ValueError):
-        return find_release()[1][:SHOWN]
+        return find_release()[1][:digits]
 
 
 def find_release() -> tuple[str, str]:
@@ -38,6 +38,6 @@ def _of_checkout(root: Path) -> str:
     from ralph_mission.errors import UserError
 
     try:
-        return Git.open(root).resolve("HEAD")[:SHOWN]
+        return Git.open(root).resolve("HEAD")
     except UserError:
         return ""

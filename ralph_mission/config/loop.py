@@ -73,7 +73,7 @@ class EventLoop(Lenient):
     """When a loop starts and ends. Whatever is absent is as in the preset of the run."""
 
     prompt_file: str = Field("PROMPT.md", description="The file that holds the objective.")
-    completion_promise: str = Field("", description="What an agent says on its last line when all is done.")
+    completion_promise: str = Field("", description="An agent's last line when the task is done.")
     max_iterations: Whole | None = Field(None, ge=1, description="Sessions.")
     max_runtime_seconds: Number | None = Field(None, gt=0, description="Seconds over the whole run.")
     max_cost_usd: Number | None = Field(None, ge=0, description="USD over the whole run.")

@@ -203,7 +203,7 @@ class Observers(SettingsSection):
         Dependencies.model_construct(updates=False),
         description="Vulnerable packages, of which OSV is asked; `{}` also asks registries for newer releases.",
     )
-    docs: Docs = Field(Docs.model_construct(), description="Links and commands in Markdown that lead nowhere.")
+    docs: Docs = Field(Docs.model_construct(), description="Dead links, and commands that do not exist, in Markdown.")
     explore: Explore | None = Field(None, description="Bugs that hands.agent finds by reading, and proves by tests.")
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch.model_construct()
     releases: Releases = Field(Releases.model_construct(), description="What waits for a release.")

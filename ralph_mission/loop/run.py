@@ -162,8 +162,11 @@ def _read_signal(this: LoopRun) -> RunEnding | None:
 
 def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:
     ending = completion.find_dead_end(this.spec, this.state, snapshot) or _reached_limit(this)
-    missing = completion.describe_missing(this.spec, this.state) if this.state.iteration else ""
-    return replace(ending, detail=f"{ending.detail}; {missing}") if ending and missing else ending
+    if not ending or not this.state.iteration:
+        return ending
+    silence = completion.describe_silence(this.spec, this.state) if ending.reason == "iterations" else ""
+    missing = completion.describe_missing(this.spec, this.state) or silence
+    return replace(ending, detail=f"{ending.detail}; {missing}") if missing else ending
 
 
 def _reached_limit(this: LoopRun) -> RunEnding | None:

@@ -41,7 +41,7 @@ def raising(error: BaseException) -> Callable[[list[str]], int]:
         (UserError("no such option", "see --help", usage=True), 2, "error: no such option. see --help"),
         (UserError("it is down", "wait", who="network"), 1, "error (network): it is down. wait"),
         (UserError("two\nlines", "one\nline"), 1, "error: two lines. one line"),
-        (KeyboardInterrupt(), 130, "error: interrupted. run again to go on"),
+        (KeyboardInterrupt(), 130, "error: interrupted. to continue, run it again"),
         (OSError(errno.ENOSPC, "No space left on device"), 1, f"error: {FULL}"),
         (
             OSError(errno.EFBIG, "File too large"),

@@ -61,6 +61,14 @@ def test_the_idle_breaker_sees_committed_work_as_progress():
     assert len(made.workplace.history) == 9
 
 
+def test_a_run_that_ends_at_its_limit_names_the_promise_that_its_agent_never_made():
+    made = world()
+    made.agent.turns, made.agent.forever = [lambda session: made.workplace.write(f"f{session.iteration}")], True
+    ending = played(spec(iterations=2), made).ending
+    assert ending.reason == "iterations"
+    assert ending.detail.endswith("the agent's last line was not LOOP_COMPLETE, which says that it is done")
+
+
 def test_the_idle_breaker_sees_tasks_as_progress():
     made = world()
 

@@ -404,7 +404,7 @@ def _as_user_errors(url: str) -> Iterator[None]:
         if TURNED_AWAY.search(error.detail):
             raise  # the server answered
         if error.code == TIMED_OUT or any(sign in error.detail for sign in UNREACHABLE):
-            what = f"cannot reach {urlsplit(url).netloc} by git ({_reason(error.detail)})"
+            what = f"git cannot reach {urlsplit(url).netloc} ({_reason(error.detail)})"
             raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
         raise
 

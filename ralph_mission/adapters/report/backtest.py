@@ -30,11 +30,14 @@ def headline(report: BacktestReport) -> str:
     """The result in one sentence."""
     fixed = sum(record.fixed for record in report.kinds)
     judged = sum(judged_items(record) for record in report.kinds)
-    sentence = f"Of {count_noun(judged, 'finding')} that can be judged, people fixed {fixed} later without being told."
+    found = sum(record.found for record in report.kinds)
+    some = f"all {judged}" if fixed == judged > 1 else str(fixed)
+    finding = count_noun(found, "finding")
+    sentence = f"Of {finding}, {judged} can be judged; people later fixed {some} without being told."
     return (
         f"From {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} ({count_noun(report.commits, 'commit')}) Ralph would "
-        f"have opened {count_noun(len(report.threads), 'thread')}, {report.threads_a_week:g} a week. "
-        + (sentence if judged else "Nothing that it found can be judged.")
+        f"have opened {count_threads(len(report.threads))}, {report.threads_a_week:g} a week. "
+        + (sentence if judged else "None of its findings can be judged.")
     )
 
 
@@ -43,9 +46,17 @@ def judged_items(record: KindRecord) -> int:
     return record.fixed + record.stayed + record.withdrawn
 
 
-def percent(share: float | None) -> str:
-    """A share for people; a dash if nothing was judged."""
-    return "-" if share is None else f"{share:.0%}"
+def count_threads(number: int) -> str:
+    """`1 issue or pull request`, `2 issues or pull requests`."""
+    return f"{number} issue or pull request" if number == 1 else f"{number} issues or pull requests"
+
+
+def precision(record: KindRecord) -> str:
+    """A kind's precision; of too few findings `2 of 3`, of none a dash."""
+    judged = judged_items(record)
+    if record.precision is None or not judged:
+        return "-"
+    return f"{record.precision:.0%}" if judged >= FEWEST else f"{record.fixed} of {judged}"
 
 
 def snippet(report: BacktestReport) -> str:
@@ -59,8 +70,10 @@ def proposal(report: BacktestReport) -> str:
     """The reason for proposing settings, or none."""
     if report.watch_only:
         return f"People fixed less than {WORTH:.0%} of these kinds. To count them and open nothing, in ralph.yml:"
+    if not any(judged_items(record) >= FEWEST for record in report.kinds):
+        return f"No change to ralph.yml is suggested: no kind has {FEWEST} judged findings yet."
     return (
-        "No change to ralph.yml suggested: people fixed at least "
+        "No change to ralph.yml is suggested: people fixed at least "
         f"{WORTH:.0%} of each kind with {FEWEST} judged findings in {FILES} files."
     )
 
@@ -88,7 +101,7 @@ def _kinds(kinds: Sequence[KindRecord]) -> Iterator[str]:
         stayed = one.stayed + one.withdrawn
         yield (
             f"{safe(one.kind):<14} {one.found:>6} {one.fixed:>6} {stayed:>7} {one.removed:>10} {one.young:>10} "
-            f"{percent(one.precision):>10}"
+            f"{precision(one):>10}"
         )
     yield ""
 
@@ -96,7 +109,7 @@ def _kinds(kinds: Sequence[KindRecord]) -> Iterator[str]:
 def _ranking(ranking: Sequence[RankingRecord]) -> Iterator[str]:
     if not ranking:
         return
-    yield "How early each order lists what people fixed (nDCG: 1 is best; place: 0 is first, 0.5 is chance):"
+    yield "How early each ranking lists what people fixed (nDCG: 1 is best; place: 0 is first, 0.5 is chance):"
     for one in ranking:
         yield f"  {ORDERS.get(one.order, one.order):<16} nDCG {one.ndcg:.2f}, place {one.place:.2f}"
     yield ""
@@ -106,6 +119,6 @@ def _threads(report: BacktestReport) -> Iterator[str]:
     for one in report.threads[:SHOWN]:
         yield shorten(f"{one.at:%Y-%m-%d} {one.verdict}: {safe(one.title)}")
     if len(report.threads) > SHOWN:
-        yield f"and {count_noun(len(report.threads) - SHOWN, 'thread')} more, on the page"
+        yield f"and {len(report.threads) - SHOWN} more, on the page"
     if report.threads:
         yield ""

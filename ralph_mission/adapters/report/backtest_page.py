@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from ralph_mission.adapters.report.backtest import ORDERS, headline, judged_items, percent, proposal, snippet
+from ralph_mission.adapters.report.backtest import ORDERS, headline, judged_items, precision, proposal, snippet
 from ralph_mission.adapters.report.html_page import (
     ChartColumn,
     column_chart,
@@ -20,6 +20,7 @@ from ralph_mission.adapters.report.html_page import (
     table,
 )
 from ralph_mission.mission.backtest.judge import (
+    FEWEST,
     BacktestReport,
     ItemFate,
     ItemRecord,
@@ -62,19 +63,21 @@ def _weeks(weeks: Sequence[WeekRecord]) -> Markup:
     most = max([1, *(week.found for week in weeks)])
     columns = [
         ChartColumn(
-            f"{week.at:%Y-%m-%d}: {week.found} found, {week.fixed} fixed later, {week.threads} threads",
+            f"{week.at:%Y-%m-%d}: {week.found} found, {week.fixed} fixed later, {week.threads} opened",
             (("good", week.fixed), ("warn", week.stayed), ("other", week.other)),
             min(week.threads, 3),
         )
         for week in weeks
     ]
-    label = f"Things found at each step, at most {most}; a dot for each thread that would have been opened"
+    label = (
+        f"Things found at each step, at most {most}; a dot for each issue or pull request that would have been opened"
+    )
     return column_chart(columns, (f"{weeks[0].at:%Y-%m-%d}", f"{weeks[-1].at:%Y-%m-%d}"), label, str(most))
 
 
 def _legend() -> Markup:
     keys = (("good", "fixed by people later"), ("warn", "stayed"), ("other", "too young, or gone with its file."))
-    return legend(keys, "Things found at each step: ", "A dot is a thread that would have been opened.")
+    return legend(keys, "Things found at each step: ", "A dot is an issue or pull request that would have been opened.")
 
 
 # --- tables ---------------------------------------------------------------------------
@@ -93,8 +96,8 @@ def _kinds(kinds: Sequence[KindRecord]) -> Markup:
             str(one.removed),
             str(one.young),
             "" if one.days is None else f"{one.days:g}",
-            percent(one.precision),
-            meter(("warn" if one.watch_only else "good", one.precision or 0.0)),
+            precision(one),
+            meter(("warn" if one.watch_only else "good", one.precision or 0.0)) if judged_items(one) >= FEWEST else "",
         )
         for one in kinds
     )
@@ -104,31 +107,35 @@ def _kinds(kinds: Sequence[KindRecord]) -> Markup:
 def _kinds_note(report: BacktestReport) -> Markup:
     withdrawn = sum(one.withdrawn for one in report.kinds)
     judged = sum(map(judged_items, report.kinds))
-    also = f" {withdrawn} are reported no more although their line stands; they count as stayed." if withdrawn else ""
+    also = (
+        f" {withdrawn} are no longer reported, although their line is still there; they count as stayed."
+        if withdrawn
+        else ""
+    )
     return _small(
-        f"Precision is the share of what people fixed by {report.until:%Y-%m-%d}, of the {judged} that were "
-        f"fixed or stayed. Days: until the fix, at the median. Too young: found in the last {report.ripe_days} days, "
-        "or 7 to 30 of builds, issues and pull requests."
+        f"Precision: of the {judged} that were fixed or stayed, the share fixed by {report.until:%Y-%m-%d}; a bar from "
+        f"{FEWEST} findings on. Days: median time to the fix. Too young: found in the last {report.ripe_days} days, "
+        "or 7 to 30 for builds, issues and pull requests."
         f"{also}"
     )
 
 
 def _ranking(ranking: Sequence[RankingRecord]) -> Markup:
     if not ranking:
-        return element("p", "Too little was fixed to compare orders.")
+        return element("p", "Too few findings were fixed to compare rankings.")
     rows = (
         (ORDERS.get(one.order, one.order), f"{one.ndcg:.2f}", meter(("good", one.ndcg)), f"{one.place:.2f}")
         for one in ranking
     )
-    return table(("order", "nDCG", "", "place"), rows, (1, 3), name="Ranking")
+    return table(("ranking", "nDCG", "", "place"), rows, (1, 3), name="Ranking")
 
 
 def _ranking_note(ranking: Sequence[RankingRecord]) -> Markup | None:
     steps = max((one.steps for one in ranking), default=0)
     return (
         _small(
-            "How early an order puts what people fixed later, over everything that was there at each of "
-            f"{steps} steps. nDCG: 1 is best. Place: 0 is first, 1 last, 0.5 what chance gives."
+            "How early a ranking puts what people fixed later, among everything found at each of "
+            f"{steps} steps. nDCG: 1 is best. Place: 0 is first, 1 is last, 0.5 is chance."
         )
         if steps
         else None
@@ -149,7 +156,7 @@ def _threads(threads: Sequence[ThreadRecord]) -> Iterator[Markup | None]:
         )
         for one in threads[:MOST_THREADS]
     )
-    yield table(("opened", "thread", "people"), rows, texts=1) if threads else element("p", "Nothing.")
+    yield table(("opened", "issue or pull request", "people"), rows, texts=1) if threads else element("p", "Nothing.")
     yield _more(len(threads), MOST_THREADS)
 
 
@@ -188,7 +195,7 @@ def _more(number: int, listed: int) -> Markup | None:
 
 def _measured(report: BacktestReport) -> str:
     return (
-        f"{len(report.weeks)} steps through {report.commits} commits in {report.seconds:.0f} s, with the settings "
-        "of today. A thing counts as fixed when its line is gone and its file is not; whether a person did it because "
-        "of the fault or by the way, git does not say."
+        f"{len(report.weeks)} steps through {report.commits} commits in {report.seconds:.0f} s, with today's settings. "
+        "A finding counts as fixed if its line is gone and its file is not; git does not say whether the fix was "
+        "deliberate or incidental. A finding that several issues or pull requests name counts in each of them."
     )

@@ -136,10 +136,10 @@ class PlainRunProgress:
 
     def began(self, spec: RunSpec, state: RunState) -> None:
         """`run 20260504-120000-prd: at most 10 sessions`"""
-        how = f"resumes after session {state.iteration}" if state.iteration else "begins"
+        how = f"resumed after session {state.iteration}" if state.iteration else "started"
         dollars = f", ${spec.limits.usd:.2f}" if spec.limits.usd is not None else ""
         limits = f"{spec.limits.iterations} sessions, {clock(spec.limits.runtime)}{dollars}"
-        self._say(f"run {state.run_id} {how}; at most {limits}")
+        self._say(f"run {state.run_id} {how}; limits: {limits}")
         self._tell("began", f"{how}: {safe(spec.objective)[:WIDEST]}", state)
 
     def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
@@ -165,14 +165,14 @@ class PlainRunProgress:
 
     def held(self, since: datetime | None) -> None:
         """`  paused: ralph resume`"""
-        self._say("  paused: ralph resume lets it go on" if since else "  resumed")
+        self._say("  paused; to continue: ralph resume" if since else "  resumed")
         self.watch.tell(RunEvent("held", "paused" if since else ""))
 
     def ended(self, spec: RunSpec, account: RunResult) -> None:
         """`complete: 5 sessions, $0.40, 3m12s`"""
         ending, state = account.ending, account.state
         took = ", ".join(filter(None, (cost_text(state.usage, state.elapsed), *usage_parts(state.usage))))
-        self._say(f"{ending.reason}: {safe(ending.detail)}; in all {took}")
+        self._say(f"{ending.reason}: {safe(ending.detail)}; total {took}")
         if ending.next_step and not spec.no_agent_settings:  # issues and missions continue by themselves
             self._say(f"  {safe(ending.next_step)}")
         text = ": ".join(filter(None, (ending.reason, safe(ending.detail))))

@@ -79,7 +79,7 @@ summary{cursor:pointer;color:var(--quiet);font-size:.875rem;margin-top:.35rem}
 def page(report: RepositoryReport) -> str:
     """The page."""
     return document(
-        f"{report.repository}: what Ralph does",
+        f"{report.repository}: Ralph report",
         element(
             "header",
             element("p", "Looked after by Ralph", class_="above"),
@@ -279,7 +279,7 @@ def _decided(report: RepositoryReport) -> Markup:
         "What people decided",
         *rows,
         legend((("good", "accepted"), ("bad", "rejected"))),
-        element("h3", "What Ralph learned from it") if learned else None,
+        element("h3", "What Ralph learned") if learned else None,
         element("ul", *learned) if learned else None,
     )
 
@@ -290,7 +290,7 @@ def _spending(report: RepositoryReport) -> Markup:
     total = sum(sum(one.cost_usd for one in cycles) for _, cycles in days)
     if not total:
         since = f" since {days[0][0]}" if days else ""
-        return section("Spending", element("p", today), element("p", f"No model was paid for{since}.", class_="quiet"))
+        return section("Spending", element("p", today), element("p", f"No model costs{since}.", class_="quiet"))
     columns = [
         ChartColumn(f"{day}: ${(cost := sum(one.cost_usd for one in cycles)):.2f}", (("accent", cost),))
         for day, cycles in days
@@ -358,13 +358,18 @@ def _cycles(report: RepositoryReport) -> Markup:
     most = max((len(some) for _, some in days), default=0)
     label = f"Cycles a day, at most {most}"
     return section(
-        "Cycles and what woke them",
+        "Cycles and their triggers",
         column_chart(columns, (days[0][0], days[-1][0]), label, str(most)) if len(days) > 1 else None,
         table(
-            ("cycle", "started (UTC)", "woken by", "took", "new", "done", "urgency"),
+            ("cycle", "started (UTC)", "trigger", "took", "new", "done", "urgency"),
             rows,
             (0, 3, 4, 5),
             name="Cycles",
         ),
-        element("p", element("small", "New: findings not dealt with before. Done: threads opened, merged, answered.")),
+        element(
+            "p",
+            element(
+                "small", "New: findings not handled before. Done: issues and pull requests opened, merged, answered."
+            ),
+        ),
     )

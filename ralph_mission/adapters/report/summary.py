@@ -152,7 +152,7 @@ def _found(report: CycleReport) -> str:
     found = count_noun(len(report.findings), "finding")
     if not known:
         return f"{found}." if report.findings else ""
-    return f"{found}, {'all' if known == len(report.findings) else known} dealt with before."
+    return f"{found}, {'all' if known == len(report.findings) else known} already handled."
 
 
 def _sections(

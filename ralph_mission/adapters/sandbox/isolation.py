@@ -151,12 +151,12 @@ def missing_bwrap() -> tuple[str, str]:
 
 def describe_level(found: Found) -> str:
     """A level in words, for the doctor and for reports."""
-    text = "env: an environment and a home of the run's own, as your user"
+    text = "env: its own environment and home folder, as your user"
     if found.lacking:
         text += f"; your files, your processes and the network stay open to it. For bwrap: {found.lacking}"
     if found.level == "bwrap":
-        network = f"open, it cannot be closed ({found.open_network})" if found.open_network else "the model's host only"
-        text = f"bwrap: a view of the machine of its own; network: {network}"
+        network = f"open, it cannot be closed ({found.open_network})" if found.open_network else "model host only"
+        text = f"bwrap: its own view of the file system; network: {network}"
     return f"{text}; behind the owner's {found.wrap[0]}" if found.wrap else text
 
 

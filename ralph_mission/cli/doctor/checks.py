@@ -152,7 +152,7 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
     project = _project(git, settings)
     yield _set_up(git, settings, project, [command for _, command, uses_setup in checks if uses_setup])
     if not settings.hands.verify:
-        yield DoctorLine("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
+        yield DoctorLine("verify", "note", "no verification command is set", "set hands.verify in ralph.yml")
     if not settings.observers.commands:
         yield off("commands", "to look at your own checks: observers.commands in ralph.yml")
     for name, command, uses_setup in checks:
@@ -214,7 +214,7 @@ def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequ
         return DoctorLine("setup", "wrong", f"{tools}; {' and '.join(missing)} not installed", advice)
     lacks = f", of which {' and '.join(missing)} would have to be installed" if missing else ""
     if not commands or not project.steps:
-        unused = "" if tools == "none" or not project.steps else f"; it is not run while no check needs it{lacks}"
+        unused = "" if tools == "none" or not project.steps else f"; runs only when a check needs it{lacks}"
         return DoctorLine("setup", "ok", f"{tools}{unused}")
     result = project_setup(settings, git, git.state_dir / "setup").last_result(git.resolve("HEAD"))
     if result and result.failed:

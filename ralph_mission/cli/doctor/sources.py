@@ -250,7 +250,7 @@ def _social(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
     from ralph_mission.adapters.observers.social import Network, find_networks
 
     if settings.observers.social is None:
-        yield off("social", "to see what becomes of posts: observers.social in ralph.yml")
+        yield off("social", "to see reactions to posts: observers.social in ralph.yml")
         return
 
     def look(name: str, network: Network) -> Iterator[DoctorLine]:

@@ -37,11 +37,11 @@ def _home(repo: Path) -> Path:
 
 @click.command()
 @run_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until the run is over.")
+@click.option("-f", "--follow", is_flag=True, help="Keep following until the run ends.")
 @repo_option
 @json_option
 def logs(run: str, follow: bool, repo: Path, as_json: bool) -> None:
-    """Show what happened in RUN (an id, or work, cycle, …; the last one that began), step by step.
+    """Show what happened in RUN (an id, or work, cycle, …; default: the latest), step by step.
 
     With --json: one JSON document a line.
     """
@@ -76,9 +76,9 @@ def event_line(event: RunEvent) -> str:
 @at_repository
 @json_option
 def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Have RUN wait at its next safe point; without RUN all that runs here, and every effect. Undo: `ralph resume`.
+    """Pause RUN at its next safe point; without RUN, everything that runs here, including cycles. Undo: `ralph resume`.
 
-    A loop ends its session first. A pause takes neither sessions nor time of a run's limits.
+    A loop ends its session first. Paused time does not count towards a run's limits.
     """
     held = _order(repo, run, "pause")
     paused = not run and _set_paused(repo, config, True, needed=not held)
@@ -162,7 +162,7 @@ def _tell_order(
 @click.option("--web", is_flag=True, help="In a browser on this machine, at an address for you alone.")
 @repo_option
 def ui(web: bool, repo: Path) -> None:
-    """Show all that runs here, and hold it with keys or buttons: pause, resume, stop, guidance, diff."""
+    """Show everything that is running here, with keys or buttons to pause, resume, stop, guide it, or see its diff."""
     if web:
         from ralph_mission.cli.loop.web import serve_runs
 

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("task")
 @click.option("--agent", default="", metavar="NAME", help="The agent that plans.")
-@click.option("--command", default="", metavar="CMD", help="A program as the agent: prompt in, last message out.")
+@click.option(
+    "--command", default="", metavar="CMD", help="A program as the agent: prompt on stdin, last message on stdout."
+)
 @model_option
 @limit_options
 @click.option("--continue", "go_on", is_flag=True, help="Resume planning the same task.")

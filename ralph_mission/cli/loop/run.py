@@ -87,7 +87,9 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--preset", default="", metavar="NAME", help="Limits and habits: loop, fresh, prd, issue.")
 @click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")
-@click.option("--command", default="", metavar="CMD", help="A program as the agent: prompt in, last message out.")
+@click.option(
+    "--command", default="", metavar="CMD", help="A program as the agent: prompt on stdin, last message on stdout."
+)
 @model_option
 @limit_options
 @click.option("--continue", "go_on", is_flag=True, help="Resume the last run of the same objective.")
@@ -103,6 +105,9 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @json_option
 def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
     """Work on TASK in fresh sessions until files prove that it is done.
+
+    The agent claims to be done with LOOP_COMPLETE as the last line of its last message (fresh: TASK_COMPLETE; prd:
+    its stories); a --command must print that too. The checks decide whether it is true.
 
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """

@@ -58,7 +58,9 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where issues live.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")
-@click.option("--command", default="", metavar="CMD", help="A program as the agent: prompt in, last message out.")
+@click.option(
+    "--command", default="", metavar="CMD", help="A program as the agent: prompt on stdin, last message on stdout."
+)
 @model_option
 @limit_options
 @at_repository
@@ -159,7 +161,9 @@ def _publish_document(report: PublishReport) -> dict[str, object]:
 @click.option("--force", is_flag=True, help="Review it again even if its head was reviewed before.")
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where it lives.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that reviews.")
-@click.option("--command", default="", metavar="CMD", help="A program as the agent: prompt in, last message out.")
+@click.option(
+    "--command", default="", metavar="CMD", help="A program as the agent: prompt on stdin, last message on stdout."
+)
 @model_option
 @click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Maximum time in seconds, or 15m.  [45m]")
 @click.option("--max-cost", "usd", type=Dollars(min=0, min_open=True), metavar="USD", help="Maximum spending.  [2]")

@@ -67,8 +67,8 @@ def backtest(
 ) -> None:
     """Replay the repository's history with today's settings; write a page of what would have been opened.
 
-    Nothing outside of the page is changed. No network is used but GitHub's API, where GITHUB_TOKEN and
-    GITHUB_REPOSITORY say whose issues, pull requests and workflow runs are to be looked at too.
+    Only the page is written. No network is used, except GitHub's API if GITHUB_TOKEN and GITHUB_REPOSITORY are set:
+    then issues, pull requests and workflow runs are included.
     """
     from ralph_mission.adapters.report.backtest import lines, to_document
     from ralph_mission.adapters.report.backtest_page import page

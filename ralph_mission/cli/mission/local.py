@@ -158,11 +158,17 @@ def _table(rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+VERBS = {"approved": "approved {}", "changes_requested": "requested changes to {}", "commented": "commented on {}"}
+"""What a reviewer did with a commit."""
+
+
 def _page(value: Issue | Pull) -> list[str]:
     lines = [f"#{value.number} {plain_line(value.title)}", *_facts(value), "", plain(value.body).strip()]
-    entries = [(r.created_at, r.author.login, "said", r.body) for r in value.remarks]
+    entries = [(r.created_at, r.author.login, "commented", r.body) for r in value.remarks]
     if isinstance(value, Pull):
-        entries += [(r.at, r.author.login, f"{r.state.replace('_', ' ')} {r.sha[:12]}", r.body) for r in value.reviews]
+        entries += [
+            (r.at, r.author.login, VERBS.get(r.state, r.state).format(r.sha[:12]), r.body) for r in value.reviews
+        ]
     for at, login, verb, body in sorted(entries):
         lines += ["", f"--- {plain_line(login)} {verb} on {iso(at)}", *([plain(body).strip()] if body.strip() else [])]
     return lines
@@ -360,7 +366,7 @@ def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
     pull = store.forge.pull(number)
     hint, then = ("; the agent makes them in the next cycles", CYCLE) if pull.author.is_bot else ("", "")
     if hint and not _has_agent(store.repo):
-        who = "so the next cycle asks a person, and `ralph work` makes them with the agent that you name"
+        who = "so the next cycle will ask you; or run `ralph work --agent NAME`"
         hint, then = f": no agent is configured (hands.agent) to make them, {who}", ""
     store.say(f"Requested changes on #{number}{hint}.", pull, then)
 

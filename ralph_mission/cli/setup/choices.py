@@ -27,6 +27,8 @@ README = ("README.md", "readme.md", "README.rst", "README")
 _ADDRESS = compile_regex(r"https://(?:www\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)(?:/([A-Za-z0-9_]*))?")
 _MODEL = compile_regex(r"[A-Za-z0-9._-]+:[A-Za-z0-9._/:-]+")
 OWN = ("x.com", "twitter.com")
+VERIFYING = ("lint", "types", "test")
+"""Checks of a project that a change has to pass; a build takes long and says little more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,20 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What `ralph.yml` is to hold besides its defaults. `preset`: also what that one brings."""
+    """What `ralph.yml` is to hold besides its defaults. `preset`: also what that one brings. `checks`: the commands
+    that must pass before a change is proposed, None for those that the project names."""
 
     preset: str = ""
     watches: tuple[ProposedWatch, ...] = ()
     agent: str = ""
     model: str = ""
     networks: tuple[str, ...] = ()
+    checks: tuple[str, ...] | None = None
+
+
+def verifying(project: DetectedProject) -> tuple[str, ...]:
+    """The checks that the project names itself and that say whether a change is right."""
+    return tuple(dict.fromkeys(check.line for check in project.checks if check.name in VERIFYING))
 
 
 def survey(paths: Collection[str], read: Callable[[str], str], name: str) -> Surroundings:
@@ -77,41 +86,52 @@ def preset_choices(preset: str, found: Surroundings) -> Choices:
 def ask(found: Surroundings, project: DetectedProject, chosen: Choices) -> Choices:
     """What a person at a terminal wants, with `chosen` as what is taken by return."""
     click.echo(f"packages: {', '.join(project.tools) or 'none that are known'}")
-    click.echo(f"checks: {'; '.join(check.line for check in project.checks) or 'none that are known'}")
+    checks = click.prompt(
+        "Checks that must pass before a change is proposed, separated by ; (- for none)",
+        "; ".join(verifying(project)) or "-",
+        value_proc=_checks,
+    )
     watches: tuple[ProposedWatch, ...] = ()
     if found.watches:
-        click.echo(f"{found.schema} suggests to watch, in the database at DATABASE_URL:")
+        click.echo(f"Possible watches of the database at DATABASE_URL, by {found.schema}:")
         for one in found.watches:
             click.echo(f"  {one.name}: {one.why}")
-        watches = found.watches if click.confirm("write these watches?", default=True) else ()
+        watches = found.watches if click.confirm("Write these watches?", default=True) else ()
     agent = click.prompt(
-        "agent for approved missions", type=click.Choice(AGENTS), default=chosen.agent or AGENTS[0], show_choices=True
+        "Agent for approved missions (for any other, edit hands.agent later)",
+        type=click.Choice(AGENTS),
+        default=chosen.agent or AGENTS[0],
+        show_choices=True,
     )
     model = click.prompt(
-        "model that ranks findings, such as anthropic:claude-sonnet-4-5; nothing: rules",
+        "Model to rank findings, e.g. anthropic:claude-sonnet-4-5 (Enter: use rules)",
         chosen.model,
         False,
         value_proc=_model,
     )
     networks = click.prompt(
-        f"networks to post figures to, of {', '.join(NETWORKS)}; nothing: none",
+        f"Networks to post figures to: {', '.join(NETWORKS)} (Enter: {' '.join(chosen.networks) or 'none'})",
         " ".join(chosen.networks),
-        show_default=bool(chosen.networks),
+        show_default=False,
         value_proc=_networks,
     )
-    return Choices(chosen.preset, watches, "" if agent == AGENTS[0] else agent, model, tuple(networks))
+    return Choices(chosen.preset, watches, "" if agent == AGENTS[0] else agent, model, tuple(networks), checks)
+
+
+def _checks(text: str) -> tuple[str, ...]:
+    return tuple(line for part in text.split(";") if (line := part.strip()) not in ("", "-"))
 
 
 def _model(text: str) -> str:
     if text.strip() and not _MODEL.fullmatch(text.strip()):
-        raise click.BadParameter("write it like anthropic:claude-sonnet-4-5")
+        raise click.BadParameter("expected PROVIDER:MODEL, e.g. anthropic:claude-sonnet-4-5")
     return text.strip()
 
 
 def _networks(text: str | Sequence[str]) -> tuple[str, ...]:
     words = text.replace(",", " ").split() if isinstance(text, str) else [*text]
     if unknown := [word for word in words if word not in NETWORKS]:
-        raise click.BadParameter(f"{unknown[0]} is none of them")
+        raise click.BadParameter(f"{unknown[0]} is not one of them")
     return tuple(words)
 
 
@@ -145,11 +165,11 @@ def _outside(found: Surroundings) -> list[str]:
         f"social: {{account: {found.account}, trends: 1}}" if found.account else "# social: {account: NAME, trends: 1}"
     )
     return [
-        "# What others in your field do and write; name their feeds, or searches (SEARCH_URL, docs/observers.md).",
+        "# What others in your field publish: name their feeds, or searches (SEARCH_URL, docs/observers.md).",
         "# web:",
         "#   - {name: rivals, kind: feed, url: 'https://example.org/feed', finding: feature, every: 6h}",
         "#   - {name: ideas, kind: search, query: 'explorer new feature', finding: feature, every: 1d}",
-        "# How your posts do; off without TWITTER_BEARER_TOKEN.",
+        "# Reactions to your posts; off without TWITTER_BEARER_TOKEN.",
         social if found.account else f"# {social}",
     ]
 

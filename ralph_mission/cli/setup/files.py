@@ -27,8 +27,8 @@ from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject
 from ralph_mission.adapters.wakers import EVENT, PUBLISH, REVIEW, WORK, instance
-from ralph_mission.cli.setup.choices import Choices, Surroundings, sections
-from ralph_mission.cli.version import find_release
+from ralph_mission.cli.setup.choices import Choices, Surroundings, sections, verifying
+from ralph_mission.cli.version import find_commit, find_release
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
 
@@ -39,8 +39,6 @@ State = Literal["new", "replaced", "unchanged", "kept", "in the way"]
 OWN_CHECKS = "Your own checks: what they find becomes missions."
 NO_PROJECT = DetectedProject((), ())
 NO_CHOICES, NOTHING_FOUND = Choices(), Surroundings()
-VERIFYING = ("lint", "types", "test")
-"""Checks of a project that a change has to pass; a build takes long and tells little more."""
 EXAMPLE = "# commands: [{name: lint, run: ruff check --output-format sarif, parse: sarif, kind: code-quality}]"
 
 
@@ -126,7 +124,7 @@ def render_settings(
         SCHEDULE=schedule,
         COMMANDS="\n  ".join(_commands(here, missing)),
         SETUP=_setup(project),
-        VERIFY=_verify(project),
+        VERIFY=_verify(verifying(project) if chosen.checks is None else chosen.checks),
         **sections(chosen, found),
     )
 
@@ -136,11 +134,10 @@ def _setup(project: DetectedProject) -> str:
     return f"What installs the packages that checks and agents need, by your lock files; {found}\n  # setup: auto"
 
 
-def _verify(project: DetectedProject) -> str:
+def _verify(lines: Sequence[str]) -> str:
     import yaml
 
-    lines = list(dict.fromkeys(check.line for check in project.checks if check.name in VERIFYING))
-    text = yaml.safe_dump(lines, default_flow_style=True, width=10_000).strip()
+    text = yaml.safe_dump([*lines], default_flow_style=True, width=10_000).strip()
     text = f"verify: {text}" if lines else "# verify: ['make test']"
     return f"Commands that must pass before a change is proposed.\n  {text}"
 
@@ -174,8 +171,7 @@ PLACES: Mapping[str, str] = {
 """Where each stands, by the mode of the action that it runs."""
 LISTENS: Mapping[str, str] = {"cycle": EVENT, "work": WORK, "review": REVIEW, "publish": PUBLISH}
 """What wakes each."""
-UNKNOWN = "this installation does not know which commit of the action it is"
-NAMED = "ralph init --action OWNER/NAME@COMMIT (docs/action.md says which)"
+UNKNOWN = "this installation does not know its repository on GitHub"
 LABELS, HOSTED = ("self-hosted",), ("ubuntu-latest",)
 _ACTION = compile_regex(r"([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})@([A-Za-z0-9][A-Za-z0-9._/-]{0,127})")
 _STEP = compile_regex(rf"^ +- id: (?:ralph|fleet)\n +uses: {_ACTION.pattern}(?=\s|$)", re.M)  # as we write it
@@ -184,6 +180,12 @@ _SHA = compile_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ON_GITHUB = compile_regex(
     r"(?:https?://|ssh://)?(?:[^@/\s]+@)?github\.com[:/]+([A-Za-z0-9-]+/[A-Za-z0-9._-]+?)(?:\.git)?/?"
 )
+
+
+def name_action() -> str:
+    """What a person types when nobody here knows the action's repository: with this installation's commit, if known."""
+    commit = find_commit(64)
+    return f"ralph init --action OWNER/NAME@{commit or 'COMMIT'}, where OWNER/NAME is your copy of Ralph on GitHub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +321,8 @@ HEARTBEAT = """\
     # The baseline: every 6 hours, whatever else gets lost.
     - cron: "41 */6 * * *\""""
 HOSTED_HEARTBEAT = """\
-# The heartbeat asks once an hour whether a cycle is due: on GitHub's runners every job counts as a minute at least.
-    # What people say does not wait for it.
+# The schedule checks once an hour whether a cycle is due: GitHub bills at least a minute per job on its runners.
+    # What people write does not wait for it.
     - cron: "37 * * * *\""""
 WAKES: Mapping[str, int] = {"cycle": 720, "work": 120}
 """Jobs a month that cron starts on GitHub's runners, by the lines above: once an hour, every six hours."""
@@ -337,9 +339,9 @@ def monthly_cost(modes: Collection[str]) -> str:
     """What these workflows take in a month on GitHub's runners."""
     wakes, longer = sum(WAKES.get(mode, 0) for mode in modes), CYCLES * (MINUTES - 1)
     return (
-        f"on GitHub's runners that is about {wakes + longer} minutes a month ({wakes} jobs of a minute, of which "
-        f"{CYCLES} cycles take some {MINUTES}): free in a public repository, "
-        "taken from the included minutes in a private one"
+        f"on GitHub's runners that is about {wakes + longer} minutes a month ({wakes} one-minute jobs, {CYCLES} of "
+        f"which are cycles of about {MINUTES}): free in a public repository, taken from the included minutes in a "
+        "private one"
     )
 
 

@@ -16,13 +16,13 @@ from ralph_mission.cli.fleet import ask_fleet, read_fleet
 from ralph_mission.cli.setup.files import (
     HOSTED,
     LABELS,
-    NAMED,
     UNKNOWN,
     ActionReference,
     Planned,
     SetupFile,
     action_of,
     labels_of,
+    name_action,
     present_action,
     read_text,
     refuse_differing,
@@ -67,7 +67,7 @@ def write_fleet(repo: Path, action: str | None, runner: str | None, force: bool)
     labels = labels_of(runner) if runner else LABELS
     reference = action_of(action, read_text(top / WORKFLOWS[0]) or "")
     if reference is None:
-        raise UserError(UNKNOWN, NAMED.replace("ralph init", "ralph fleet init"), usage=True)
+        raise UserError(UNKNOWN, name_action().replace("ralph init", "ralph fleet init"), usage=True)
     settings = SetupFile(top / FLEET, render_template(FLEET, RUNNER=f"[{', '.join(labels)}]"), keep=True)
     files = [settings, *(SetupFile(top / name, text) for name, text in render_fleet_workflows(reference).items())]
     planned = [(file, file.state(top, force)) for file in files]

@@ -146,9 +146,9 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     if not as_json and sys.stdin.isatty() and sys.stdout.isatty() and (force or not (top / NAME).exists()):
         chosen = ask(found, project, chosen)
         if public is None:
-            public = click.confirm("is the repository public? Then its jobs run on GitHub's own runners", default=True)
+            public = click.confirm("Is the repository public? Then its jobs run on GitHub's own runners", default=True)
         if files.github_name(git) and not options.pull_request:
-            apart = click.confirm("prepare this as a pull request, and leave the checkout as it is?", default=False)
+            apart = click.confirm("Prepare this as a pull request, and leave the checkout as it is?", default=False)
             options = replace(options, pull_request=apart)
     options = replace(options, usual=files.HOSTED if public else files.LABELS)
     settings, names = _settings(top, options, project, chosen, found)
@@ -167,7 +167,9 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     for file, state in planned:
         if state in ("new", "replaced"):
             file.write()
-    _tell(planned, names, steps, notes, as_json, repo)
+    if git.text("remote") and not files.github_name(git) and not _for_github(git, options):
+        notes.append("no workflow is written, because no remote of this clone is on github.com")
+    _tell(planned, names, config.hands.verify, steps, notes, as_json, repo)
 
 
 # --- what would be written ------------------------------------------------------------
@@ -271,16 +273,16 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
         *most, last = [NAME, *(files.PLACES[mode] for mode in modes)]
         if not options.pull_request:
             yield f"commit {', '.join(most)} and {last} to the default branch and push them"
-        yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
+        yield "Settings, Actions, General: allow GitHub Actions to create and approve pull requests"
         yield from _agent_steps(top, modes, config)
     elif _for_github(git, options):
-        yield f"{LOOP} is not written, because {files.UNKNOWN}: {files.NAMED}"
+        yield f"{LOOP} is not written, because {files.UNKNOWN}: {files.name_action()}"
     yield from _unit_steps(top, options)
 
 
 PERHAPS_PUBLIC = (
-    "nobody could tell whether the repository is public. If it is: ralph init --runner ubuntu-latest --force, "
-    "for strangers could run code on a runner of yours"
+    "could not determine whether the repository is public. If it is: ralph init --runner ubuntu-latest --force, "
+    "because anyone could run code on your runner"
 )
 
 
@@ -298,14 +300,14 @@ def _agent_steps(top: Path, modes: Mapping[str, State], config: Config) -> Itera
     for mode, state in modes.items():
         place, event = files.PLACES[mode], files.LISTENS[mode]
         if state == "kept" and event not in (read_text(top / place) or ""):
-            yield f"in {place}, which is yours: listen to {event} and use the action (docs/action.md)"
+            yield f"in {place}, which is yours: listen to {event} and use the action"
     played = any(mode in modes for mode in AGENTS)
     if played and config.hands.agent is None:
         yield f"in {NAME}: hands: {{agent: {{kind: claude}}}}, or another agent that your runner has installed"
     if played:
         yield "Settings, Secrets and variables, Actions: store the key of your agent, such as ANTHROPIC_API_KEY"
     if "publish" in modes:
-        yield "Settings, Secrets and variables, Actions: what your networks need, each optional (docs/publishing.md)"
+        yield "Settings, Secrets and variables, Actions: store the secrets of your networks, each optional"
 
 
 def _unit_steps(top: Path, options: InitOptions) -> Iterator[str]:
@@ -327,9 +329,9 @@ def _prepare(
 
     texts = {file.place.relative_to(top).as_posix(): file.text for file, state in planned if state not in DONE}
     if not texts:
-        raise UserError("everything stands there already", "ralph doctor says what is missing, if anything")
+        raise UserError("everything is there already", "to see what is missing, if anything: ralph doctor")
     if not as_json:
-        click.echo("looking at what a first cycle would do …", err=True)
+        click.echo("looking at what a first cycle would do …", err=True)  # minutes if checks run
     prepared = prepare_pull_request(git, top, texts, steps)
     if as_json:
         files_now = [{"path": str(file.place), "state": state} for file, state in planned]
@@ -358,6 +360,7 @@ DONE: tuple[State, ...] = ("unchanged", "kept")
 def _tell(
     planned: Sequence[Planned],
     names: Sequence[str],
+    checks: Sequence[str],
     steps: Sequence[str],
     notes: Sequence[str],
     as_json: bool,
@@ -372,7 +375,9 @@ def _tell(
     for file, state in planned:
         click.echo(LINES[state].format(file.place))
     if wrote:
-        click.echo(f"checks switched on: {', '.join(names) or 'none'}")
+        click.echo(f"must pass before a change is proposed (hands.verify): {'; '.join(checks) or 'nothing'}")
+        if names:
+            click.echo(f"your own checks, whose findings are reported (observers.commands): {', '.join(names)}")
     click.echo("/.ralph/ is listed in .git/info/exclude: Ralph's working files stay out of git")
     for note in notes:
         click.echo(type_commands(f"note: {note}", repo))

@@ -125,7 +125,7 @@ def propose_settings(app: App, extends: str) -> tuple[CycleReport, CycleSummary]
 
 def _commit(git: Git, base: str, texts: Mapping[str, str]) -> str:
     held = {path: File(REGULAR, git.write_blob(text.encode())) for path, text in texts.items()}
-    message = f"{TITLE}\n\nWhat a first cycle would do is told in the pull request."
+    message = f"{TITLE}\n\nThe pull request describes what a first cycle would do."
     return Objects(git).commit(base, held, message, datetime.now(UTC), User.of(git).identity)
 
 
@@ -164,7 +164,7 @@ def render_text(report: CycleReport, summary: CycleSummary, texts: Iterable[str]
     """The text of the pull request, in Markdown and at most `LONGEST` characters."""
     from ralph_mission.adapters.report.step_summary import harmless, section
 
-    opened = "nothing: it found nothing that is worth a thread" if not summary.threads else ""
+    opened = "Nothing. It found nothing worth an issue or a pull request." if not summary.threads else ""
     whole = io.StringIO()
     whole.write(
         "Merge this, and Ralph looks after this repository: small fixes become pull requests that you merge, "

@@ -64,6 +64,15 @@ def describe_missing(spec: RunSpec, state: RunState) -> str:
     return f"still to be emitted: {', '.join(missing)}" if missing else ""
 
 
+def describe_silence(spec: RunSpec, state: RunState) -> str:
+    """What the agent should have written, if the checks passed and it never claimed to be done; else ""."""
+    last = state.last
+    if spec.preset.stories or has_reviewer(spec.hats) or not last or last.promised or not last.verification.green:
+        return ""
+    checks = "the checks are green, but " if last.verification.ran else ""
+    return f"{checks}the agent's last line was not {spec.preset.promise}, which says that it is done"
+
+
 def _is_empty_claim(spec: RunSpec, state: RunState) -> bool:
     unproven = not spec.preset.stories and not has_reviewer(spec.hats)
     return spec.require_change and not spec.persistent and unproven and not state.changed

@@ -48,8 +48,10 @@ CLAIM_IT = (
     "if not, memory was tampered with: `ralph memory verify`."
 )
 UNNAMED = "the change kept for it is not named in its issue and is not sent"
-NOBODY_HERE = "No agent is set up here (`hands.agent`) that could make the change. Close the issue once it is done."
-SOLVED_BY_ITSELF = "No agent is set up here (`hands.agent`) that could make the change. Once it is made, this closes."
+NOBODY_HERE = "No agent is configured (`hands.agent`) to make the change. Close the issue once it is done."
+SOLVED_BY_ITSELF = (
+    "No agent is configured (`hands.agent`) to make the change. This issue closes once the change is made."
+)
 LOOK_AT_CHECKS = "Look at its checks."
 NOTHING_LEFT = "Nothing is left to do."
 

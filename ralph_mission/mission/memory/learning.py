@@ -106,7 +106,7 @@ def learnings(acceptance: Mapping[str, Acceptance], posts: Sequence[Posted]) -> 
 def _verdicts(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
     return tuple(
         f"{capitalise(lookup(kind).plural)} ({kind}): people accepted {tally.accepted} of "
-        f"{tally.accepted + tally.rejected}; Ralph expects them to accept {tally.mean:.0%} of the next ones."
+        f"{tally.accepted + tally.rejected}; expected acceptance {tally.mean:.0%}."
         f"{_silence(kind, tally)}"
         for kind, tally in sorted(acceptance.items())
     )

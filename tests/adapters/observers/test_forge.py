@@ -23,7 +23,7 @@ def test_an_issue_nobody_took_is_told_after_two_weeks(world: World) -> None:
     assert world.seen("stale-issue") == ()
     world.later(1)
     (signal,) = world.seen("stale-issue")
-    assert signal.title == "#1 has nobody and was quiet for 15 days: Crash on start"
+    assert signal.title == "#1 is unassigned and has been quiet for 15 days: Crash on start"
     assert (signal.reference, signal.author, signal.age_days) == (number, "mara", 15)
 
 

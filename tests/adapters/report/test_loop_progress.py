@@ -80,12 +80,12 @@ def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> Non
         progress.ended(ORDER, RunResult(RunEnding("iterations", "10 sessions", "go on"), STATE))
     said = stream.getvalue()
     for line in (
-        "run run-a resumes after session 2; at most 10 sessions, 4h00m, $5.00",
+        "run run-a resumed after session 2; limits: 10 sessions, 4h00m, $5.00",
         "[3/10] builder, US-2 Pay, 1/2 stories, $0.12, 1m05s",
         "passed US-2, emitted build.complete, a.py (1 commit), checks green, $0.12, 3,400 tokens, 9s",
         "undone: b.py (created): outside",
         "waiting 1m30s: rate limit",
-        "iterations: 10 sessions; in all $0.12, 1m05s, 30 tokens",
+        "iterations: 10 sessions; total $0.12, 1m05s, 30 tokens",
     ):
         assert line in said
 

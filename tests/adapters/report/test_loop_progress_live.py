@@ -84,7 +84,7 @@ def test_a_terminal_gets_a_line_that_lives_and_the_history_above_it(shop: World)
     came = next(text for text in history if text.startswith("  passed US-001, emitted build.again, first.txt, "))
     assert re.search(r", checks green, \$0\.12, 3,400 tokens, \d+s$", came)
     assert history.index("[1/10] builder, US-001 Part 1, 0/2 stories, 0s") < history.index(came)
-    assert any(text.startswith("complete: 2 sessions; in all $0.25, ") for text in history)
+    assert any(text.startswith("complete: 2 sessions; total $0.25, ") for text in history)
 
 
 def test_a_pipe_gets_the_same_as_plain_lines(shop: World) -> None:

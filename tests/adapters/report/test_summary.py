@@ -79,7 +79,7 @@ TEXTS = st.lists(st.text(max_size=300), max_size=60).map(tuple)
 def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
     text = summary(REPORT, CYCLE_SUMMARY)
     for expected in (
-        "Cycle 3 done in 4 s. 2 findings, 1 dealt with before.",
+        "Cycle 3 done in 4 s. 2 findings, 1 already handled.",
         "Opened issue\n    issue 4",
         "Opened pull request\n    pull 5",
         "Old marker: waits for the next cycle\n",
@@ -205,9 +205,9 @@ def test_a_quiet_cycle_says_what_was_looked_at() -> None:
 
 
 def test_findings_of_before_are_not_called_new() -> None:
-    assert "2 findings, 1 dealt with before." in summary(REPORT, CYCLE_SUMMARY)
+    assert "2 findings, 1 already handled." in summary(REPORT, CYCLE_SUMMARY)
     known = tuple(replace(finding, known=True) for finding in REPORT.findings)
-    assert "2 findings, all dealt with before." in summary(replace(REPORT, findings=known), CYCLE_SUMMARY)
+    assert "2 findings, all already handled." in summary(replace(REPORT, findings=known), CYCLE_SUMMARY)
 
 
 def test_commands_and_places_are_written_for_where_one_stands() -> None:

@@ -100,7 +100,7 @@ def test_an_agent_that_nobody_knows_is_wrong(machine: list[Attempt], monkeypatch
 
 def test_what_is_asked_for_and_there_is_in_force(machine: list[Attempt]) -> None:
     said = isolation(choosing("kind: claude, sandbox: bwrap"), {})
-    assert said.status == "ok" and said.found.startswith("bwrap: ") and "the model's host only" in said.found
+    assert said.status == "ok" and said.found.startswith("bwrap: ") and "model host only" in said.found
 
 
 def test_what_is_asked_for_and_missing_is_wrong(machine: list[Attempt]) -> None:

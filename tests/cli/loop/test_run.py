@@ -512,7 +512,7 @@ def test_settings_without_hats(tmp_path: Path) -> None:
     done = shop.run()
     assert (done.code, done.json["ending"], done.json["sessions"]) == (0, "complete", 2), done.err
     assert "> Find out why the tide tables are late." in (tmp_path / "prompt-1").read_text()
-    assert "at most 40 sessions, 1h30" in done.err
+    assert "limits: 40 sessions, 1h30" in done.err
     for key in ("idle_timeout_secs", "checkpoint_interval", "specs_dir", "tui"):
         assert key in done.err
 
@@ -524,7 +524,7 @@ def test_settings_of_the_first_version(tmp_path: Path) -> None:
             "usage": {"input_tokens": 10, "output_tokens": 2}}  # fmt: skip  # one document
     done = shop.run(*shop.agent(f"change()\nprint(json.dumps({told!r}))"))
     assert (done.code, done.json["ending"], done.json["sessions"]) == (2, "cost", 2), done.err
-    assert "at most 25 sessions, 1h00" in done.err
+    assert "limits: 25 sessions, 1h00" in done.err
     assert "SHIPPED" in shop.prompt(1) and "tide tables" in shop.prompt(1)
     for key in ("checkpoint_interval", "git_checkpoint", "context_threshold", "adapters"):
         assert key in done.err

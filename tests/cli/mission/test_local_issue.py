@@ -64,7 +64,7 @@ def test_show_tells_everything(repo: Path) -> None:
     ralph(repo, "comment", "1", "By an hour.")
     shown = ralph(repo, "show", "1").out
     facts = ("#1 Tides", "state:   open", "author:  mara", "labels:  bug", "Late.")
-    for words in (*facts, "--- mara said on 2", "By an hour."):
+    for words in (*facts, "--- mara commented on 2", "By an hour."):
         assert words in shown
 
 

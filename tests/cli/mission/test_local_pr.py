@@ -50,7 +50,7 @@ def test_show_tells_everything(repo: Path) -> None:
         "#1 Fix a typo",
         f"ralph/fix -> main at {head(repo)[:12]}",
         "Why not.",
-        f"--- mara changes requested {head(repo)[:12]} on 2",
+        f"--- mara requested changes to {head(repo)[:12]} on 2",
         "Too loud.",
     ):
         assert words in shown
@@ -106,7 +106,7 @@ def test_a_comment_on_a_pull_is_one_as_on_an_issue(repo: Path) -> None:
 
 def test_changes_are_asked_for_from_standard_input(repo: Path) -> None:
     said = ralph(repo, "request-changes", "1", "-", stdin="Too loud.\n").out
-    assert "no agent is configured (hands.agent) to make them, so the next cycle asks a person" in said
+    assert "no agent is configured (hands.agent) to make them, so the next cycle will ask you" in said
     (review,) = forge(repo).pull(1).reviews
     assert (review.state, review.body) == ("changes_requested", "Too loud.\n")
 

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.projects.detection import DetectedProject
+from ralph_mission.adapters.projects.detection import DetectedProject, ProjectCheck
 from ralph_mission.cli.setup.choices import Choices, Surroundings, ask, preset_choices, sections, survey
 from ralph_mission.config.reading import load, read
 from tests.cli.init_place import PINNED, hosted, states, workflow
@@ -131,25 +131,33 @@ MODEL = "anthropic:claude-sonnet-4-5"
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("\n\n\n\n", ("", "", (), True)),
+        ("\n\n\n\n\n", ("", "", (), True, ("make test", "make lint"))),
         (
-            "n\nclaude\nanthropic:claude-sonnet-4-5\ntelegram, discord\n",
-            ("claude", "anthropic:claude-sonnet-4-5", ("telegram", "discord"), False),
+            "-\nn\nclaude\nanthropic:claude-sonnet-4-5\ntelegram, discord\n",
+            ("claude", "anthropic:claude-sonnet-4-5", ("telegram", "discord"), False, ()),
         ),
-        ("y\nnobody\ncodex\nwrong model\n\nmyspace\ntwitter\n", ("codex", "", ("twitter",), True)),
+        (
+            "scripts/check; scripts/test\ny\nnobody\ncodex\nwrong model\n\nmyspace\ntwitter\n",
+            ("codex", "", ("twitter",), True, ("scripts/check", "scripts/test")),
+        ),
     ],
 )
 def test_a_person_at_a_terminal_is_shown_what_was_found_and_asked(said: str, expected: tuple) -> None:
     found, answers = _survey(FILES), []
+    checks = (
+        ProjectCheck("test", "", "make test"),
+        ProjectCheck("lint", "", "make lint"),
+        ProjectCheck("build", "", "make"),
+    )
 
     @click.command()
     def command() -> None:
-        answers.append(ask(found, DetectedProject((), ()), Choices()))
+        answers.append(ask(found, DetectedProject((), checks), Choices()))
 
     shown = CliRunner().invoke(command, input=said)
     assert shown.exit_code == 0, shown.output
     (chosen,) = answers
-    assert (chosen.agent, chosen.model, chosen.networks, bool(chosen.watches)) == expected
+    assert (chosen.agent, chosen.model, chosen.networks, bool(chosen.watches), chosen.checks) == expected
     assert "jailed: nodes that become jailed, or cease to be" in shown.output
 
 

@@ -95,4 +95,4 @@ def test_the_text_shows_threads_whole_while_there_is_room_and_by_title_after_tha
 
 
 def test_a_cycle_that_would_open_nothing_says_so() -> None:
-    assert "nothing: it found nothing" in render_text(REPORT, CycleSummary(), (), ())
+    assert "Nothing. It found nothing" in render_text(REPORT, CycleSummary(), (), ())

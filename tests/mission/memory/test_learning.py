@@ -56,7 +56,7 @@ def test_a_history_of_verdicts_puts_accepted_kinds_above_rejected_ones():
     assert [ranked.kind for ranked in rank(found, tallies, {})] == ["spelling", "lint-fix"]
     assert [ranked.kind for ranked in rank(alike, {}, {})] == ["architecture", "feature"]
     assert [ranked.kind for ranked in rank(alike, acceptance(documents), {})] == ["feature", "architecture"]
-    line = "Misspellings (spelling): people accepted 5 of 5; Ralph expects them to accept 86% of the next ones."
+    line = "Misspellings (spelling): people accepted 5 of 5; expected acceptance 86%."
     assert line in recount_learnings(documents)
 
 

@@ -42,9 +42,9 @@ def test_a_run_and_a_commit_are_linked() -> None:
 
 
 def test_a_list_links_the_thread_that_it_is_about() -> None:
-    member = finding(kind="stale-issue", title="#7 has nobody and was quiet for 15 days: Crash", reference=7)
-    assert wording.monitor_line(member, PAGE).startswith(f"- {thread_link(PAGE, 7)} `has nobody and was quiet")
-    assert wording.monitor_line(member).startswith("- `#7 has nobody")
+    member = finding(kind="stale-issue", title="#7 is unassigned and has been quiet for 15 days: Crash", reference=7)
+    assert wording.monitor_line(member, PAGE).startswith(f"- {thread_link(PAGE, 7)} `is unassigned and has been quiet")
+    assert wording.monitor_line(member).startswith("- `#7 is unassigned")
 
 
 def test_a_proposal_shows_what_it_rests_on() -> None:

@@ -254,7 +254,7 @@ def _stale(issue: Issue, now: datetime) -> Signal:
     return Signal(
         observer=NAME,
         kind="stale-issue",
-        title=one_line(f"#{issue.number} has nobody and was quiet for {idle:.0f} days: {issue.title}"),
+        title=one_line(f"#{issue.number} is unassigned and has been quiet for {idle:.0f} days: {issue.title}"),
         essence=("stale-issue", str(issue.number)),
         occurrence=f"{issue.updated_at:%Y-%m-%d}",
         confidence=0.9,
@@ -269,9 +269,9 @@ def _stale(issue: Issue, now: datetime) -> Signal:
 
 
 def _open_words(issues: int, pulls: int, waiting: int) -> str:
-    """`3 open issues, 1 waits for someone`."""
+    """`3 open issues, 1 waiting for someone`."""
     nouns = [
         count_noun(number, noun) for number, noun in ((issues, "open issue"), (pulls, "open pull request")) if number
     ]
-    waits = f", {waiting} wait{'s' if waiting == 1 else ''} for someone" if waiting else ""
+    waits = f", {waiting} waiting for someone" if waiting else ""
     return f"{' and '.join(nouns) or 'nothing open'}{waits}"
