@@ -1,4 +1,4 @@
-"""A fleet of 1,000 repositories for 14 simulated days: `python -m bench.fleet`. Writes the tables of docs/fleet.md.
+"""A fleet of 1,000 repositories for 14 simulated days: `python -m bench.fleet`. Writes the tables of tools/trust/measured.md.
 
 The gate is the real one (`ralph fleet due` with its requests over loopback), and so are wake times, plan and budgets;
 GitHub is the suite's fake, jobs take simulated minutes, and time is an argument. Every fourth scan two gates overlap.
@@ -47,11 +47,11 @@ IDLE, WAITING, ACTING = (
     10,
     13,
     25,
-)  # requests of a cycle without a kept clone, so that all of them count (docs/github.md)
+)  # requests of a cycle without a kept clone, so that all of them count (tools/trust/measured.md)
 HOSTED = 0.006  # USD a minute of GitHub's Linux runner with two cores, in a private repository (list price of 2026)
 TODAY = 100  # jobs a repository's own workflow starts in a day (docs/clock.md)
 GROWTH = (10, 100, 1000, 10_000)
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "fleet.md"
+PAGE = Path(__file__).resolve().parent.parent / "tools" / "trust" / "measured.md"
 MARK = "<!-- python -m bench.fleet writes what follows -->"
 END = "<!-- to here -->"
 SETTINGS = (

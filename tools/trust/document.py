@@ -18,6 +18,7 @@ FILE = ROOT / "docs/trust.md"
 EVIDENCE = Path(__file__).with_name("evidence.md")
 LIMITS = Path(__file__).with_name("limits.md")
 LEFT_OUT = Path(__file__).with_name("left_out.md")
+MEASURED = Path(__file__).with_name("measured.md")
 TITLES = {
     "crash-deaths": "Crashes at every call",
     "crash-faults": "Every fault at every sort of call",
@@ -147,6 +148,7 @@ def evidence(suites: Mapping[str, Measured]) -> str:
         *_enumerations(suites),
         _attacks(suites.get("attacks")),
         _known_bugs(),
+        MEASURED.read_text("utf-8").strip(),
         "## What is not covered\n\n" + LEFT_OUT.read_text("utf-8").strip(),
     )
     return "\n\n".join(parts) + "\n"
