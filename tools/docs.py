@@ -23,13 +23,16 @@ from ralph_mission.mission.policy import RULES
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MARK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+FIRST = "ralph run"  # the command whose options others share
 SAME = "The same as"  # how the help of another name for a command begins
 DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 
 
 def commands() -> Iterator[str]:
-    """Each command that `--help` lists, with its options."""
-    yield from (_command(name, command) for name, command, is_listed in _every_command() if is_listed)
+    """Each command that `--help` lists, with its options; those that mean the same as of `ralph run` by name alone."""
+    listed = {name: command for name, command, is_listed in _every_command() if is_listed}
+    shared = dict(_rows(listed[FIRST]))
+    yield from (_command(name, command, {} if name == FIRST else shared) for name, command in listed.items())
 
 
 def plumbing() -> Iterator[str]:
@@ -57,12 +60,17 @@ def _every_command(
             yield from _every_command(found, f"{name} {below}", listed)
 
 
-def _command(name: str, command: click.Command) -> str:
+def _command(name: str, command: click.Command, shared: Mapping[str, str]) -> str:
     told = f"### `{_usage(name, command)}`\n\n{_sentences(command, name)}\n"
-    rows = [_option(part) for part in command.params if isinstance(part, click.Option) and _is_own(part)]
-    return told + (
-        "\n" + "".join(f"- {option}: {says}\n" if says else f"- {option}\n" for option, says in rows) if rows else ""
-    )
+    rows = _rows(command)
+    same = [option for option, says in rows if says and shared.get(option) == says]
+    lines = [f"- {option}: {says}\n" if says else f"- {option}\n" for option, says in rows if option not in same]
+    lines += [f"- As for `{FIRST}`: {', '.join(same)}\n"] if same else []
+    return told + ("\n" + "".join(lines) if lines else "")
+
+
+def _rows(command: click.Command) -> list[tuple[str, str]]:
+    return [_option(part) for part in command.params if isinstance(part, click.Option) and _is_own(part)]
 
 
 def _usage(name: str, command: click.Command) -> str:
@@ -130,11 +138,8 @@ def rules() -> str:
 
 def _of_action(kind: str) -> str:
     named = yaml.safe_load((ROOT / "action.yml").read_text())[kind]
-    rows = [(f"`{name}`", f"`{told['default']}`" if told.get("default") else "", " ".join(told["description"].split()))
-            for name, told in named.items()]  # fmt: skip  # one row each
-    if kind == "outputs":
-        return table(("Output", "Meaning"), [(name, says) for name, _, says in rows])
-    return table(("Input", "Default", "Meaning"), rows)
+    told = ((name, row.get("default"), " ".join(row["description"].split())) for name, row in named.items())
+    return "\n".join(f"- `{name}`{f' (`{default}`)' if default else ''}: {says}" for name, default, says in told)
 
 
 def recipes() -> Iterator[str]:

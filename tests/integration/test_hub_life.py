@@ -135,7 +135,7 @@ def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(harbou
 
 
 def rows_of_checks() -> list[tuple[str, str]]:
-    """The table of docs/github.md: how a check stands, and what is named of it, "" where it is merged."""
+    """How a check stands, and what is named of it, "" where it is merged."""
     page = (Path(__file__).parents[2] / "docs" / "github.md").read_text()
     table = page.partition("| The check | Merged | Named |")[2].partition("\n\n")[0]
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]

@@ -73,8 +73,8 @@ Rows = Mapping[str, Mapping[str, int | float]]
 SUMMARY = """# Trust
 
 What Ralph promises, how often each promise was tested, and what the tests do not show. `python -m tools.trust` writes
-this page from measured figures, and a test fails if it differs from them. Every table, test and attack behind it is in
-the [evidence](../tools/trust/evidence.md), which each release carries as `trust-evidence.md`."""
+this page from measured figures. Every table, test and attack behind it, with the commit and day it was measured, is in the
+[evidence](../tools/trust/evidence.md), which each release carries as `trust-evidence.md`."""
 TRIED = {
     "crashes by stage": ("cases", "a runner dies before or after a call of a cycle"),
     "faults": ("cases", "lists are late while a mission is under way"),
@@ -108,7 +108,7 @@ def document(suites: Mapping[str, Measured]) -> str:
     parts = (
         SUMMARY,
         "## Promises\n\n" + promises.replace("#what-is-not-covered", "#what-this-does-not-show"),
-        "## What was tried\n\n" + _table(("What", "Tried", "Went wrong", "Commit", "Day"), _tried(suites)),
+        "## What was tried\n\n" + _table(("What", "Tried", "Went wrong"), _tried(suites)),
         _proven(suites["proof"].tables) if "proof" in suites else "",
         "## What this does not show\n\n" + LIMITS.read_text("utf-8").strip(),
     )
@@ -124,7 +124,7 @@ def _tried(suites: Mapping[str, Measured]) -> Iterator[tuple[str, ...]]:
                 tried = sum(int(row.get(column, 0)) for row in rows.values())
                 held = sum(int(row["held"]) for row in rows.values()) if "held" in rows[next(iter(rows))] else tried
                 wrong = sum(int(row.get(figure, 0)) for row in rows.values() for figure in WRONG) + tried - held
-                yield says, f"{tried:,}", str(wrong), f"`{one.commit}`", one.day
+                yield says, f"{tried:,}", str(wrong)
 
 
 def _proven(tables: Mapping[str, Rows]) -> str:
