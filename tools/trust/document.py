@@ -73,7 +73,7 @@ Rows = Mapping[str, Mapping[str, int | float]]
 SUMMARY = """# Trust
 
 What Ralph promises, how often each promise was tested, and what the tests do not show. `python -m tools.trust` writes
-this page from measured figures. Every table, test and attack behind it, with the commit and day it was measured, is in the
+this page from measured figures. Every table, test and attack behind it, with commit and day, is in the
 [evidence](../tools/trust/evidence.md), which each release carries as `trust-evidence.md`."""
 TRIED = {
     "crashes by stage": ("cases", "a runner dies before or after a call of a cycle"),
