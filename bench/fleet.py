@@ -1,4 +1,4 @@
-"""A fleet of 1,000 repositories for 14 simulated days: `python -m bench.fleet`. Writes tables of tools/trust/measured.md.
+"""A fleet of 1,000 repositories for 14 simulated days: `python -m bench.fleet`. It writes to tools/trust/measured.md.
 
 The gate is the real one (`ralph fleet due` with its requests over loopback), and so are wake times, plan and budgets;
 GitHub is the suite's fake, jobs take simulated minutes, and time is an argument. Every fourth scan two gates overlap.
