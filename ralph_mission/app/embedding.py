@@ -273,6 +273,11 @@ class RunHandle:
             self._events.append(redacted)
             self._news.notify_all()
 
+    @property
+    def name(self) -> str:
+        """What other terminals call the run."""
+        return self._live.name
+
     def asked(self) -> HoldOrder:
         """The requests of this program or another terminal."""
         return self._order or self._live.asked()

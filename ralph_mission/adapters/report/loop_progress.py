@@ -139,8 +139,9 @@ class PlainRunProgress:
         how = f"resumed after session {state.iteration}" if state.iteration else "started"
         dollars = f", ${spec.limits.usd:.2f}" if spec.limits.usd is not None else ""
         limits = f"{spec.limits.iterations} sessions, {clock(spec.limits.runtime)}{dollars}"
-        self._say(f"run {state.run_id} {how}; limits: {limits}")
         self._tell("began", f"{how}: {safe(spec.objective)[:WIDEST]}", state)
+        name = f"{self.watch.name} ({state.run_id})" if self.watch.name else f"run {state.run_id}"
+        self._say(f"{name} {how}; limits: {limits}")
 
     def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
         """`[3/10] builder, US-003 Search, 2/5 stories, $0.12, 1m05s`"""

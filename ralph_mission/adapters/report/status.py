@@ -100,7 +100,7 @@ def lines(
     """
     if not known["started"]:
         return [
-            "ralph has not run here yet",
+            "no cycle has run here yet",
             typed("to see what it would do: ralph cycle --staged"),
             typed("to start: ralph cycle"),
         ]

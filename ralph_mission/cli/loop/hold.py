@@ -6,6 +6,7 @@ They read and write files alone (`adapters/storage/loop/live.py`), so that they 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -204,11 +205,40 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
     listed = [one for one in known if one.alive or (one.state == "killed" and newest[one.kind] == one.id)]
     documents = [{**asdict(one), "state": one.state} for one in listed]
     typed = partial(type_commands, repo=repo)
-    lines = [line for one in listed for line in _lines(one, live.last_words(home, one.id, LAST), typed)]
-    return documents, ["running here", *lines] if lines else []
+    lines = [
+        line
+        for one in listed
+        for line in _lines(
+            one, live.last_words(home, one.id, LAST), typed, live.read_order(home / live.FOLDER / one.id)
+        )
+    ]
+    told = ["running here", *lines] if lines else []
+    ended = [one for one in known if one.kind == "run" and one.state == "ended"]
+    if ended and not any(one.kind == "run" for one in listed):
+        told += ["last loop", *_last(ended[-1], typed)]
+    return documents, told
 
 
-def _lines(record: LiveRecord, last: Sequence[str], typed: Callable[[str], str]) -> Iterator[str]:
+def resume_command(record: LiveRecord) -> str:
+    """How a run is resumed, as it was begun: a higher limit where it reached the one of its sessions."""
+    more = f" --max-iterations {2 * record.sessions}" if record.doing.startswith("iterations") else ""
+    words = re.sub(r" --(?:continue|detach)\b", "", record.command)
+    words = re.sub(r" --max-iterations[ =]\d+", "", words) if more else words
+    return f"ralph {words} --continue{more}"
+
+
+def _last(record: LiveRecord, typed: Callable[[str], str]) -> Iterator[str]:
+    from ralph_mission.adapters.report.progress import shorten
+
+    ended = f"{datetime.fromisoformat(record.since):%Y-%m-%d %H:%M} UTC" if record.since else ""
+    yield shorten(f"  {record.id}, ended {ended}: {record.doing}")
+    if record.code:
+        yield typed(f"    continue: {resume_command(record)}")
+
+
+def _lines(
+    record: LiveRecord, last: Sequence[str], typed: Callable[[str], str], order: HoldOrder = ""
+) -> Iterator[str]:
     from ralph_mission.adapters.report.loop_progress import clock
     from ralph_mission.adapters.report.progress import indent_lines, shorten
 
@@ -225,6 +255,7 @@ def _lines(record: LiveRecord, last: Sequence[str], typed: Callable[[str], str])
         return
     doing = f"PAUSED (ralph resume {record.id}), {record.doing}" if record.paused else record.doing
     yield shorten(typed(f"  {record.id} {doing or 'begins'}"))
-    yield f"    {', '.join(filter(None, (took, counted)))}"
+    soon = {"pause": "pauses at its next safe point", "stop": "stops at its next safe point"}.get(order, "")
+    yield f"    {', '.join(filter(None, (took, counted, '' if record.paused else soon)))}"
     if not record.paused:
         yield from (f"  {line}" for line in indent_lines(last))

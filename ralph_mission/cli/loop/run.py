@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ralph_mission.app.run import RunSetup
     from ralph_mission.app.run_options import RunOptions
 
+NO_AGENT = "no agent is named"
 RESTART = "RALPH_RESTART"
 """`exit` in the environment: the parent process restarts us, so a restart exits with code 3.
 `done`: we are the new process, and find what the last session left uncommitted."""
@@ -111,8 +112,10 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
 
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """
+    from ralph_mission.adapters.storage.loop.live import LiveRun
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.app.teams import play_run
+    from ralph_mission.cli.loop.hold import resume_command
 
     if detach:
         return _detach(options["repo"], as_json)
@@ -124,7 +127,13 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
         run_progress(request.repo, "run") as progress,
         _of_issues(request, progress) if issues else nullcontext(request) as listed,
     ):
-        account, setup = play_run(listed, progress)
+        try:
+            account, setup = play_run(listed, progress)
+        except UserError as problem:
+            raise _with_last_command(problem, request) from None
+    over = account.ending.code and account.ending.reason != "restart"
+    if over and not as_json and isinstance(progress.watch, LiveRun):
+        click.echo(type_commands(f"continue: {resume_command(progress.watch.record)}", request.repo), err=True)
     if account.ending.reason == "restart":
         again(setup)
     if as_json:
@@ -136,6 +145,20 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
             )
         )
     return account.ending.code
+
+
+def _with_last_command(problem: UserError, asked: RunOptions) -> UserError:
+    """The problem of a run that is continued without an agent, with the command that names the one of the last run."""
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.adapters.storage.loop.live import list_runs
+    from ralph_mission.cli.loop.hold import resume_command
+
+    if problem.what == NO_AGENT and asked.go_on and not (asked.command or asked.agent):
+        runs = [one for one in list_runs(Git.open(asked.repo).state_dir) if one.kind == "run" and not one.alive]
+        named = [one for one in runs if "--command" in one.command or "--agent" in one.command]
+        if named:
+            problem.next_step = f"as the last run was begun: {resume_command(named[-1])}"
+    return problem
 
 
 def _of_issues(options: RunOptions, progress: PlainRunProgress) -> AbstractContextManager[RunOptions]:

@@ -182,7 +182,7 @@ def status(
     known = facts(recalled, app.settings.limits, app.clock.now(), asks, app.settings.rhythm, answers)
     if as_json:
         print_json({**known, "runs": runs})
-    elif recalled or not runs_here:
+    else:
         missions = recalled.state.missions if recalled else ()
         waiting = find_waiting(missions, app.forge.how, answers)
         rows = lines(

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -20,9 +21,11 @@ from urllib.parse import urlencode
 from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.forges.local import branches
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.report.progress import count_noun, speaking
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.objects import Objects
 from ralph_mission.adapters.workspace.snapshot import REGULAR, File
+from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.cli.options import open_app, run_cycle
 from ralph_mission.cli.setup import files
 from ralph_mission.config.reading import NAME
@@ -30,6 +33,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
 from ralph_mission.mission.fleet.model import CONFIGURE
 from ralph_mission.mission.fleet.overview import ASKING
+from ralph_mission.mission.lifecycle.waiting import AGAIN
 from ralph_mission.mission.model.effects import OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import key_of
 from ralph_mission.safety.patch import FileDelta, edits
@@ -38,7 +42,7 @@ from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.app.cycle import App
-    from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, ThreadLine
+    from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, ObserverLine, ThreadLine
 
 BRANCH = CONFIGURE
 TITLE = ASKING
@@ -141,7 +145,8 @@ def _staged_cycle(top: Path, settings: str) -> tuple[CycleReport, CycleSummary]:
     with tempfile.TemporaryDirectory(prefix="ralph-") as folder:
         config = Path(folder) / NAME
         config.write_text(settings or (files.read_text(top / NAME) or ""), encoding="utf-8")
-        return run_cycle(open_app(top, config, "local", staged=True), staged=True, force=True)
+        with speaking(sys.stderr, environment_secrets()) as progress:
+            return run_cycle(open_app(top, config, "local", staged=True, progress=progress), staged=True, force=True)
 
 
 def _commands(git: Git, text: Path, top: Path) -> Iterable[str]:
@@ -164,7 +169,7 @@ def render_text(report: CycleReport, summary: CycleSummary, texts: Iterable[str]
     """The text of the pull request, in Markdown and at most `LONGEST` characters."""
     from ralph_mission.adapters.report.step_summary import harmless, section
 
-    opened = "Nothing. It found nothing worth an issue or a pull request." if not summary.threads else ""
+    opened = _nothing_opened(report, summary) if not summary.threads else ""
     whole = io.StringIO()
     whole.write(
         "Merge this, and Ralph looks after this repository: small fixes become pull requests that you merge, "
@@ -180,14 +185,32 @@ def render_text(report: CycleReport, summary: CycleSummary, texts: Iterable[str]
     for thread in summary.threads:
         part = _thread(thread, harmless(thread.title))
         whole.write(part if whole.tell() + len(part) < LONGEST * 3 // 4 else f"- {harmless(thread.title)}\n\n")
-    observers = (f"{line.name}: {harmless(line.detail or line.status)}" for line in report.observers)
+    observers = (f"{line.name}: {harmless(_seen(line))}" for line in report.observers)
     rest = [
-        *section("What would wait", map(harmless, summary.held)),
+        *section("What would be held back", (harmless(one) for one in summary.held if not one.startswith(AGAIN))),
+        "",
+        *section("What it would only watch", map(harmless, summary.watched)),
         "",
         *section("What was looked at", observers),
     ]
     whole.write("\n".join(["", *rest]))
     return whole.getvalue()[:LONGEST].rstrip() + "\n"
+
+
+def _nothing_opened(report: CycleReport, summary: CycleSummary) -> str:
+    """Why nothing is opened: there is nothing, or what there is is held back, or not everything was looked at."""
+    cut = [line.name for line in report.observers if line.status == "unavailable" or line.unchecked]
+    blind = f" Not everything could be looked at: {', '.join(cut)}, see below." if cut else ""
+    if summary.held:
+        return f"Nothing, as what it would open is held back, see below.{blind}"
+    return f"Nothing. It found nothing worth an issue or a pull request.{blind}"
+
+
+def _seen(line: ObserverLine) -> str:
+    """What an observer saw, and what it could not."""
+    found = line.detail or (count_noun(line.signals, "result") if line.status == "ok" else line.status)
+    blind = "could not look: " if line.status == "unavailable" else ""
+    return "; ".join((f"{blind}{found}", *(f"not checked: {one}" for one in line.unchecked)))
 
 
 def _thread(thread: ThreadLine, title: str) -> str:

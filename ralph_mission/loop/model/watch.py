@@ -36,6 +36,11 @@ class RunEvent:
 class RunWatch(Protocol):
     """Reports a run to other terminals, and reads their requests. Never raises."""
 
+    @property
+    def name(self) -> str:
+        """What other terminals call the run; "" before its first event."""
+        ...
+
     def tell(self, event: RunEvent, prompt: str = "") -> None:
         """Report an event; `prompt`: of its session."""
         ...
@@ -47,6 +52,8 @@ class RunWatch(Protocol):
 
 class Unwatched:
     """A `RunWatch` without watchers."""
+
+    name = ""
 
     def tell(self, event: RunEvent, prompt: str = "") -> None:
         """Nothing."""

@@ -12,6 +12,7 @@ from ralph_mission.mission.model.mission import FailureReason, Mission, Status, 
 How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
 FIX_IT = "fix it, or name an agent (hands.agent); once fixed, it closes by itself"
+AGAIN = "to try again now: ralph cycle --force"
 DO_IT = "no agent is set up to do it: do it yourself and close it, or name an agent (hands.agent)"
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
@@ -67,7 +68,7 @@ def describe_held(fixes: Sequence[HeldFix]) -> Iterator[str]:
     yield from (f"{one.title}: {one.why}" for one in fixes)
     if fixes:
         otherwise = "; otherwise on the next commit" if any(one.ran for one in fixes) else ""
-        yield f"to try again now: ralph cycle --force{otherwise}"
+        yield f"{AGAIN}{otherwise}"
 
 
 def show(mission: Mission, how: How) -> str:

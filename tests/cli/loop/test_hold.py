@@ -47,6 +47,7 @@ def test_a_run_is_seen_paused_resumed_and_stopped_from_a_second_terminal(shop: W
     assert json.loads(Path(f"{transcript}.jsonl").read_text())["text"] == "I look first."
 
     assert shop.ralph("pause", "run-1").out == "run-1 pauses at its next safe point\n"
+    assert "pauses at its next safe point" in shop.ralph("status").out
     go(shop, 1)  # the session ends as ever
     until(lambda: records(shop)[0].state == "paused")
     assert (records(shop)[0].sessions, records(shop)[0].usd, shop.calls) == (1, 0.25, ["ralph"])
@@ -61,6 +62,9 @@ def test_a_run_is_seen_paused_resumed_and_stopped_from_a_second_terminal(shop: W
     assert (first.returncode, json.loads(out)["ending"], json.loads(out)["sessions"]) == (1, "stop", 2)
     assert "on main: 2 commits, 2 files changed" in err and ".ralph/loop/runs/" in err
     assert records(shop) == [] and shop.ralph("stop").code == 2
+    told = shop.ralph("status").out
+    assert "last loop\n  run-1, ended 20" in told and "stop: asked to stop" in told and "--continue\n" in told
+    assert "no cycle has run here yet" in told
     said = shop.ralph("logs", "run-1", "--follow").out  # which ends, as the run did
     assert all(word in said for word in ("paused", "resumed", "stop: asked to stop"))
 

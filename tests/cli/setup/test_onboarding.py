@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.cli.setup.onboarding import BRANCH, LONGEST, render_text
-from ralph_mission.mission.model.cycle import CycleSummary, ThreadLine
+from ralph_mission.mission.model.cycle import CycleSummary, ObserverLine, ThreadLine
 from tests.adapters.report.samples import REPORT
 from tests.cli.init_place import PINNED, hosted
 from tests.helpers import cli_here, commit, git
@@ -95,4 +95,15 @@ def test_the_text_shows_threads_whole_while_there_is_room_and_by_title_after_tha
 
 
 def test_a_cycle_that_would_open_nothing_says_so() -> None:
-    assert "Nothing. It found nothing" in render_text(REPORT, CycleSummary(), (), ())
+    assert "Nothing. It found nothing worth an issue" in render_text(
+        replace(REPORT, observers=()), CycleSummary(), (), ()
+    )
+
+
+def test_a_fix_that_the_checks_hold_back_and_what_was_not_looked_at_are_told() -> None:
+    seen = (ObserverLine("typos", "ok", 3, 0.1, ""), ObserverLine("ci", "unavailable", 0, 0.1, "not done after 120 s"))
+    summary = CycleSummary(held=("Correct it: `pytest`: exit code 1; it fails without the change too",), watched=("A",))
+    text = render_text(replace(REPORT, observers=seen), summary, (), ())
+    assert "Nothing, as what it would open is held back" in text and "it fails without the change too" in text
+    assert "Not everything could be looked at: ci" in text and "could not look: not done after 120 s" in text
+    assert "- typos: 3 results" in text and "### What it would only watch\n\n- A" in text

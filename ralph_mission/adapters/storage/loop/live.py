@@ -113,6 +113,11 @@ class LiveRun:
         return self._record
 
     @property
+    def name(self) -> str:
+        """Its id; "" before the first event."""
+        return self._record.id
+
+    @property
     def folder(self) -> Path:
         """The folder of its files."""
         return self._home / FOLDER / self._record.id
