@@ -21,6 +21,8 @@ ANSWERED = re.compile(
 )
 """The same end in two words: a runner that died with the answer sent finds it there, and no session to tell of."""
 
+RANKED = re.compile(r"\bnumber \d+ of \d+\b")
+"""A finding's place among those of its cycle, which others may have left by the cycle after a death."""
 TICKED = re.compile(r"^ *- \[x\].*", re.MULTILINE)
 """All of the dashboard that must be the same: no box stands ticked that was obeyed."""
 RECEIPT = re.compile(r"^- (twitter|telegram|discord): .*$", re.MULTILINE)
@@ -94,7 +96,7 @@ def _renamer(names: dict[int, str], harbour: Hub) -> Callable[[str], str]:
     def text(raw: str) -> str:
         for sha, name in merges.items():
             raw = raw.replace(sha, name).replace(sha[:8], name) if sha else raw
-        raw = ANSWERED.sub("the review was answered", raw)
+        raw = RANKED.sub("number N of N", ANSWERED.sub("the review was answered", raw))
         return re.sub(r"(#|/issues/|/pull/|issue=|pull=|pull_request=)(\d+)\b", named, raw)
 
     return text

@@ -17,7 +17,7 @@ from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mar
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.labels import Labelling
-from ralph_mission.adapters.forges.github.limits import Absent, Doubt
+from ralph_mission.adapters.forges.github.limits import PULLS_ALLOWED, Absent, Declined, Doubt
 from ralph_mission.adapters.forges.github.people import Heads, People
 from ralph_mission.adapters.forges.github.reading import CommentWire, IssueWire, PullWire, ReviewWire
 from ralph_mission.adapters.forges.github.threads import Threads
@@ -278,17 +278,22 @@ class GitHubEffects(EffectVerbs):
             return
         name = self.default().name
         order = {"repositoryId": self.people.repository().get("id"), "baseRefName": name, "headRefName": name}
-        try:
-            self.api.change(PULL, {"input": {**order, "title": "May pull requests be opened here?"}})
-        except ForgeRefused as refused:
-            if refused.reason is FailureReason.NEEDS_PERSON:
-                page = f"{self.api.place.page}/settings/actions"
-                raise ForgeRefused(f"{refused.what} ({page})", reason=refused.reason) from None
-            if refused.reason is FailureReason.NOT_ATTEMPTED:
-                return
-        except Doubt:
+        question = {"input": {**order, "title": "May pull requests be opened here?"}}
+        for _ in range(2):  # it changes nothing, so it is asked again if the answer was lost
+            try:
+                self.api.change(PULL, question)
+            except Declined as answer:
+                if answer.what == PULLS_ALLOWED:
+                    page = f"{self.api.place.page}/settings/actions"
+                    raise ForgeRefused(f"{answer.what} ({page})", reason=answer.reason) from None
+            except Doubt:
+                continue
+            except ForgeRefused as refused:
+                if refused.reason is FailureReason.NOT_ATTEMPTED:  # nor could the pull request be opened now
+                    raise
+                continue
+            self.api.kept.put(ALLOWED, True)
             return
-        self.api.kept.put(ALLOWED, True)
 
     def _send(self, effect: Effect, kind: type[Wire], method: str, path: str, order: object) -> Receipt:
         return _done_receipt(effect, _read_reply(kind, self.api.send(method, path, order)))

@@ -47,6 +47,10 @@ class Violation(ForgeRefused):
     """The rules of a branch forbid a merge; `what`: GitHub's words."""
 
 
+class Declined(ForgeRefused):
+    """The mutation was understood, and is not allowed or not possible."""
+
+
 class Stale(ForgeRefused):
     """The object changed since it was read."""
 
@@ -66,11 +70,9 @@ class ApiAnswer:
         return 200 <= self.status < 300
 
 
+PULLS_ALLOWED = "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests"
 SETTINGS: tuple[tuple[str, str], ...] = (
-    (
-        r"not permitted to (?:create|approve)",
-        "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
-    ),
+    (r"not permitted to (?:create|approve)", PULLS_ALLOWED),
     (r"archived", "Settings → General → Danger Zone → Unarchive this repository"),
     (r"issues (?:are|has been|have been) disabled", "Settings → General → Features → Issues"),
     (
@@ -141,9 +143,7 @@ def refused_mutation(errors: Any, answer: ApiAnswer) -> ForgeRefused | Doubt:
         return ForgeRefused(f"GitHub's rate limit: {words}", reason=FailureReason.NOT_ATTEMPTED)
     if kind in DEFINITE:
         setting = _find_setting(words)
-        return ForgeRefused(
-            setting or f"GitHub refused: {words}", reason=FailureReason.NEEDS_PERSON if setting else None
-        )
+        return Declined(setting or f"GitHub refused: {words}", reason=FailureReason.NEEDS_PERSON if setting else None)
     return Doubt(f"GitHub answered {answer.status} with an error: {words}")
 
 

@@ -133,6 +133,23 @@ def test_whether_actions_may_open_pulls_is_found_out_before_the_first_push(world
     assert world.fake.threads == {}
 
 
+@pytest.mark.parametrize("fault", ["reset_applied", "500", "garbage", "404"])
+def test_that_question_is_asked_again_where_its_answer_was_lost(world: GitHubWorld, fault: str) -> None:
+    world.fake.settings.actions_can_create_pulls = False
+    world.forge.identity()
+    lost = world.fake.fail(fault, ("POST", "/graphql"))
+    assert "Allow GitHub Actions to create and approve pull requests" in refusal(world, new_branch(world, "x"))
+    assert (lost.used, world.fake.branch("ralph/x")) == (1, "")
+
+
+def test_no_branch_is_pushed_for_a_pull_that_a_rate_limit_keeps_from_being_opened(world: GitHubWorld) -> None:
+    world.forge.identity()
+    world.fake.fail("rate_secondary", ("POST", "/graphql"))
+    receipt = world.forge.perform(new_branch(world, "x"))
+    assert receipt.not_attempted and "rate limit" in receipt.detail
+    assert world.fake.branch("ralph/x") == ""
+
+
 def test_a_person_is_not_asked_whether_actions_may_open_pulls(world: GitHubWorld) -> None:
     world.token = world.fake.token("robin")
     world.fake.settings.actions_can_create_pulls = False
