@@ -75,7 +75,7 @@ class InitOptions:
 @click.option(
     "--runner",
     metavar="LABELS",
-    help="Labels of the runner; default: self-hosted in a private repository, else ubuntu-latest.",
+    help="Labels of the runner; default: ubuntu-latest in a public repository, else self-hosted.",
 )
 @click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What starts the next cycle.")
 @click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
@@ -150,7 +150,7 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
         if files.github_name(git) and not options.pull_request:
             apart = click.confirm("Prepare this as a pull request, and leave the checkout as it is?", default=False)
             options = replace(options, pull_request=apart)
-    options = replace(options, usual=files.LABELS if public is False else files.HOSTED)
+    options = replace(options, usual=files.HOSTED if public else files.LABELS)
     settings, names = _settings(top, options, project, chosen, found)
     files_planned = [settings, *_workflows(git, top, options, project), *_units(top, options)]
     planned = [(file, file.state(top, force)) for file in files_planned]
@@ -281,8 +281,8 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
 
 
 PERHAPS_PUBLIC = (
-    "GitHub did not tell whether the repository is public, so its workflows use GitHub's runners; for a runner of your "
-    "own in a private one: ralph init --runner self-hosted --force"
+    "could not determine whether the repository is public. If it is: ralph init --runner ubuntu-latest --force, "
+    "because anyone could run code on your runner"
 )
 
 
@@ -292,7 +292,7 @@ def _notes(top: Path, planned: Sequence[Planned], public: bool | None) -> Iterat
     runners = {mode: files.labels_in(texts.get(top / name, "")) for mode, name in files.PLACES.items()}
     if hosted := [mode for mode, labels in runners.items() if files.is_hosted(labels)]:
         yield files.monthly_cost(hosted)
-    if hosted and public is None:
+    elif public is None and any(runners.values()):
         yield PERHAPS_PUBLIC
 
 
