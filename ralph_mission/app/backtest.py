@@ -8,6 +8,7 @@ never answered.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -369,6 +370,7 @@ class _Replay:
             self._stand_at(step)
             self._look(step, before)
             self._cycle(step)
+            gc.collect()  # the command line rarely does: looks leave whole trees in reference cycles
             ranked.append(order_findings(self.tracked, step.at, self._rank))
             before = step.commit
         if self.github.history and self.github.details:

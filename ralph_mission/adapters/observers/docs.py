@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -30,6 +30,7 @@ from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 NAME = "docs"
@@ -291,16 +292,21 @@ def broken_imports(tree: DocTree, path: str) -> Iterator[BrokenReference]:
 @lru_cache(maxsize=2 * MOST_PAGES)  # most pages of a new commit are unchanged
 def _references(page: str) -> tuple[tuple[int, str, bool], ...]:
     """The references of a page: line, text, whether it is a command."""
-    from markdown_it import MarkdownIt  # takes a while to load
-
     found: list[tuple[int, str, bool]] = []
     at = 0
-    for token in MarkdownIt("commonmark").enable("table").parse(page):
+    for token in _markdown().parse(page):
         at = token.map[0] + 1 if token.map else at
         found += ((_line_of(page, target, at), target, False) for target in _targets(token))
         if token.type == "fence" and token.info.strip().split(" ")[0].lower() in SHELLS:
             found += ((at + 1 + offset, command, True) for offset, command in _commands(token.content))
     return tuple(found)
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # takes a while to load
+
+    return MarkdownIt("commonmark").enable("table")
 
 
 def _targets(token: Token) -> Iterator[str]:
@@ -389,11 +395,9 @@ def _judge_anchor(tree: DocTree, reference: DocReference, page: str, fragment: s
 @lru_cache(maxsize=2 * MOST_PAGES)
 def anchors(text: str) -> set[str]:
     """The anchors of a page, as GitHub derives them from headings."""
-    from markdown_it import MarkdownIt
-
     found: set[str] = {name for _, name in HTML_ANCHOR.findall(text)}
     found |= set(re.findall(r"\{:?\s*#([\w-]+)[^}\n]*\}", text))
-    tokens = MarkdownIt("commonmark").parse(text)
+    tokens = _markdown().parse(text)
     for before, token in itertools.pairwise(tokens):
         if before.type == "heading_open":
             words = "".join(
