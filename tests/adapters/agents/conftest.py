@@ -26,7 +26,7 @@ def agent(tmp_path: Path, tree: Path):
 @pytest.fixture
 def play(agent, tmp_path: Path):
     def played(
-        command, *, prompt="the prompt", seconds=20.0, stopped=lambda: False, hat="builder", **options
+        command, *, prompt="the prompt", seconds=600.0, stopped=lambda: False, hat="builder", **options
     ) -> AgentTurn:
         worn = hat if isinstance(hat, Hat) else Hat(hat)
         session = Session(worn, 7, prompt, str(tmp_path / "run"), "some-model", seconds, 11)

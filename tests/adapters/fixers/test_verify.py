@@ -126,7 +126,7 @@ def test_commands_see_the_change(verify):
 
 def test_a_failure_names_the_command_its_code_and_its_last_lines(verify):
     outcome = verify("true", "if grep -q better a.txt; then for n in 1 2 3 4 5 6 7; do echo line $n; done; exit 3; fi")
-    assert not outcome.ok and outcome.detail.endswith("exit code 3\nline 3\nline 4\nline 5\nline 6\nline 7")
+    assert not outcome.ok and outcome.detail.endswith("exit code 3: line 7\nline 3\nline 4\nline 5\nline 6\nline 7")
     assert "without the change" not in outcome.detail
 
 
