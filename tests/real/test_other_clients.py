@@ -13,11 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.agents.client import CommandAgent
+from ralph_mission.adapters.agents.clients import find_client
 from ralph_mission.adapters.sandbox.isolation import Level
+from ralph_mission.loop.model.state import Hat, Session
 from tests.cli.loop_world import world
 from tests.conftest import ROOT
 from tests.fakes.model.script import call, say
 from tests.fakes.model.server import KEY, ScriptedModel
+from tests.helpers import make_repo
 from tests.real.clients import FLIP, environment
 from tests.real.emulator import NODE
 
@@ -62,3 +66,21 @@ def test_it_finishes_two_stories_in_a_worktree(ground: Path, level: Level, name:
     usage = told["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["turns"]) == (4000, 200, 4)
     assert [one["calls"] for one in told["played"]] == [1, 1] and told["left_running"] == []
+
+
+def test_opencode_asks_us_by_the_protocol_before_each_command(ground: Path) -> None:
+    program, tree = PROGRAMS["opencode"][-1], make_repo(ground / "tree", {"README.md": "# Shop\n"})
+    if not program.exists():
+        pytest.skip("opencode is not in .venv/clients: see the top of this file")
+    run_dir = tree / ".ralph" / "loop"
+    run_dir.mkdir(parents=True)
+    line = (str(program), "acp")
+    commands = ("git push /nowhere; touch pushed", "touch made")
+    script = [*(call("bash", command=one, description="x") for one in commands), say("Done.")]
+    with ScriptedModel(script) as model:
+        client = find_client("acp:opencode", line)
+        agent = CommandAgent(client.program, tree, run_dir / "home", (), seen(model), client=client, name=client.name)
+        hat = Hat("builder", commands_denied=("git push",))
+        turn = agent.play(Session(hat, 1, "Do it.", str(run_dir), MODELS["opencode"], seconds=240), lambda: False)
+    assert any("git push" in why for why in turn.refused) and not (tree / "pushed").exists(), turn
+    assert (tree / "made").exists() and turn.text == "Done.", turn

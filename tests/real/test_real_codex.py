@@ -51,6 +51,12 @@ def test_a_hat_that_may_write_nothing_writes_nothing(codex: Player) -> None:
     assert (codex.tree / "a.txt").exists() == (codex.level == "bwrap")  # the loop puts back what ours lets through
 
 
+def test_a_denied_command_is_refused_and_told(codex: Player) -> None:
+    with ScriptedModel([call("exec_command", cmd="git push /nowhere; touch a.txt"), say("Done.")]) as model:
+        turn = codex.play(model, Hat("builder", commands_denied=("git push",)))
+    assert turn.refused == ("`git push /nowhere` is denied by `git push`",) and (codex.tree / "a.txt").exists()
+
+
 def test_what_it_runs_sees_no_key(codex: Player) -> None:
     with ScriptedModel([call("exec_command", cmd="env > env.txt"), say("Done.")]) as model:
         codex.play(model)

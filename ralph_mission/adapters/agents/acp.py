@@ -14,10 +14,12 @@ from dataclasses import replace
 from functools import partial
 
 from ralph_mission.adapters.agents import claude, codex
-from ralph_mission.adapters.agents.client import Client, Invocation, SessionPlace
+from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, SessionPlace
 from ralph_mission.loop.model.state import Session
 
 NAME = "acp"
+ASKS = {"opencode": {"OPENCODE_PERMISSION": '{"bash": "ask"}'}}
+"""What makes a program ask us before each command, where its own adapter lets it run them unasked."""
 DRIVER = (sys.executable, "-I", "-m", "ralph_mission.adapters.agents.acp_driver")
 
 
@@ -47,7 +49,8 @@ def _invocation_like(own: Client, session: Session, place: SessionPlace) -> Invo
         invocation = _invocation(
             replace(session, model=""), place
         )  # it knows, and lets nobody choose it over the protocol
-    return replace(invocation, env=known.env, files=known.files)
+    asks = {} if RUNS in session.hat.tools_denied else ASKS.get(own.name, {})
+    return replace(invocation, env={**known.env, **asks}, files=known.files)
 
 
 def _has_key(own: Client, place: SessionPlace) -> bool:

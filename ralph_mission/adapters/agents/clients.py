@@ -257,6 +257,7 @@ def _opencode_settings(session: Session, address: str) -> Mapping[str, Any]:
         "autoupdate": False,
         "share": "disabled",
         "snapshot": False,  # it would create its own git repository
+        "experimental": {"continue_loop_on_deny": True},  # else its first refused call ends the session
         "permission": {
             "edit": _opencode_edits(session.hat),
             "bash": "deny" if RUNS in session.hat.tools_denied else "allow",

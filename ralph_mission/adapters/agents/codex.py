@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from ralph_mission.adapters.agents import reading
 from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
+from ralph_mission.adapters.sandbox.shims import find_refusals
 from ralph_mission.loop.model.state import Session, SessionUsage
 from ralph_mission.values import compile_regex, dataclass
 
@@ -161,7 +162,9 @@ def _read(output: Gave) -> AgentReply:
     logged = read(output.stderr.decode(errors="replace"))
     unheard = tuple(_unheard(logged.calls, items.values()))
     spent = SessionUsage(0, usage.input_tokens, usage.output_tokens, turns=turns + len(unheard))
-    refused, calls = tuple(map(reading.line, logged.refused)), (*map(_describe_call, items.values()), *unheard)
+    printed = "\n".join(reading.as_text(item.get("aggregated_output")) for item in items.values())
+    refused = tuple(map(reading.line, (*logged.refused, *find_refusals(printed))))
+    calls = (*map(_describe_call, items.values()), *unheard)
     return AgentReply(text, error, spent, refused=refused, calls=calls, errors=logged.errors.encode(), recorded=True)
 
 

@@ -214,6 +214,12 @@ def path_with(folder: Path | None, path: str = "") -> str:
     return f"{folder.resolve()}{os.pathsep}{path}" if folder else path
 
 
+def find_refusals(output: str) -> tuple[str, ...]:
+    """The reasons that shims printed there: for a client whose own sandbox keeps them from the record."""
+    lines = (line.removeprefix("ralph: ") for line in output.splitlines() if line.startswith("ralph: `"))
+    return tuple(line for line in lines if "` is denied by `" in line)
+
+
 def refused_commands(run_dir: Path) -> tuple[str, ...]:
     """The reasons of refused commands, oldest first; unreadable lines are skipped, and anything but a file."""
     from ralph_mission.adapters import files

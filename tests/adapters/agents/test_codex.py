@@ -92,6 +92,13 @@ def test_what_it_ran_and_changed_is_told_once_even_when_it_never_ended():
     assert CLIENT.read(sample("codex", "ok")).calls == ("command_execution: /bin/bash -lc 'echo 1 > b.txt'",)
 
 
+def test_what_a_guard_refused_is_told_although_its_sandbox_keeps_the_guard_from_the_record():
+    printed = "ralph: `git push -f` is denied by `git push --force`: others lose what they have"
+    run = {"id": "1", "type": "command_execution", "command": "x", "aggregated_output": f"one\n{printed}\nralph: two\n"}
+    said = CLIENT.read(Gave(json.dumps({"type": "item.completed", "item": run}).encode()))
+    assert said.refused == (printed.removeprefix("ralph: "),)
+
+
 HEAD = "dispatch_tool_call_with_state: codex_otel.log_only:"
 RESULT = (
     f'2026-01-01T00:00:00.5Z  INFO {HEAD} event.name="codex.tool_result" tool_result_seq=1 tool_name=%s '
