@@ -98,7 +98,9 @@ def test_a_killed_run_is_resumed_with_its_issues(shop: World, mara: Person) -> N
     assert labels(shop, first) == labels(shop, second) == set() and len(remarks(shop, first)) == 1
 
 
-def test_what_could_not_be_told_at_the_end_is_told_by_continue(shop: World, mara: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_told_at_the_end_is_told_by_continue(
+    shop: World, mara: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gone, first, second = ready(mara, "Paint it"), ready(mara, "Add a cart"), ready(mara, "Sum up")
     script = f"""
 if call == 3:
