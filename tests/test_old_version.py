@@ -123,7 +123,7 @@ def test_what_was_approved_under_the_old_version_is_done_once(missions: Path) ->
 
 def test_a_cycle_that_was_killed_is_finished_without_doing_anything_twice(tmp_path: Path) -> None:
     repo = restore("killed", tmp_path)
-    assert "another runner holds this cycle" in succeed("cycle", "--force", "--now", LATER, repo=repo).out
+    assert "Another runner holds this cycle" in succeed("cycle", "--force", "--now", LATER, repo=repo).out
     assert "adopted" in succeed("memory", "recover", "--take-over", repo=repo).out
     succeed("cycle", "--force", "--now", LATER_STILL, repo=repo)
     assert subjects(repo, "main").count("Correct 1 misspelling in docs/guide.md") == 1

@@ -74,7 +74,7 @@ def test_a_run_in_the_background_is_followed_to_its_end(shop: World) -> None:
     assert started.code == 0 and started.json == {"run": "run-1"}, started.err
     until(lambda: len(shop.calls) == 1)
     go(shop, 1)
-    assert "iterations: 1 session\n" in shop.ralph("logs", "-f").out
+    assert "iterations: 1 session" in shop.ralph("logs", "-f").out
     ended = live.list_runs(shop.repo / ".ralph")[0]
     assert (ended.state, ended.code) == ("ended", 2)
 
