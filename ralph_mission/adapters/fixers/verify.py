@@ -172,14 +172,19 @@ class Workbench:
         """
         if not self.commands:
             return PatchVerification(True)
+        from ralph_mission.adapters.projects.setup import ChangeNotInstalled
+
         known, failing = known_red(red), list[str]()
         failure = None
-        for command, done in self._run(patch, patch.changes, self.commands, Path(scratch)):
-            if done.code and known(command, done):
-                failing.append(command)
-            elif done.code:
-                failure = CheckFailure(command, done)
-                break
+        try:
+            for command, done in self._run(patch, patch.changes, self.commands, Path(scratch)):
+                if done.code and known(command, done):
+                    failing.append(command)
+                elif done.code:
+                    failure = CheckFailure(command, done)
+                    break
+        except ChangeNotInstalled as problem:
+            return PatchVerification(False, problem.what)
         if failure is None:
             return PatchVerification(True, standing=tuple(failing))
         seen, needed = (patch.base, failure.command), self.commands[: self.commands.index(failure.command) + 1]

@@ -171,7 +171,8 @@ PINNING_BOT = compile_regex(
     r"suzuki-shunsuke/pinact-action|stacklok/frizbee|step-security/secure-repo|sethvargo/ratchet"
 )
 ASKED_MOST = 20  # actions in one look
-BELIEVED = timedelta(days=7)
+BELIEVED = timedelta(days=1)
+OLDEST = timedelta(days=7)  # of an answer that is used while the server cannot be reached
 PATIENCE = 20.0  # seconds for one answer
 FOLDER, GITHUB, TAGS = "action-tags", "https://github.com", "refs/tags/"
 
@@ -195,7 +196,7 @@ class LooseUse:
 
 @dataclass(frozen=True, slots=True)
 class ActionTags:
-    """What the tags of public actions name, asked of `server` by git, without a token, and believed for a week.
+    """What the tags of public actions name, asked of `server` by git without a token; believed for a day.
 
     `owner`: of the repository that uses them, "" if unknown. `allow`: hosts that may be private.
     """
@@ -226,22 +227,25 @@ class ActionTags:
         return {use: pin for use in uses if (pin := found.get((use.repository, use.ref)))}
 
     def _refs(self, repository: str, ref: str, now: datetime) -> Mapping[str, str]:
-        question, old = cache_key(self.server, repository, ref), None
+        question, old, age = cache_key(self.server, repository, ref), dict[str, str](), OLDEST
         with suppress(TypeError, KeyError, ValueError, AttributeError):
             known = self.cache.get(question)
             old = {str(name): str(oid) for name, oid in known["refs"].items()}
-            if timedelta() <= now - datetime.fromisoformat(known["asked"]) < BELIEVED:
+            age = now - datetime.fromisoformat(known["asked"])
+            if timedelta() <= age < BELIEVED:
                 return old
         found: Mapping[str, str] = {}
         if REPOSITORY.fullmatch(repository):
             there = Remote(self.git, f"{self.server}/{repository}.git", keep=False, patience=PATIENCE)
             try:
-                GuardedWeb(self.allow, PATIENCE).admit(self.server)
+                if self.server != GITHUB:  # which is public, and may be reached by a proxy alone
+                    GuardedWeb(self.allow, PATIENCE).admit(self.server)
                 found = there.commits(f"{TAGS}{ref}*", f"{HEADS}{ref}")
             except UserError as problem:
-                if problem.who == "network" and old is None:
+                if problem.who == "network" and timedelta() <= age < OLDEST:
+                    return old
+                if problem.who == "network":
                     raise
-                found = old or {}
         self.cache.put(question, {"asked": now.isoformat(), "refs": found})
         self.cache.tidy()
         return found

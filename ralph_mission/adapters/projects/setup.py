@@ -83,6 +83,10 @@ DOWNLOADS = (".npm/_cacache", ".cache/uv", ".cache/pip", ".cache/yarn")
 """What installers keep there for the next install alone, often larger than what they installed: it is not lent."""
 
 
+class ChangeNotInstalled(UserError):
+    """Packages cannot be installed with a change, though they can without it."""
+
+
 @dataclass(frozen=True, slots=True)
 class LentSetup:
     """What a clone was given. `names`: files and folders in it that belong to no change. `environment`: for commands
@@ -178,7 +182,7 @@ class ProjectSetup:
             clone = Git(folder / ".git", folder / ".git", folder)
             failed = next(filter(None, (self._run(step, clone, folder, tools) for step in steps)), "")
             if failed:
-                raise _cannot("the change", failed)
+                raise ChangeNotInstalled(f"the change cannot be set up: {failed}", "leave it to a person")
         return LentSetup(names, lent_environment(folder, tools))
 
     def _steps(self, commit: str) -> tuple[SetupStep, ...]:
@@ -192,7 +196,7 @@ class ProjectSetup:
         if self.place and not self.keeps:
             if (known := _read_report(place / digest)) is not None:
                 if known.failed:
-                    raise _cannot("the repository", known.failed)
+                    raise _cannot(known.failed)
                 return place / digest
             self.note("a staged cycle installs the project's packages in a temporary folder; a cycle keeps them")
             place = for_once
@@ -201,7 +205,7 @@ class ProjectSetup:
             result = _read_report(folder)
             failed = result.failed if result else self._set_up(commit, steps, folder)
             if failed:
-                raise _cannot("the repository", failed)
+                raise _cannot(failed)
             os.utime(folder)
         _forget_old(folder)
         return folder
@@ -260,9 +264,9 @@ class ProjectSetup:
         return f"{problem}\n{how}\n{excerpt(done.stdout, done.stderr, tree)}".rstrip()
 
 
-def _cannot(what: str, failed: str) -> UserError:
+def _cannot(failed: str) -> UserError:
     again = "fix that, or give the commands in hands.setup; to try again now: ralph cycle --force"
-    return UserError(f"{what} cannot be set up: {failed}", again)
+    return UserError(f"the repository cannot be set up: {failed}", again)
 
 
 def forget_failures(place: Path) -> None:

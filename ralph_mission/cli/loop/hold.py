@@ -6,7 +6,7 @@ They read and write files alone (`adapters/storage/loop/live.py`), so that they 
 from __future__ import annotations
 
 import json
-import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ralph_mission.cli.options import at_repository, json_option, open_app, print_json, repo_option
-from ralph_mission.cli.spelling import type_commands
+from ralph_mission.cli.spelling import spell, type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
@@ -215,25 +215,34 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
     told = ["running here", *lines] if lines else []
     ended = [one for one in known if one.kind == "run" and one.state == "ended"]
     if ended and not any(one.kind == "run" for one in listed):
-        told += ["last loop", *_last(ended[-1], typed)]
+        told += ["last loop", *_last(ended[-1], repo)]
     return documents, told
 
 
-def resume_command(record: LiveRecord) -> str:
+def resume_command(record: LiveRecord, repo: Path) -> str:
     """How a run is resumed, as it was begun: a higher limit where it reached the one of its sessions."""
-    more = f" --max-iterations {2 * record.sessions}" if record.doing.startswith("iterations") else ""
-    words = re.sub(r" --(?:continue|detach)\b", "", record.command)
-    words = re.sub(r" --max-iterations[ =]\d+", "", words) if more else words
-    return f"ralph {words} --continue{more}"
+    more = ["--max-iterations", str(2 * record.sessions)] if record.doing.startswith("iterations") else []
+    words = shlex.split(record.command)
+    end = words.index("--") if "--" in words else len(words)
+    before, kept = iter(words[:end]), list[str]()
+    for word in before:
+        name, given, _ = word.partition("=")
+        if name in ("--repo", *more[:1]):
+            if not given:
+                next(before, "")  # its value
+        elif word not in ("--continue", "--detach"):
+            kept.append(word)
+    command = spell(f"ralph {shlex.join([*kept, '--continue', *more])}", repo)
+    return f"{command} {shlex.join(words[end:])}".rstrip()
 
 
-def _last(record: LiveRecord, typed: Callable[[str], str]) -> Iterator[str]:
+def _last(record: LiveRecord, repo: Path) -> Iterator[str]:
     from ralph_mission.adapters.report.progress import shorten
 
     ended = f"{datetime.fromisoformat(record.since):%Y-%m-%d %H:%M} UTC" if record.since else ""
     yield shorten(f"  {record.id}, ended {ended}: {record.doing}")
     if record.code:
-        yield typed(f"    continue: {resume_command(record)}")
+        yield f"    continue: {resume_command(record, repo)}"
 
 
 def _lines(

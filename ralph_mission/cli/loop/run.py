@@ -133,7 +133,7 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
             raise _with_last_command(problem, request) from None
     over = account.ending.code and account.ending.reason != "restart"
     if over and not as_json and isinstance(progress.watch, LiveRun):
-        click.echo(type_commands(f"continue: {resume_command(progress.watch.record)}", request.repo), err=True)
+        click.echo(f"continue: {resume_command(progress.watch.record, request.repo)}", err=True)
     if account.ending.reason == "restart":
         again(setup)
     if as_json:
@@ -157,7 +157,7 @@ def _with_last_command(problem: UserError, asked: RunOptions) -> UserError:
         runs = [one for one in list_runs(Git.open(asked.repo).state_dir) if one.kind == "run" and not one.alive]
         named = [one for one in runs if "--command" in one.command or "--agent" in one.command]
         if named:
-            problem.next_step = f"as the last run was begun: {resume_command(named[-1])}"
+            problem.next_step = f"as the last run was begun: {resume_command(named[-1], asked.repo)}"
     return problem
 
 

@@ -24,7 +24,7 @@ from ralph_mission.mission.lifecycle.step_builder import (
     wait_step,
 )
 from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, checks_failed, waits_for_person
-from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
+from ralph_mission.mission.lifecycle.waiting import NO_AGENT, WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import (
     Comment,
@@ -48,10 +48,8 @@ CLAIM_IT = (
     "if not, memory was tampered with: `ralph memory verify`."
 )
 UNNAMED = "the change kept for it is not named in its issue and is not sent"
-NOBODY_HERE = "No agent is configured (`hands.agent`) to make the change. Close the issue once it is done."
-SOLVED_BY_ITSELF = (
-    "No agent is configured (`hands.agent`) to make the change. This issue closes once the change is made."
-)
+NOBODY_HERE = f"{NO_AGENT} Close the issue once it is done."
+SOLVED_BY_ITSELF = f"{NO_AGENT} This issue closes once the change is made."
 LOOK_AT_CHECKS = "Look at its checks."
 NOTHING_LEFT = "Nothing is left to do."
 

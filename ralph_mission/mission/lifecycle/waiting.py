@@ -13,6 +13,7 @@ How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
 FIX_IT = "fix it, or name an agent (hands.agent); once fixed, it closes by itself"
 AGAIN = "to try again now: ralph cycle --force"
+NO_AGENT = "No agent is configured (`hands.agent`) to make the change."
 DO_IT = "no agent is set up to do it: do it yourself and close it, or name an agent (hands.agent)"
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
@@ -55,7 +56,8 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
         from ralph_mission.mission.proposals.wording import plain
 
         ways = (("read it", show(mission, how)),)
-        if mission.status is Status.PLANNED and mission.issue:  # approved, and nobody makes the change
+        unmade = not mission.next_step or mission.next_step.startswith(NO_AGENT)
+        if mission.status is Status.PLANNED and mission.issue and unmade:
             yield WaitingLine(*issue, (*ways, ("close it", how("close_issue", mission.issue))), DO_IT)
         else:
             yield WaitingLine(

@@ -217,9 +217,12 @@ def test_checks_run_with_what_the_set_up_installed_and_a_change_of_what_decides_
         'mkdir -p node_modules/.bin; cp package.json node_modules/asked; printf "#!/bin/sh\\ncat node_modules/asked" '
     )
     step = SetupStep(
-        "npm", "", tool + "> node_modules/.bin/lint; chmod +x node_modules/.bin/lint", (), ("package.json",)
+        "npm",
+        "",
+        f"grep conflict package.json && exit 1; {tool}> node_modules/.bin/lint; chmod +x node_modules/.bin/lint",
+        (),
+        ("package.json",),
     )
-    setup = ProjectSetup(Git.open(repo), tmp_path / "kept")
 
     class Detected(ProjectSetup):
         def detect(self, commit: str) -> DetectedProject:
@@ -233,6 +236,9 @@ def test_checks_run_with_what_the_set_up_installed_and_a_change_of_what_decides_
 
     assert not verdict("a.txt", b"good\n", b"wanted")
     assert verdict("package.json", b"{}", b'{"wanted": 1}')
+    change = FileChange("package.json", "100644", "100644", b"{}", b"conflict")
+    refused = hands.verify(Patch(base, (change,)), str(scratch))  # a fault of this change alone: others are tried
+    assert not refused.ok and refused.ran and "the change cannot be set up" in refused.detail
 
 
 def test_a_set_up_that_fails_says_so_in_the_words_of_its_tool(repo, scratch, tmp_path):

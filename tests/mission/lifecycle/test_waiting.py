@@ -27,6 +27,7 @@ def show(verb: str, number: int) -> str:
             ("Comment `/ralph retry`.", "show_issue 3"),
         ),
         ({"status": Status.PLANNED}, ("name an agent (hands.agent)", "show_issue 3", "close_issue 3")),
+        ({"status": Status.PLANNED, "next_step": "Correct main."}, ("Correct main.", "show_issue 3")),
         ({"status": Status.PLANNED, "issue": 0, "pull": 0}, ()),
         ({"status": Status.ESCALATED, "issue": 0}, ("show_pull 4",)),
         ({"status": Status.COMPLETED}, ()),
