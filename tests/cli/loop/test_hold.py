@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ralph_mission.adapters.storage.loop import live
+from ralph_mission.cli.loop.hold import resume_command
 from tests.cli.loop_world import World, until, world
 
 WAITS = """
@@ -101,3 +104,20 @@ def test_a_cycle_waits_where_nothing_is_half_done(shop: World) -> None:
     (home / live.FOLDER / name / live.ORDER).write_text("stop\n")
     stopped = shop.ralph("cycle", env={live.NAMED: name})
     assert stopped.code == 130 and not (shop.repo / ".git/refs/heads/ralph-memory").exists()
+
+
+def test_a_run_is_resumed_by_the_words_that_began_it() -> None:
+    words = ["run", "make ralph status faster", "--command", "tool --max-iterations 5 --continue", "--detach"]
+    record = live.LiveRecord("run-1", "run", shlex.join([*words, "--max-iterations=3", "--repo", "other"]))
+    there = Path("other")
+    assert shlex.split(resume_command(record, there))[1:] == [
+        *words[:4],
+        "--max-iterations=3",
+        "--continue",
+        "--repo",
+        "other",
+    ]
+    limited = replace(record, doing="iterations: 3 sessions", sessions=3)
+    assert shlex.split(resume_command(limited, there))[1:] == [
+        *words[:4], "--continue", "--max-iterations", "6", "--repo", "other"
+    ]  # fmt: skip  # one command
