@@ -50,6 +50,8 @@ ACTIONS = "github-actions[bot]"
 ALLOWED = "pull requests may be opened"
 PULL = "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }"
 NEWEST = 10  # pull requests to read: more than open while GitHub's lists are late, seconds to minutes
+NOTHING_TO_MERGE = "No commits between"
+"""GitHub's answer to a pull request of a branch onto itself, where pull requests may be opened."""
 COMMENTED = "COMMENTED"
 """The state of a review without a decision."""
 
@@ -286,6 +288,10 @@ class GitHubEffects(EffectVerbs):
                 if answer.what == PULLS_ALLOWED:
                     page = f"{self.api.place.page}/settings/actions"
                     raise ForgeRefused(f"{answer.what} ({page})", reason=answer.reason) from None
+                if answer.reason is FailureReason.NEEDS_PERSON:
+                    raise
+                if NOTHING_TO_MERGE not in answer.what:  # it says nothing of the setting
+                    return
             except Doubt:
                 continue
             except ForgeRefused as refused:
