@@ -149,18 +149,18 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _require_known_kinds(settings: Config) -> None:
-    """Raises UserError for a kind in `thinker` that neither Ralph's nor the owner's observers find."""
+    """Raises UserError for a kind to be watched only that neither Ralph's nor the owner's observers find: it would not
+    be. A weight for such a kind does no harm, and other repositories that share these settings may find it.
+    """
     from ralph_mission.mission.model.proposal import KINDS
 
-    thinker = settings.thinker
-    named = [*(("watch_only", kind) for kind in thinker.watch_only), *(("weights", kind) for kind in thinker.weights)]
-    unknown = [(key, kind) for key, kind in named if kind not in KINDS]
+    unknown = [kind for kind in settings.thinker.watch_only if kind not in KINDS]
     own = set(_texts(settings.observers.model_dump())) if unknown else set()
-    for key, kind in unknown:
+    for kind in unknown:
         if kind not in own:
             near = "".join(f"did you mean {one}? " for one in get_close_matches(kind, KINDS, 1))
             next_step = f"{near}There are {', '.join(sorted(KINDS))}"
-            raise UserError(f"thinker.{key} names {kind}, which is no kind of finding", next_step, usage=True)
+            raise UserError(f"thinker.watch_only names {kind}, which is no kind of finding", next_step, usage=True)
 
 
 def _name_checks(settings: Config) -> str:

@@ -119,7 +119,8 @@ def ask(found: Surroundings, project: DetectedProject, chosen: Choices) -> Choic
 
 
 def _checks(text: str) -> tuple[str, ...]:
-    return tuple(line for part in text.split(";") if (line := part.strip()) not in ("", "-"))
+    parts = [text] if "'" in text or '"' in text else text.split(";")  # a quoted one may hold a semicolon
+    return tuple(line for part in parts if (line := part.strip()) not in ("", "-"))
 
 
 def _model(text: str) -> str:

@@ -87,6 +87,12 @@ class DecisionLine:
     rules: tuple[str, ...]
 
 
+def thread_number(url: str) -> int:
+    """Of the issue or pull request that a URL or file names; 0 for none."""
+    found = _NUMBER.search(url)
+    return int(found[1]) if found else 0
+
+
 @dataclass(frozen=True, slots=True)
 class EffectLine:
     """The result of one effect."""
@@ -100,8 +106,7 @@ class EffectLine:
     @property
     def number(self) -> int:
         """Of the issue or pull request that its URL or file names; 0 for none."""
-        found = _NUMBER.search(self.url)
-        return int(found[1]) if found else 0
+        return thread_number(self.url)
 
 
 _NUMBER = compile_regex(r"/(?:issues|pull|pulls)/0*(\d+)(?:\.md)?(?:#[\w-]+)?\Z", re.ASCII)

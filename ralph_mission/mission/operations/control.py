@@ -16,7 +16,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.commit import settle_open
 from ralph_mission.mission.decide import decide, with_findings
 from ralph_mission.mission.execute import AppliedEffect
-from ralph_mission.mission.model.cycle import CycleReport, EffectLine, Situation
+from ralph_mission.mission.model.cycle import CycleReport, Situation, thread_number
 from ralph_mission.mission.model.effects import OpenIssue, Publish, Receipt, skip_effect
 from ralph_mission.mission.model.ledger import (
     EffectRecord,
@@ -121,7 +121,7 @@ def journal(store: Editable) -> list[dict[str, Any]]:
         for one in report["missions"]:
             titles |= dict.fromkeys(filter(None, (one["issue"], one["pull_request"])), one["title"])
         for effect in report["effects"]:
-            number = EffectLine(**effect).number
+            number = thread_number(effect["url"])
             title = opened.get(effect["key"], "") or (titles.get(number, "") if number else "")
             titles[number] = title
             entries.append(

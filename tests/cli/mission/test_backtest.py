@@ -147,9 +147,8 @@ def test_a_history_of_one_day_is_told_that_no_option_helps(tmp_path: Path) -> No
     assert told.code == 1 and "only time helps" in told.err
 
 
-@pytest.mark.parametrize("kinds", ["watch_only: [speling]", "weights: {speling: 2}"])
-def test_a_kind_that_nothing_finds_is_refused(repo: Path, kinds: str) -> None:
-    (repo / "ralph.yml").write_text(f"thinker: {{{kinds}}}\n")
+def test_a_kind_to_be_watched_that_nothing_finds_is_refused(repo: Path) -> None:
+    (repo / "ralph.yml").write_text("thinker: {watch_only: [speling]}\n")
     told = cli_here("backtest", repo=repo)
     assert told.code == 2 and "did you mean spelling?" in told.err
 
