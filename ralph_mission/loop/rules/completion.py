@@ -289,9 +289,14 @@ def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: fl
         mark="",
         changed=output.changed if output.mark else state.changed,
         built=state.built.union(output.built).difference(output.passed),
-        said=state.said | ({output.event.topic} if output.event else set()),
+        said=state.said | ({output.event.topic} if output.event and _is_said(output.event) else set()),
     )
     return _add_usage(settled, state.item, output)
+
+
+def _is_said(event: LoopEvent) -> bool:
+    """Whether a session emitted it: a hat's default event counts for no required one."""
+    return event.payload != routing.NOTHING_EMITTED
 
 
 def state_after_red_checks(spec: RunSpec, state: RunState, failure: str) -> RunState:

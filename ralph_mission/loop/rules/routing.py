@@ -118,6 +118,10 @@ def _may_say(hat: Hat, topic: str, promise: str) -> bool:
     return topic == promise or any(fnmatchcase(topic, allowed) for allowed in (*hat.publishes, hat.default_publishes))
 
 
+NOTHING_EMITTED = "(nothing was emitted)"
+"""The payload of a hat's default event: it routes, and proves nothing."""
+
+
 def _default_event(hat: Hat | None, promise: str) -> tuple[LoopEvent | None, str]:
     """The default event of a silent session; never the promise or a verdict."""
     if hat is None or not (hat.publishes or hat.default_publishes):
@@ -125,7 +129,7 @@ def _default_event(hat: Hat | None, promise: str) -> tuple[LoopEvent | None, str
     if hat.default_publishes == promise or hat.default_publishes in (VERDICT, CONVERGED):
         return None, f"no event was emitted, and {hat.default_publishes} is no default"
     if hat.default_publishes:
-        return LoopEvent(hat.default_publishes, "(nothing was emitted)"), ""
+        return LoopEvent(hat.default_publishes, NOTHING_EMITTED), ""
     return None, f"no event was emitted; {hat.name} ends with {' or '.join(hat.publishes)}"
 
 

@@ -17,7 +17,7 @@ from ralph_mission.loop.model.state import (
     RunState,
     UserStory,
 )
-from ralph_mission.loop.rules import completion
+from ralph_mission.loop.rules import completion, routing
 from tests.loop.making import pbr, stories
 
 BEGUN = RunState(
@@ -104,6 +104,9 @@ def test_events_that_are_required_have_to_be_said_in_the_run() -> None:
     state = RunState("r", "build it", datetime(2026, 5, 4, tzinfo=UTC))
     state = completion.advance_state(spec, state, HatOutput("", 1, LoopEvent("tests.passed")), 1.0)
     assert completion.remaining(spec, state, RunSnapshot()) == "still to be emitted: review.passed"
+    default, _ = routing.single_event(Hat("critic", default_publishes="review.passed"), (), "DONE")
+    state = completion.advance_state(spec, state, HatOutput("", 2, default), 2.0)
+    assert completion.remaining(spec, state, RunSnapshot()) == "still to be emitted: review.passed"  # nobody said it
     state = completion.advance_state(spec, state, HatOutput("", 2, LoopEvent("review.passed")), 2.0)
     assert completion.remaining(spec, state, RunSnapshot()) == ""
 
