@@ -260,10 +260,6 @@ def run_cycle(app: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cycl
 
     if not staged:
         refuse_links(app.git)
-    if force and not staged:
-        from ralph_mission.adapters.projects.setup import forget_failures
-
-        forget_failures(app.git.state_dir / "setup")
     event = os.environ.get("GITHUB_EVENT_NAME", "")
     by_person = event in SPOKEN or os.environ.get("RALPH_SPOKEN") == "true"  # or the gate decided so
     trigger: Trigger = "person" if by_person else TRIGGERS.get(event, "cli")

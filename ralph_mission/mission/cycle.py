@@ -146,6 +146,9 @@ def _build_situation(tx: Transaction, request: CycleRequest) -> tuple[Transactio
         situation = gather.read_situation(ports, tx.settings, tx.past, request.cycle_id, tx.now)
         if _is_steering(tx, request) and not situation.world.requested("run"):
             return tx, replace(situation, steering=True)
+        again = request.force or bool(situation.world.requested("run"))
+        if again and not request.staged:
+            ports.hands.forget_failures()
         planned = observe.plan_observations(ports, situation, scratch)
         if not request.staged and (usd := sum(context.usd for _, context in planned)):
             tx, situation = agent_jobs.reserve_money(tx, situation, usd)
@@ -156,7 +159,7 @@ def _build_situation(tx: Transaction, request: CycleRequest) -> tuple[Transactio
         situation = rank.rank_findings(ports, situation, tx.secrets)
         situation = rank.write_wordings(ports, situation, tx.past)
         situation = gather.read_fix_records(ports, situation, tx.past)
-        situation = without_retried(situation, request.force or bool(situation.world.requested("run")))
+        situation = without_retried(situation, again)
         return tx, verify.verify(ports, situation, scratch, tx.secrets)
 
 

@@ -298,9 +298,11 @@ def with_held(situation: Situation, held: HeldFix) -> Situation:
 
 def without_retried(situation: Situation, force: bool) -> Situation:
     """The situation before fixes are verified: those whose checks could not be run, or run on another commit or with
-    others, are tried again; if `force`, all."""
+    others, are tried again; if `force`, all. One whose findings are gone is forgotten."""
     state, now = situation.state, _checked(situation)
-    unverified = () if force else state.unverified
+    present = {finding.fingerprint for finding in situation.findings}
+    gone = {one.key for one in state.held if one.members and present.isdisjoint(one.members)}
+    unverified = () if force else tuple(one for one in state.unverified if one[0] not in gone)
     failed = {key for key, base in unverified if base == now}
     held = tuple(one for one in state.held if one.key in failed)
     return replace(situation, state=replace(state, unverified=unverified, held=held))

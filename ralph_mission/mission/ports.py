@@ -363,6 +363,10 @@ class PaidThinker(Thinker, Protocol):
 class PatchVerifier(Protocol):
     """Checks a patch where it can do no harm: in a separate clone without remotes or credentials."""
 
+    def forget_failures(self) -> None:
+        """Try at once what could not be set up, instead of waiting."""
+        ...
+
     def verify(self, patch: Patch, scratch: str) -> PatchVerification:
         """Run the configured `verify` commands on `patch.base` with the patch applied."""
         ...

@@ -222,13 +222,15 @@ def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path
 
 
 def test_a_fix_whose_set_up_failed_is_named_in_each_cycle_and_proposed_once_the_set_up_was_repaired(tmp_path):
-    broken = CALM.replace("[typos]", "[typos], verify: ['true'], setup: ['echo error: no registry >&2; exit 4']")
+    fails = f"echo x >> {tmp_path}/runs; echo error: no registry >&2; exit 4"
+    broken = CALM.replace("[typos]", f"[typos], verify: ['true'], setup: ['{fails}']")
     harbour = world(tmp_path, config=broken)
     for _ in range(2):
         _, cycle_summary = harbour.cycle()
         held, _ = cycle_summary.held
         assert "cannot be set up" in held and held.endswith("no registry") and harbour.pulls == ()
-    (harbour.repo / "ralph.yml").write_text(broken.replace("echo error: no registry >&2; exit 4", "true"))
+    assert (tmp_path / "runs").read_text() == "x\nx\n"  # a person asked for both cycles, so it is tried again
+    (harbour.repo / "ralph.yml").write_text(broken.replace(fails, "true"))
     _, cycle_summary = harbour.cycle()
     assert len(harbour.pulls) == 1 and cycle_summary.held == ()
 

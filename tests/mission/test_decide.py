@@ -59,3 +59,12 @@ def test_a_fix_that_failed_its_checks_is_held_until_something_changed(ran, chang
     kept = replace(tried.state, unverified=failed_verifications(tried))
     state = without_retried(replace(SITUATION, state=kept, **changed), force).state
     assert [one.key for one in state.held] == ["k"] * held
+
+
+def test_a_held_fix_whose_findings_are_gone_is_forgotten_and_checked_again_when_they_return() -> None:
+    found = finding()
+    tried = with_held(SITUATION, HeldFix("k", "Fix it", "why", (found.fingerprint,)))
+    there = without_retried(replace(tried, findings=(found,)), force=False).state
+    gone = without_retried(replace(tried, findings=()), force=False).state
+    assert ([one.key for one in there.held], there.unverified) == (["k"], tried.state.unverified)
+    assert (gone.held, gone.unverified) == ((), ())

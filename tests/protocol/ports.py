@@ -98,6 +98,8 @@ class Nobody:
 class Willing:
     """Checks that always pass."""
 
+    def forget_failures(self) -> None: ...
+
     def verify(self, patch: Patch, scratch: str) -> PatchVerification:
         return PatchVerification(True)
 

@@ -163,6 +163,11 @@ class Workbench:
     note: Callable[[str], None] = lambda _: None
     red_bases: set[tuple[str, str]] = field(default_factory=set, compare=False)  # (base, first red command) seen so far
 
+    def forget_failures(self) -> None:
+        """As in the port."""
+        if self.setup:
+            self.setup.forget_failures()
+
     def verify(self, patch: Patch, scratch: str, red: Sequence[RedCheck] = ()) -> PatchVerification:
         """Whether all commands pass with the patch, but for the checks `red`, which may stay as red as they are;
         without commands nothing is run.

@@ -114,9 +114,9 @@ def excerpt(stdout: bytes, stderr: bytes, root: Path | None = None) -> str:
 def find_cause(stdout: bytes, stderr: bytes, root: Path | None = None) -> str:
     """Why a command failed, in one line: what failed and, of a chain of causes, the last one; "" for no output."""
     useful = output_lines(stdout, stderr, root)
-    telling = [line for line in useful if TELLING.search(line)]
-    found = (line for pattern in TOLD for line in telling if pattern.search(line))
-    first = next(found, telling[0] if telling else useful[-1] if useful else "")
+    likely = [line for line in useful if TELLING.search(line)]
+    found = (line for pattern in TOLD for line in likely if pattern.search(line))
+    first = next(found, likely[0] if likely else useful[-1] if useful else "")
     first = PREFIX.sub("", first.strip())
     last = next((ROOT.sub("", line).strip() for line in reversed(useful) if ROOT.search(line)), "")
     return truncate(f"{truncate(first, HEAD)}: {last}" if last and last not in first else first, REASON)

@@ -122,6 +122,12 @@ class ProjectSetup:
     note: Callable[[str], None] = lambda _: None
     keeps: bool = True
 
+    def forget_failures(self) -> None:
+        """Let the set-ups that failed be tried again at once."""
+        for report in self.place.glob(f"*/{REPORT}") if self.place and self.keeps else ():
+            if (result := _read_report(report.parent)) and result.failed:
+                report.unlink(missing_ok=True)
+
     def detect(self, commit: str) -> DetectedProject:
         """What stands in a commit."""
         return detect_project(*self._files(commit))
@@ -267,13 +273,6 @@ class ProjectSetup:
 def _cannot(failed: str) -> UserError:
     again = "fix that, or give the commands in hands.setup; to try again now: ralph cycle --force"
     return UserError(f"the repository cannot be set up: {failed}", again)
-
-
-def forget_failures(place: Path) -> None:
-    """Let the set-ups that failed be tried again at once. `place`: where results are kept."""
-    for report in place.glob(f"*/{REPORT}"):
-        if (result := _read_report(report.parent)) and result.failed:
-            report.unlink(missing_ok=True)
 
 
 def _passed_on() -> dict[str, str]:

@@ -131,7 +131,7 @@ def test_a_failed_set_up_says_why_and_is_not_tried_again_at_once(lend, counter):
 
 
 def test_a_failed_set_up_is_tried_again_at_once_where_the_environment_changed_or_a_person_asks(
-    lend, counter, tmp_path, monkeypatch
+    lend, counter, repo, tmp_path, monkeypatch
 ):
     def fails() -> None:
         with pytest.raises(UserError, match="cannot be set up"):
@@ -142,7 +142,11 @@ def test_a_failed_set_up_is_tried_again_at_once_where_the_environment_changed_or
     fails()
     fails()
     assert runs(counter) == 2
-    module.forget_failures(tmp_path / "kept")
+    kept = ProjectSetup(Git.open(repo), tmp_path / "kept")
+    replace(kept, keeps=False).forget_failures()  # a staged cycle changes nothing
+    fails()
+    assert runs(counter) == 2
+    kept.forget_failures()
     fails()
     assert runs(counter) == 3
 
