@@ -277,7 +277,8 @@ def test_nothing_foreign_stands_where_a_shell_or_a_stranger_could_use_it(tmp_pat
     if mode == "review":  # a comment is heard where somebody with a say asks for it, and nothing of it is used
         assert 'fromJSON(\'["OWNER", "MEMBER", "COLLABORATOR"]\')' in job(document)["if"]
         assert json.dumps(document).count("comment.body") == 1
-    assert job(document)["permissions"].keys() == {"contents", "issues", "pull-requests", "actions"}
+    checks = {"checks", "statuses"} if mode == "work" else set()
+    assert job(document)["permissions"].keys() == {"contents", "issues", "pull-requests", "actions"} | checks
     assert job(document)["concurrency"]["cancel-in-progress"] == "false"
 
 

@@ -46,8 +46,8 @@ class CheckState:
 def require_green(threads: Threads, wire: PullWire) -> None:
     """Raise ForgeRefused that names each check of the head that has not passed. Pending ones are waited for.
 
-    Having no checks is fine. For checks that the token may not see, GitHub's summary `clean` counts; it cannot be
-    `clean` while the cycle's own run is pending.
+    Having no checks is fine. For checks that the token may not see, GitHub's summary `clean` counts. Its `unstable`
+    does only if every check could be seen, and only a run of ours has not passed.
     """
     runs = _workflow_runs(threads, wire.head.sha)
     found, everything = read_checks(threads, wire.head.sha, runs)
@@ -59,7 +59,8 @@ def require_green(threads: Threads, wire: PullWire) -> None:
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)
         raise ForgeRefused(f"not green: {_list(bad)}", reason=FailureReason.NOT_ATTEMPTED)
-    if wire.mergeable_state == "unstable" and not any(_is_own(run) and _result(run) not in PASSED for run in runs):
+    ours_alone = everything and any(_is_own(run) and _result(run) not in PASSED for run in runs)
+    if wire.mergeable_state == "unstable" and not ours_alone:
         what = "GitHub calls it unstable, though each check that it lists has passed: look at its page"
         what = what if everything else f"a check {RESULTS[UNSEEN]}"
         raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)

@@ -233,6 +233,20 @@ def test_what_github_calls_unstable_is_not_merged_though_every_check_passed(worl
     assert receipt.not_attempted and "unstable" in receipt.detail
 
 
+@pytest.mark.parametrize(("hidden", "red"), [("*/check-runs*", "check"), ("*/status*", "status")])
+def test_what_github_calls_unstable_is_not_put_down_to_ralphs_own_run_where_other_checks_cannot_be_seen(
+    world: GitHubWorld, hidden: str, red: str
+) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, None, LOOP, event="pull_request_review")
+    make = world.fake.check if red == "check" else world.fake.status
+    make(opened.sha, "coverage", "failure")
+    world.fake.fail("403", ("GET", hidden), times=9)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "checks: read and statuses: read" in receipt.detail
+    assert world.fake.count(method="PUT") == 0
+
+
 def hide(world: GitHubWorld) -> None:
     world.fake.world.checks.clear()
 
