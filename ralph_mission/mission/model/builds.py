@@ -10,6 +10,15 @@ PASSED = frozenset({"success"})
 FAILED = frozenset({"failure", "timed_out", "startup_failure"})
 HELD = "action_required"
 """The conclusion of a run that waits until a person lets it start."""
+OWN = frozenset(
+    f".github/workflows/ralph-{name}.yml" for name in ("loop", "work", "review", "publish", "fleet", "fleet-cycle")
+)
+"""The workflows that `ralph init` writes. Events of a pull request start some of them on the commit to be merged."""
+
+
+def is_own(path: str) -> bool:
+    """Whether a workflow is one of Ralph's own, by its path as GitHub tells it: perhaps with `@` and a ref."""
+    return path.partition("@")[0] in OWN
 
 
 @dataclass(frozen=True, slots=True)

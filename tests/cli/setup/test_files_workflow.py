@@ -18,8 +18,10 @@ import yaml
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.wakers import instance
 from ralph_mission.cli.setup import files as workflow_init_agents
+from ralph_mission.cli.setup import fleet
 from ralph_mission.cli.setup.files import is_public
 from ralph_mission.config.reading import read
+from ralph_mission.mission.model.builds import OWN
 from tests.cli.init_place import LOOP, PINNED, SHA, TOOLS, hosted, states, workflow
 from tests.helpers import Result, cli_here, git, make_repo
 
@@ -264,6 +266,10 @@ def test_they_pass_githubs_schema_an_audit_and_a_runner(tmp_path: Path, runner: 
     ):
         done = subprocess.run([TOOLS / command[0], *command[1:]], capture_output=True, text=True, check=False, cwd=repo)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_workflow_that_init_writes_is_known_as_ralphs_own() -> None:
+    assert {*workflow_init_agents.PLACES.values(), *fleet.WORKFLOWS} == OWN
 
 
 @pytest.mark.parametrize("mode", PLACES)

@@ -19,10 +19,9 @@ from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import Home, Stamp, WireModel, read
 from ralph_mission.adapters.projects.excerpt import failing_lines
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.builds import FAILED, FailedJob, WorkflowRun
+from ralph_mission.mission.model.builds import FAILED, FailedJob, WorkflowRun, is_own
 from ralph_mission.values import compile_regex
 
-OWN = ".github/workflows/ralph-loop.yml"
 PAGE = 100  # runs in one answer, of about 1.5 KB each
 LOG = 16_000_000  # bytes of a job's log
 ARCHIVE, REPORT, REPORTS = 10_000_000, 4_000_000, 20
@@ -138,7 +137,7 @@ def runs_at(api: Api, sha: str) -> tuple[WorkflowRun, ...]:
     """The newest run of each workflow at a commit, except our own. Raises Absent, UserError."""
     listed = next(api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs"), [])
     wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: wire.id)
-    newest = {(wire.workflow_id, wire.event): wire for wire in wires if not is_own_path(wire.path)}
+    newest = {(wire.workflow_id, wire.event): wire for wire in wires if not is_own(wire.path)}
     return tuple(_run(wire) for wire in newest.values())
 
 
@@ -167,11 +166,6 @@ def statuses_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], bool]:
         return (), True
     red = tuple(FailedJob(one.context, "", one.target_url or "") for one in found if one.state in ("failure", "error"))
     return red, all(one.state == "success" for one in found)
-
-
-def is_own_path(path: str) -> bool:
-    """Whether a workflow is the cycle's own: a review starts it on the commit to be merged."""
-    return path.partition("@")[0] == OWN
 
 
 def failed_jobs(api: Api, run: WorkflowRun, log: bool) -> tuple[FailedJob, ...]:

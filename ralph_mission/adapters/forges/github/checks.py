@@ -7,13 +7,12 @@ from typing import Any
 from urllib.parse import quote
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
-from ralph_mission.adapters.forges.github.builds import is_own_path
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
-from ralph_mission.mission.model.builds import HELD
+from ralph_mission.mission.model.builds import HELD, is_own
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
@@ -95,8 +94,8 @@ def _workflow_runs(threads: Threads, sha: str) -> list[dict[str, Any]]:
 
 
 def _is_own(run: dict[str, Any]) -> bool:
-    """Whether it belongs to the cycle's own workflow: a review starts it on the commit to be merged."""
-    return is_own_path(str(run.get("path")))
+    """Whether it belongs to a workflow of Ralph's own."""
+    return is_own(str(run.get("path")))
 
 
 def _result(run: dict[str, Any]) -> str:

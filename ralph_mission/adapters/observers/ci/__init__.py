@@ -31,7 +31,7 @@ from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.projects.excerpt import failing_lines
 from ralph_mission.config.observers import CiSettings
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun, is_own
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge
@@ -44,7 +44,6 @@ WORKFLOWS = 10  # checked at once, the failing ones first
 PAGE, FAR = 50, 300  # runs of a workflow that are read, and where it was red in all of those
 CHANCES = 5  # flaky failures read in detail, per workflow and check
 TWICE = 2  # commits on which a step has to be flaky before it is reported
-OWN = ("ralph-loop.yml", "ralph-work.yml", "ralph-review.yml", "ralph-publish.yml")
 
 
 def build(settings: CiSettings, forge: Forge, git: Git, cache: Path | None = None) -> CiObserver:
@@ -134,7 +133,7 @@ class CiObserver:
         begin, passed = begin_of(streak, self._failed_jobs)
         jobs = self._failed_jobs(streak.newest, log=True)
         between = commits.suspects(self.git, passed.sha, begin.sha) if passed else None
-        return Breakage(streak, since, begin, passed, jobs, between, read, own=streak.newest.path.endswith(OWN))
+        return Breakage(streak, since, begin, passed, jobs, between, read, own=is_own(streak.newest.path))
 
     def _failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
         """An attempt's failed jobs, which are final once it is over, with the relevant log lines."""

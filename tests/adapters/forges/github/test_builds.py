@@ -8,10 +8,11 @@ import zipfile
 import pytest
 
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.builds import OWN as OWN_WORKFLOWS
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.forge_world import pulled
 
-OWN = ".github/workflows/ralph-loop.yml"
+OWN = sorted(OWN_WORKFLOWS)
 CI = ".github/workflows/ci.yml"
 ALL = {"contents": "write", "issues": "write", "pull_requests": "write"}
 
@@ -112,7 +113,8 @@ def test_what_failed_at_the_head_of_a_pull_of_ours_is_told_with_the_lines_that_s
     opened = pulled(world)
     world.fake.workflow_run(1, "completed", "failure", "pull_request", path=CI, head_sha=opened.sha)
     world.fake.workflow_job(1, "test", steps=[("Run pytest", "failure")], log=LOG)
-    world.fake.workflow_run(2, "completed", "failure", "pull_request", path=OWN, head_sha=opened.sha)
+    for number, own in enumerate(OWN, 20):
+        world.fake.workflow_run(number, "completed", "failure", "pull_request", path=own, head_sha=opened.sha)
     world.fake.workflow_run(3, "completed", "failure", "push", path=CI)
     (failed,) = world.connected().pull(opened.number).failed
     assert (failed.name, failed.step, failed.log) == ("test", "Run pytest", "E assert 1 == 2")
@@ -126,7 +128,8 @@ def test_what_failed_at_the_head_of_a_pull_of_ours_is_told_with_the_lines_that_s
 def test_runs_that_wait_for_a_person_are_told_of_a_pull_of_ours_until_it_is_set_aside(world: GitHubWorld) -> None:
     opened = pulled(world)
     world.fake.workflow_run(1, "completed", "action_required", "pull_request", path=CI, head_sha=opened.sha)
-    world.fake.workflow_run(2, "completed", "action_required", "pull_request", path=OWN, head_sha=opened.sha)
+    for number, own in enumerate(OWN, 20):
+        world.fake.workflow_run(number, "completed", "action_required", "pull_request", path=own, head_sha=opened.sha)
     (page,) = world.connected().pull(opened.number).held
     assert page.endswith("/actions/runs/1")
     world.human("mara").label(opened.number, ("ralph:parked",))

@@ -192,6 +192,15 @@ def test_cycle_that_a_review_starts_on_the_head_does_not_wait_for_itself(world: 
     assert world.forge.perform(merge_pull(opened)).status == "done"
 
 
+@pytest.mark.parametrize("conclusion", ["failure", "action_required", "startup_failure", None])
+def test_review_by_an_agent_that_failed_is_held_or_runs_does_not_stop_the_merge(
+    world: GitHubWorld, conclusion: str | None
+) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, conclusion, ".github/workflows/ralph-review.yml")
+    assert world.forge.perform(merge_pull(opened)).status == "done"
+
+
 def test_checks_of_two_workflows_with_one_name_both_count(world: GitHubWorld) -> None:
     opened = pulled(world)
     run_on(world, opened.sha, 70, "failure")
