@@ -29,6 +29,7 @@ from ralph_mission.mission.model.ledger import (
     Record,
     absorb,
     build_intents,
+    is_settled,
     remaining,
     settle,
 )
@@ -72,7 +73,7 @@ def prepare_intents(
         situation.state,
         claim=Claim(holder, situation.cycle, situation.cycle_id, at),
         effects=(*situation.state.effects, *opened),
-        missions=_interim(situation, allowed),
+        missions=begin_missions(situation.missions, allowed, known),
         recent=(*conclude.still_counted(situation), *conclude.automatic_lines(situation, allowed)),
         opened=(*decide.threads_of_week(situation), *conclude.opened_threads(situation, allowed)),
         next_mission=decide.next_mission(situation) + sum(p.new_mission for p in allowed),
@@ -97,12 +98,11 @@ def intend_more(
     opened = tuple(one.key for one in intents.values() if isinstance(one, EffectRecord) and one.state == "intended")
     if not opened:
         return None
-    moved = {proposal.interim.id: proposal.interim for proposal in allowed if proposal.interim}
     state = close_effects(state, receipts_of(refused))
     state = replace(
         state,
         effects=(*state.effects, *opened),
-        missions=tuple(moved.get(mission.id, mission) for mission in state.missions),
+        missions=begin_missions(state.missions, allowed, now_known),
     )
     subject = f"ralph: cycle {situation.cycle}: asks about {len(refused)} refusals"
     return MemoryBatch(_book_cost(situation, 0.0), state, tuple((settled | intents).values()), subject)
@@ -127,12 +127,20 @@ def _intents(proposal: Proposal, situation: Situation, known: Mapping[str, Recor
         yield proposal.monitor
 
 
-def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission, ...]:
-    missions = {mission.id: mission for mission in situation.missions}
+def begin_missions(
+    missions: Iterable[Mission], allowed: Iterable[Proposal], known: Mapping[str, Record]
+) -> tuple[Mission, ...]:
+    """The missions while their effects are carried out. What an ended run did of them is in there already, since
+    nobody absorbs its receipt later if this run dies as well."""
+    begun = {mission.id: mission for mission in missions}
     for proposal in allowed:
-        if proposal.interim:
-            missions[proposal.interim.id] = proposal.interim
-    return tuple(missions.values())
+        if mission := proposal.interim:
+            for effect in proposal.effects:
+                record = known.get(effect.key)
+                if isinstance(record, EffectRecord) and is_settled(record) and record.receipt:
+                    mission = absorb(mission, effect, record.receipt)
+            begun[mission.id] = mission
+    return tuple(begun.values())
 
 
 def reserve_cost(situation: Situation, mission: Mission | None, usd: float, holder: str, at: datetime) -> MemoryBatch:

@@ -167,13 +167,13 @@ def test_a_yes_that_is_taken_back_takes_it_out_of_the_merge_queue(harbour):
     harbour.person("mara").review(pull.number, "approved")
     harbour.cycle()
     assert pull.pull.queued
-    harbour.person("mara").dismiss(pull.number)
-    harbour.cycle()
-    assert not pull.pull.queued
-    assert "in no merge queue any more" in harbour.said(pull.number)[-1]
-    harbour.person("mara").review(pull.number, "approved")
-    harbour.cycle()
-    assert pull.pull.queued
+    for _ in range(2):
+        harbour.person("mara").dismiss(pull.number)
+        harbour.cycle()
+        assert not pull.pull.queued
+        harbour.person("mara").review(pull.number, "approved")
+        harbour.cycle()
+        assert pull.pull.queued
 
 
 @pytest.mark.attack(12)

@@ -33,16 +33,17 @@ SMALL = {
             crashes=1,
             moves=("pushes to the branch",),
         ),
+        Config("a fix, two deaths", FIX, cycles=3, crashes=2),
+        Config("a person merges", FIX, runners=1, cycles=3, crashes=1, moves=("approves the pull", "merges the pull")),
         Config("a fix, a stop", FIX, runners=1, crashes=1, moves=("throws the kill switch",)),
     )
 }
-"""Each in a second at most."""
+"""Each in seconds at most."""
 
 LARGE = {
     one.name: one
     for one in (
         Config("a fix, everything goes wrong", FIX, crashes=1, doubts=1, late=1),
-        Config("a fix, two deaths", FIX, cycles=3, crashes=2),
         Config("a fix, three runners", FIX, runners=3, cycles=3, crashes=1),
         Config("a fix, every read and a death", FIX, crashes=1, fine=True),
         Config("a fix is approved", FIX, cycles=3, crashes=1, moves=("approves the pull",)),
@@ -55,7 +56,6 @@ LARGE = {
             doubts=1,
             moves=("approves the pull", "takes the approval back"),
         ),
-        Config("a person merges", FIX, runners=1, cycles=3, crashes=1, moves=("approves the pull", "merges the pull")),
         Config("a person closes", FIX, runners=1, cycles=3, crashes=1, moves=("closes the pull", "closes the issue")),
         Config(
             "a person pushes", FIX, runners=1, cycles=3, crashes=1, moves=("approves the pull", "pushes to the branch")

@@ -17,6 +17,7 @@ from ralph_mission.mission.model.effects import (
     EditComment,
     Effect,
     Label,
+    LeaveQueue,
     MergePull,
     OpenIssue,
     OpenPull,
@@ -28,6 +29,10 @@ from tests.mission.build import BOT, MARA
 from tests.protocol.server import AFTER, Server, commit_of, mask_of
 
 Made = tuple[Server, Receipt]
+
+
+class NotModelled(BaseException):
+    """The model lacks something. No cycle may take it for a failed effect, as it does any exception."""
 
 
 def may_approve(actor: Actor) -> bool:
@@ -59,7 +64,7 @@ def done(effect: Effect, number: int = 0, sha: str = "") -> Receipt:
 
 @singledispatch
 def found(effect: Effect, server: Server) -> Receipt | None:
-    raise NotImplementedError(f"the model knows no {effect!r}")
+    raise NotModelled(f"the model knows no {effect!r}")
 
 
 @found.register
@@ -95,13 +100,21 @@ def _(effect: MergePull, server: Server) -> Receipt | None:
 
 
 @found.register
+def _(effect: LeaveQueue, server: Server) -> Receipt | None:
+    return adopted(effect, effect.pull)  # nothing is ever queued here
+
+
+@found.register
 def _(effect: CloseIssue, server: Server) -> Receipt | None:
     return adopted(effect, effect.issue) if server.issue(effect.issue).state == "closed" else None
 
 
 @found.register
 def _(effect: ClosePull, server: Server) -> Receipt | None:
-    return adopted(effect, effect.pull) if server.pull(effect.pull).state == "closed" else None
+    pull = server.pull(effect.pull)
+    kept = effect.head_sha and server.branch(pull.head) == effect.head_sha
+    over = pull.state == "closed" or (pull.state == "merged" and effect.head_sha)
+    return adopted(effect, effect.pull) if over and not kept else None
 
 
 @found.register
@@ -129,7 +142,7 @@ def _text(effect: EditComment, server: Server) -> str:
 @singledispatch
 def do(effect: Effect, server: Server) -> Made:
     """Raises Refused, Missing."""
-    raise NotImplementedError(f"the model knows no {effect!r}")
+    raise NotModelled(f"the model knows no {effect!r}")
 
 
 @do.register
@@ -146,7 +159,7 @@ def _(effect: Comment, server: Server) -> Made:
 @do.register
 def _(effect: PushBranch, server: Server) -> Made:
     if effect.onto:
-        raise NotImplementedError("the model pushes no second commit")
+        raise NotModelled("the model pushes no second commit")
     if server.branch(effect.branch):
         raise ForgeRefused("foreign-commit")
     return server.with_branch(effect.branch, commit(effect)), done(effect, sha=commit(effect))
@@ -169,7 +182,7 @@ def _(effect: MergePull, server: Server) -> Made:
         raise ForgeRefused(f"pull request #{pull.number} is {pull.state}")
     if rule := merge_objection(pull, effect, may_approve):
         raise ForgeRefused(rule)
-    after = server.merged(effect.pull)
+    after = server.merged(effect.pull).without_branch(pull.head, effect.head_sha)
     return after, done(effect, effect.pull, after.branch("main"))
 
 
@@ -180,9 +193,11 @@ def _(effect: CloseIssue, server: Server) -> Made:
 
 @do.register
 def _(effect: ClosePull, server: Server) -> Made:
-    if server.pull(effect.pull).state == "merged":
+    pull = server.pull(effect.pull)
+    if pull.state == "merged" and not effect.head_sha:
         raise ForgeRefused(f"pull request #{effect.pull} is merged")
-    return server.closed_pull(effect.pull), done(effect, effect.pull)
+    after = server.closed_pull(effect.pull) if pull.state == "open" else server
+    return after.without_branch(pull.head, effect.head_sha), done(effect, effect.pull)
 
 
 @do.register

@@ -10,7 +10,6 @@ from unittest import mock
 
 from ralph_mission.mission import commit, decide, execute, gather, policy, transaction
 from ralph_mission.mission.model import ledger
-from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord
 from tests.protocol.configs import BOTH, FIVE, FIX, QUESTION
 from tests.protocol.ports import Memories
@@ -19,6 +18,7 @@ from tests.protocol.world import Config
 
 TWO = Config("two runners", BOTH)
 DEATH = Config("one runner, one death", BOTH, runners=1, crashes=1)
+TWO_DEATHS = Config("one runner, two deaths", FIX, runners=1, cycles=3, crashes=2)
 LATE = Config("one runner, one death, lists are late", QUESTION, runners=1, crashes=1, late=1)
 DOUBT = Config("one runner, an answer is lost", QUESTION, runners=1, doubts=1, late=1)
 STOP = Config("one runner, a stop", FIX, runners=1, cycles=1, moves=("throws the kill switch",))
@@ -104,9 +104,17 @@ def still_claimed(situation, acts, conclusion, base):
     return replace(_state(situation, acts, conclusion, base), claim=base.claim)
 
 
-def missions_as_before(situation: Situation, allowed: Iterable[Any]):
+_begin_missions = commit.begin_missions
+
+
+def without_what_was_done(missions, allowed, known):
+    """What an ended run did already is not in the mission."""
+    return _begin_missions(missions, allowed, {})
+
+
+def missions_as_before(missions, allowed, known):
     """Intents without the mission that they belong to."""
-    return situation.missions
+    return tuple(missions)
 
 
 _closed = commit.close_effects
@@ -163,7 +171,13 @@ MUTANTS = (
     Mutant("the marker is not searched", DEATH, "there to see", ((execute, "_find", nothing),)),
     Mutant("a claim is never released", CALM, "Claim(", ((commit, "next_state", still_claimed),)),
     Mutant("the kill switch is asked once", STOP, "after a stop", ((execute, "is_stopped", never),)),
-    Mutant("an intent has no mission", DEATH, "otherwise", ((commit, "_interim", missions_as_before),)),
+    Mutant("an intent has no mission", DEATH, "otherwise", ((commit, "begin_missions", missions_as_before),)),
+    Mutant(
+        "what an ended run did is not in its mission",
+        TWO_DEATHS,
+        "otherwise",
+        ((commit, "begin_missions", without_what_was_done),),
+    ),
     Mutant("a doubt is forgotten", LATE, "otherwise", ((commit, "close_effects", doubt_forgotten),)),
     Mutant("what is settled stays open", CALM, "otherwise", ((commit, "close_effects", open_for_ever),)),
     Mutant("receipts are not written", CALM, "nobody's list", ((commit, "_records", receipts_lost),)),

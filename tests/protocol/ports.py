@@ -15,7 +15,7 @@ from ralph_mission.errors import Missing
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.cycle import CycleSettings
-from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, OpenPull, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, Record
 from ralph_mission.mission.model.mission import Observation, Signal
@@ -220,9 +220,13 @@ class Hub:
     def find(self, effect: Effect) -> Receipt | None:
         effects.require_ready(effect)
         try:
-            return self.ask("find", effect)
+            return self.ask("find", effect) or self._unlisted(effect)
         except (ForgeRefused, Missing):
             return None
+
+    def _unlisted(self, effect: Effect) -> Receipt | None:
+        """Git's refs show a pull request that no list shows yet, as on GitHub."""
+        return self.ask("find_unlisted", effect) if isinstance(effect, OpenPull) else None
 
     def perform(self, effect: Effect) -> Receipt:
         effects.require_ready(effect)

@@ -99,6 +99,10 @@ class Server:
     def with_branch(self, name: str, sha: str) -> Server:
         return replace(self, branches=tuple(sorted({**dict(self.branches), name: sha}.items())))
 
+    def without_branch(self, name: str, sha: str) -> Server:
+        """Without a branch, if it is at this commit."""
+        return replace(self, branches=tuple(one for one in self.branches if one != (name, sha)))
+
     def with_thread(self, number: int, **changes: Any) -> Server:
         one = replace(self.thread(number), **changes)
         return self.with_issue(one) if isinstance(one, Issue) else self.with_pull(one)

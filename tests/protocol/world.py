@@ -246,7 +246,9 @@ class World:
                 return bool(server.keys)
             case "find":
                 return model_effects.found(arguments[0], server)
-        raise NotImplementedError(f"the model does not know {name}")
+            case "find_unlisted":
+                return model_effects.found(arguments[0], replace(server, hidden=frozenset()))
+        raise model_effects.NotModelled(f"the model does not know {name}")
 
 
 def _at(state: State, index: int, moment: Moment | None) -> State:

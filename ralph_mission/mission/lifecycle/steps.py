@@ -215,12 +215,13 @@ def _is_queued_in_vain(mission: Mission, facts: MissionFacts, reading: Interpret
 
 
 def _leave_queue(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
-    """First it leaves the queue; what else follows from what people said does in the next cycle."""
+    """First it leaves the queue; what else follows from what people said does in the next cycle.
+
+    Nothing is said about it: GitHub shows who took it out, and after a run that died it may never have been queued.
+    """
     assert facts.pull is not None
-    leave = LeaveQueue(key_of(mission.key, "leave_queue", str(len(mission.story))), facts.pull.number)
-    step = build_step(mission, context).clear_failures()
-    step = step.tell("in no merge queue any more: no approval of it stands", "Waiting for a person's answer.")
-    return step.send(leave).send_story().propose(Action.ANSWER)
+    leave = LeaveQueue(key_of(mission.key, "leave_queue", str(context.cycle)), facts.pull.number)
+    return build_step(mission, context).clear_failures().send(leave).propose(Action.ANSWER)
 
 
 def _accept(step: StepBuilder, who: str) -> StepBuilder:
