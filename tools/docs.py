@@ -36,11 +36,11 @@ def commands() -> Iterator[str]:
 
 
 def plumbing() -> Iterator[str]:
-    """Each command that agents, timers and scripts call, in a sentence or two; `--help` lists its options."""
+    """Each command that agents, timers and scripts call, in a sentence; `--help` says the rest."""
     for name, command, is_listed in _every_command():
         told = _sentences(command, name)
         if not is_listed and not told.startswith(SAME):
-            yield f"- `{_usage(name, command)}`: {told}"
+            yield f"- `{_usage(name, command)}`: {re.split(r'(?<=[.:]) (?=[A-Z])', told)[0]}"
 
 
 def _every_command(
