@@ -8,6 +8,8 @@ from ralph_mission.values import dataclass
 
 PASSED = frozenset({"success"})
 FAILED = frozenset({"failure", "timed_out", "startup_failure"})
+WELL = frozenset({"success", "neutral", "skipped"})
+"""How a check that does not stand in the way of a merge ends."""
 HELD = "action_required"
 """The conclusion of a run that waits until a person lets it start."""
 OWN = frozenset(

@@ -327,8 +327,8 @@ def list_failed(jobs: Sequence[FailedJob]) -> str:
 
 
 def _failed_job(job: FailedJob) -> str:
-    place = f"step {inline(job.step, 80)} of job {inline(job.name, 80)}" if job.step else f"job {inline(job.name, 80)}"
-    where = f" ([log]({job.url}))" if WEB.fullmatch(job.url) else ""
+    place = f"step {inline(job.step, 80)} of job {inline(job.name, 80)}" if job.step else inline(job.name, 80)
+    where = f" ([{'log' if job.step else 'page'}]({job.url}))" if WEB.fullmatch(job.url) else ""
     log = f":\n\n{fence(redact(job.log), 2_000)}" if job.log.strip() else "."
     return f"Failed: {place}{where}{log}"
 

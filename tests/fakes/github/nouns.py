@@ -190,6 +190,9 @@ class CheckRun:
     conclusion: str | None
     at: datetime
     suite: int = 1
+    app: str = "github-actions"
+    title: str | None = None
+    summary: str | None = None
 
 
 @dataclass(slots=True)

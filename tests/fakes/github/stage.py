@@ -75,13 +75,13 @@ class Stage:
 
     # --- branches and what they ask for
 
-    def check(self, sha: str, name: str, conclusion: str | None, required: bool = False, suite: int = 1) -> None:
+    def check(self, sha: str, name: str, conclusion: str | None, required: bool = False, **more: Any) -> None:
         """A check run; `required` adds it to what the default branch's protection asks for.
 
-        The `suite` of a workflow run has the run's id.
+        `more`: its app, title and summary, and its suite; that of a workflow run has the run's id.
         """
         with self.world.lock:
-            self.world.checks.append(CheckRun(next(self.world.ids), sha, name, conclusion, self.clock.tick(), suite))
+            self.world.checks.append(CheckRun(next(self.world.ids), sha, name, conclusion, self.clock.tick(), **more))
             rules = self.world.protections.get(self.default_branch) or Protection()
             if required and name not in rules.required_checks:
                 rules.required_checks += (name,)

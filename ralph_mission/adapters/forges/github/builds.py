@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from ralph_mission.adapters.forges.github.api import Api
@@ -19,10 +19,13 @@ from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import Home, Stamp, WireModel, read
 from ralph_mission.adapters.projects.excerpt import failing_lines
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.builds import FAILED, FailedJob, WorkflowRun, is_own
+from ralph_mission.mission.model.builds import FAILED, HELD, WELL, FailedJob, WorkflowRun, is_own
+from ralph_mission.safety.text import truncate
 from ralph_mission.values import compile_regex
 
 PAGE = 100  # runs in one answer, of about 1.5 KB each
+ACTIONS = "github-actions"  # the app that makes the check runs of workflows
+SUMMARY = 2_000  # characters of what a check says of itself
 LOG = 16_000_000  # bytes of a job's log
 ARCHIVE, REPORT, REPORTS = 10_000_000, 4_000_000, 20
 """Bytes of an archive and of a report, and the number of reports read per run."""
@@ -31,6 +34,9 @@ OVER = (
     "GitHub shows no runs of workflows: actions are disabled or the token may not see them",
     "give the job `permissions: actions: read`",
 )
+
+
+Listed = TypeVar("Listed", bound=WireModel)
 
 
 class RunWire(WireModel):
@@ -77,6 +83,30 @@ class StatusWire(WireModel):
     context: str
     state: str
     target_url: str | None = None
+
+
+class AppWire(WireModel):
+    """The app that made a check run."""
+
+    slug: str | None = None
+
+
+class OutputWire(WireModel):
+    """What a check run says of itself."""
+
+    title: str | None = None
+    summary: str | None = None
+
+
+class CheckWire(WireModel):
+    """A check run of a commit."""
+
+    id: int
+    name: str
+    conclusion: str | None = None
+    html_url: str | None = None
+    app: AppWire | None = None
+    output: OutputWire = OutputWire()
 
 
 class ArtifactWire(WireModel):
@@ -158,14 +188,39 @@ def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJo
     return tuple(FailedJob(*map(str, job)) for job in kept["jobs"])
 
 
-def statuses_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], bool]:
-    """The failed statuses of services other than GitHub Actions at a commit, and whether all of theirs passed."""
+def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, ...]]:
+    """What failed at a commit of services other than GitHub Actions, and of each whether it passed.
+
+    They use statuses, or check runs as apps. None of those that the token may not see. Raises UserError.
+    """
+    states = _listed_at(api, f"/commits/{sha}/status?per_page=100", "statuses", StatusWire)
+    failed = [FailedJob(one.context, "", one.target_url or "") for one in states if one.state in ("failure", "error")]
+    every = sorted(_listed_at(api, f"/commits/{sha}/check-runs?per_page=100", "check_runs", CheckWire), key=_age)
+    apps = {(_app(one), one.name): one for one in every if _app(one) != ACTIONS}.values()
+    failed += (_failed_check(one) for one in apps if one.conclusion in (*FAILED, HELD))
+    passed = [one.state == "success" for one in states] + [one.conclusion in WELL for one in apps]
+    return tuple(failed), tuple(passed)
+
+
+def _listed_at(api: Api, path: str, key: str, kind: type[Listed]) -> tuple[Listed, ...]:
     try:
-        found = read(tuple[StatusWire, ...], api.get(f"/commits/{sha}/status?per_page=100").get("statuses", ()))
+        return read(tuple[kind, ...], api.get(path).get(key, ()))  # type: ignore[valid-type]  # pydantic reads it
     except (Absent, Forbidden):  # the token may not see them
-        return (), True
-    red = tuple(FailedJob(one.context, "", one.target_url or "") for one in found if one.state in ("failure", "error"))
-    return red, all(one.state == "success" for one in found)
+        return ()
+
+
+def _app(wire: CheckWire) -> str:
+    return (wire.app and wire.app.slug) or ""
+
+
+def _age(wire: CheckWire) -> int:
+    return wire.id
+
+
+def _failed_check(wire: CheckWire) -> FailedJob:
+    """A check of an app, with what it says of itself in place of a log."""
+    words = f"{wire.conclusion}: {wire.output.title or ''}\n{wire.output.summary or ''}"
+    return FailedJob(wire.name, "", wire.html_url or "", truncate(words.strip(" :\n"), SUMMARY))
 
 
 def failed_jobs(api: Api, run: WorkflowRun, log: bool) -> tuple[FailedJob, ...]:

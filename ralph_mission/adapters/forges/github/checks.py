@@ -7,21 +7,22 @@ from typing import Any
 from urllib.parse import quote
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges.github.builds import ACTIONS
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
-from ralph_mission.mission.model.builds import HELD, is_own
+from ralph_mission.mission.model.builds import HELD, WELL, is_own
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
-PASSED = ("success", "neutral", "skipped")
-PENDING, MISSING, UNSEEN = "pending", "missing", "unseen"
+PENDING, MISSING, UNSEEN, ASKS = "pending", "missing", "unseen", "asks"
 RESULTS = {
     MISSING: "has not run",
     PENDING: "has not finished",
     UNSEEN: "has not passed (to see how it stands, give the job checks: read and statuses: read)",
+    ASKS: "asks a person to act: look at its page",
     "cancelled": "was cancelled",
     "timed_out": "ran out of time",
     "startup_failure": "could not be started",
@@ -51,14 +52,14 @@ def require_green(threads: Threads, wire: PullWire) -> None:
     runs = _workflow_runs(threads, wire.head.sha)
     found, everything = read_checks(threads, wire.head.sha, runs)
     results = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
-    bad = [check for check in results if check.result not in PASSED] or [*_told_by_run(runs)]
+    bad = [check for check in results if check.result not in WELL] or [*_told_by_run(runs)]
     if held := [check for check in bad if check.result == HELD]:
         what = f"{HELD_CHECKS}: {_links(held)}"
         raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)
         raise ForgeRefused(f"not green: {_list(bad)}", reason=FailureReason.NOT_ATTEMPTED)
-    ours_alone = everything and any(_is_own(run) and _result(run) not in PASSED for run in runs)
+    ours_alone = everything and any(_is_own(run) and _result(run) not in WELL for run in runs)
     if wire.mergeable_state == "unstable" and not ours_alone:
         what = "GitHub calls it unstable, though each check that it lists has passed: look at its page"
         what = what if everything else f"a check {RESULTS[UNSEEN]}"
@@ -81,7 +82,8 @@ def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple
         suite, name = dig(run, "check_suite", "id"), str(run.get("name"))
         if suite not in own:
             url = str(run.get("html_url") or "")
-            newest[flows.get(suite, suite), name] = CheckState(name, _result(run), url)
+            asks = run.get("conclusion") == HELD and dig(run, "app", "slug") != ACTIONS  # no run of a workflow to start
+            newest[flows.get(suite, suite), name] = CheckState(name, ASKS if asks else _result(run), url)
     for one in statuses or ():
         name, url = str(one.get("context")), str(one.get("target_url") or "")
         newest["status", name] = CheckState(name, str(one.get("state") or PENDING), url)
@@ -114,7 +116,7 @@ def _told_by_run(runs: list[dict[str, Any]], results: tuple[str, ...] = ()) -> I
     """
     for run in _newest(runs):
         result = _result(run)
-        if (result in results if results else result not in PASSED) and not _is_own(run):
+        if (result in results if results else result not in WELL) and not _is_own(run):
             yield CheckState(str(run.get("name")), result, str(run.get("html_url") or ""))
 
 
@@ -136,10 +138,10 @@ def missing_checks(threads: Threads, wire: PullWire, required_by_rulesets: dict[
     if not required:
         return
     found, everything = read_checks(threads, wire.head.sha, _workflow_runs(threads, wire.head.sha))
-    results = {check.name: check for check in sorted(found, key=lambda check: check.result not in PASSED)}
+    results = {check.name: check for check in sorted(found, key=lambda check: check.result not in WELL)}
     for name, where in required.items():
         check = results.get(name, CheckState(name, MISSING if everything else UNSEEN))
-        if check.result not in PASSED:
+        if check.result not in WELL:
             yield check.result, f"the required check {check}{f': {where}' if where else ''}"
 
 

@@ -15,7 +15,7 @@ from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
 from ralph_mission.adapters.forges.github import alerts, builds, people, reading
 from ralph_mission.adapters.forges.github.api import Api, Counts
-from ralph_mission.adapters.forges.github.checks import PASSED, require_green
+from ralph_mission.adapters.forges.github.checks import require_green
 from ralph_mission.adapters.forges.github.dashboard import KEY, DashboardIssue
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt
@@ -28,7 +28,7 @@ from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.lifecycle.table import SET_ASIDE
 from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
-from ralph_mission.mission.model.builds import HELD, FailedJob, WorkflowRun
+from ralph_mission.mission.model.builds import HELD, WELL, FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, OpenPull, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
 from ralph_mission.mission.model.ledger import Anchor
@@ -175,10 +175,10 @@ class GitHubForge:
         try:
             runs = builds.runs_at(self.api, wire.head.sha)
             held = tuple(run.url for run in runs if run.conclusion == HELD)
-            red, green = builds.statuses_at(self.api, wire.head.sha)
-            passed = green and bool(runs) and all(run.conclusion in PASSED for run in runs)
+            red, services = builds.services_at(self.api, wire.head.sha)
+            well = (*(run.conclusion in WELL for run in runs), *services)
             failed = (*builds.failed_at(self.api, wire.head.sha, runs), *red)
-            return {"held": held, "failed": failed, "passed": passed}
+            return {"held": held, "failed": failed, "passed": bool(well) and all(well)}
         except (Absent, UserError):
             return {}
 

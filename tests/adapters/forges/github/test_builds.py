@@ -148,3 +148,37 @@ def test_what_failed_is_read_once(world: GitHubWorld) -> None:
     world.fake.journal.clear()
     assert world.connected().pull(opened.number).failed == first
     assert [r.below for r in world.fake.journal if "/actions/" in r.below] == ["/actions/runs"]
+
+
+def test_red_checks_of_other_apps_at_the_head_are_told_with_what_they_say_of_themselves(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "tests", "failure")  # a job of GitHub Actions, which is told by its run
+    world.fake.check(opened.sha, "spelling", "failure", app="spellbot", title="before")
+    summary = "in README.md, line 3\n" * 500
+    world.fake.check(opened.sha, "spelling", "timed_out", app="spellbot", title="2 words", summary=summary)
+    world.fake.check(opened.sha, "licence", "action_required", app="licencebot")
+    world.fake.check(opened.sha, "size", "neutral", app="sizebot")
+    world.fake.check(opened.sha, "slow", None, app="slowbot")
+    spelling, licence = world.connected().pull(opened.number).failed
+    assert (spelling.name, spelling.step, licence.name, licence.log) == ("spelling", "", "licence", "action_required")
+    assert spelling.log.startswith("timed_out: 2 words\nin README.md, line 3\n") and len(spelling.log) == 2_000
+    assert "/runs/" in spelling.url and not world.connected().pull(opened.number).passed
+
+
+def test_a_pull_whose_checks_are_those_of_another_app_alone_passes_by_them(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "spelling", "failure", app="spellbot")
+    assert [job.name for job in world.connected().pull(opened.number).failed] == ["spelling"]
+    world.fake.check(opened.sha, "spelling", "success", app="spellbot")
+    pull = world.connected().pull(opened.number)
+    assert (pull.failed, pull.passed) == ((), True)
+
+
+@pytest.mark.parametrize("hidden", ["*/check-runs*", "*/status*"])
+def test_checks_of_other_services_that_the_token_may_not_see_are_left_out(world: GitHubWorld, hidden: str) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "spelling", "failure", app="spellbot")
+    world.fake.status(opened.sha, "coverage", "error")
+    world.fake.fail("403", ("GET", hidden))
+    (left,) = world.connected().pull(opened.number).failed
+    assert left.name == ("coverage" if "check-runs" in hidden else "spelling")

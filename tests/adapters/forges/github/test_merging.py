@@ -147,6 +147,14 @@ def test_check_that_has_not_ended_well_keeps_the_merge_waiting_and_is_named(
     assert world.forge.perform(merge_pull(opened)).status == "done"
 
 
+def test_check_of_another_app_that_asks_a_person_to_act_is_no_run_to_approve(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "licence", "action_required", app="licencebot")
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "licence asks a person to act" in receipt.detail
+    assert "Approve" not in receipt.detail
+
+
 @pytest.mark.parametrize("state", ["error", "failure", "pending"])
 def test_commit_status_that_is_not_green_keeps_the_merge_waiting(world: GitHubWorld, state: str) -> None:
     opened = pulled(world)
@@ -192,7 +200,7 @@ def test_cycle_that_a_review_starts_on_the_head_does_not_wait_for_itself(world: 
     assert world.forge.perform(merge_pull(opened)).status == "done"
 
 
-@pytest.mark.parametrize("conclusion", ["failure", "action_required", "startup_failure", None])
+@pytest.mark.parametrize("conclusion", ["failure", "action_required", "cancelled", None])
 def test_review_by_an_agent_that_failed_is_held_or_runs_does_not_stop_the_merge(
     world: GitHubWorld, conclusion: str | None
 ) -> None:

@@ -57,12 +57,12 @@ def _account(world: World, found: Signature) -> Account | None:
 
 
 def check_run(world: World, found: CheckRun) -> dict[str, Any]:
-    """A check run, made by GitHub Actions."""
+    """A check run, made by GitHub Actions or another app."""
     here = f"{world.here}/check-runs/{found.id}"
     page = f"{world.page}/runs/{found.id}"
     output = {
-        "title": None,
-        "summary": None,
+        "title": found.title,
+        "summary": found.summary,
         "text": None,
         "annotations_count": 0,
         "annotations_url": f"{here}/annotations",
@@ -82,7 +82,7 @@ def check_run(world: World, found: CheckRun) -> dict[str, Any]:
         "completed_at": stamp(found.at) if found.conclusion else None,
         "output": output,
         "check_suite": {"id": found.suite},
-        "app": app(world),
+        "app": app(world) | {"slug": found.app},
         "pull_requests": [],
     }
 
