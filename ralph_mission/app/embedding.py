@@ -109,9 +109,10 @@ class RalphLoop:
         session."""
         worn = None if self.hat == routing.COORDINATOR else self.hat
         promise = self._order.preset.promise
-        event, wrong = routing.single_event(worn, routing.events_in_text(text, promise), promise)
+        promised = routing.says_promise(self._order.hats, worn, text, promise)
+        event, wrong = routing.single_event(worn, routing.events_in_text(text, promise), promise, promised)
         event = event and replace(event, issues=event.issues or verdicts.parse_issues(event))
-        promised = not wrong and (routing.is_promised(text, promise) or (event is not None and event.topic == promise))
+        promised = not wrong and (promised or (event is not None and event.topic == promise))
         return HatOutput(
             self.hat.name, self.iteration + 1, event, session.summary(text),
             failure="event" if wrong else "", reason=wrong, progressed=not wrong, promised=promised,

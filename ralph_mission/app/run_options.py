@@ -238,7 +238,7 @@ def _preset(options: RunOptions, settings: Config, worn: tuple[Hat, ...], prd: P
     return replace(
         preset,
         limits=_limits(options, settings, limits),
-        promise=loop.completion_promise or preset.promise,
+        promise=loop.completion_promise.strip() or preset.promise,
         stories=prd is not None,
         hats=worn or preset.hats,
     )
@@ -350,11 +350,8 @@ def _json(line: bytes) -> object:
 
 
 def _find_doubts(options: RunOptions, spec: RunSpec) -> tuple[str, ...]:
-    """Doubts about the hats. Raises UserError for a persistent loop that could not continue."""
+    """Doubts about the hats. Raises UserError for a persistent loop that has stories."""
     if spec.persistent and (spec.preset.stories or options.stories):
         what = "event_loop.persistent works on one task after another, and stories end when all of them pass"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
-    if spec.persistent and routing.find_hat(spec.hats, LoopEvent(RESUME)) is None:
-        what = f"event_loop.persistent needs a hat that listens to {RESUME}"
-        raise UserError(what, f"add {RESUME} to a hat's triggers in ralph.yml", usage=True)
     return hats.complaints(spec.hats, spec.persistent, spec.preset.promise)

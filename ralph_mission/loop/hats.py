@@ -245,8 +245,8 @@ def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:
 def _unheard_starts(hats: Sequence[Hat], persistent: bool) -> Iterator[str]:
     if hats and find_hat(hats, LoopEvent(START)) is None:
         yield f"nobody listens to {START}, so the first session wears no hat"
-    if persistent and find_hat(hats, LoopEvent(RESUME)) is None:
-        yield f"a persistent loop needs a hat that listens to {RESUME}"
+    if hats and persistent and find_hat(hats, LoopEvent(RESUME)) is None:
+        yield f"nobody listens to {RESUME}, so who looks for the next piece of work wears no hat"
 
 
 def _meet(topics: Sequence[str], triggers: Sequence[str]) -> bool:

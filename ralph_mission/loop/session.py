@@ -87,7 +87,9 @@ def _run_session(
     if not turn.failure:  # else nobody may have read it
         ports.store.acknowledge(situation.pending_guidance(snapshot))
     changes, work = _keep_allowed(spec, ports, session.hat, mark, snapshot.paths.kept)
-    event, wrong = _record_event(spec, ports, hat, turn, session)
+    promised = routing.says_promise(spec.hats, hat, turn.text, spec.preset.promise)
+    event, wrong = _record_event(spec, ports, hat, turn, session, promised)
+    promised = promised or (event is not None and event.topic == spec.preset.promise)
     output = HatOutput(
         session.hat.name,
         session.iteration,
@@ -97,7 +99,7 @@ def _run_session(
         failure=turn.failure or ("event" if wrong else ""),
         reason=redact(turn.detail if turn.failure else wrong, ports.secrets),
         usage=turn.usage,
-        promised=not turn.failure and not wrong and _was_promised(spec, turn, event),
+        promised=promised and not turn.failure and not wrong,
         refused=redact_record(turn.refused, ports.secrets),
         agent=turn.agent,
         calls=redact_record(turn.calls, ports.secrets),
@@ -142,24 +144,20 @@ def _keep_allowed(
 
 
 def _record_event(
-    spec: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session
+    spec: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session, promised: bool
 ) -> tuple[LoopEvent | None, str]:
     """Record the session's event; returns it, and what was wrong with what it emitted."""
     emitted = (*ports.store.said(), *routing.events_in_text(turn.text, spec.preset.promise))
     if turn.failure:
         return None, ""
-    event, wrong = routing.single_event(hat, emitted, spec.preset.promise)
+    event, wrong = routing.single_event(hat, emitted, spec.preset.promise, promised)
     if event is None:
-        return None, wrong
+        silent = spec.persistent and not emitted  # its hats return when they find no work
+        return None, "" if silent else wrong
     full = replace(event, hat=session.hat.name, iteration=session.iteration, at=ports.clock.now())
     full = redact_record(replace(full, issues=event.issues or verdicts.parse_issues(event)), ports.secrets)
     ports.store.record(full)
     return full, wrong
-
-
-def _was_promised(spec: RunSpec, turn: AgentTurn, event: LoopEvent | None) -> bool:
-    by_event = event is not None and event.topic == spec.preset.promise
-    return by_event or routing.is_promised(turn.text, spec.preset.promise)
 
 
 def _settle_session(

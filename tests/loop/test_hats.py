@@ -145,7 +145,9 @@ def test_a_hat_that_nothing_calls_is_told():
 def test_a_persistent_loop_that_nobody_takes_up_again_is_told():
     only = (replace(PLANNER, triggers=("loop.start",)), BUILDER, REVIEWER, FIXER)
     assert complaints(only, persistent=False) == ()
-    assert complaints(only, persistent=True) == ("a persistent loop needs a hat that listens to task.resume",)
+    assert complaints(only, persistent=True) == (
+        "nobody listens to task.resume, so who looks for the next piece of work wears no hat",
+    )
 
 
 def test_nobody_to_start_with_is_told():

@@ -60,6 +60,35 @@ def test_a_promise_does_not_end_what_a_reviewer_decides():
     assert played(pbr(iterations=2), made).ending.reason == "iterations"
 
 
+CHAIN = (Hat("builder", (START,), ("build.done",)), Hat("closer", ("build.done",), ("build.open", "LOOP_COMPLETE")))
+
+
+def test_a_hat_whose_last_line_is_the_promise_has_said_it():
+    made = world(says("build.done"), DONE)
+    account = played(spec(LoopPreset("hats", hats=CHAIN)), made)
+    assert account.ending.reason == "complete" and made.agent.hats == ["builder", "closer"]
+    assert made.store.events[-1].topic == "LOOP_COMPLETE"
+
+
+def test_a_hat_may_say_the_promise_of_a_set_in_which_no_hat_is_there_to_say_it():
+    hats = (CHAIN[0], replace(CHAIN[1], publishes=("build.open",)))
+    assert played(spec(LoopPreset("hats", hats=hats)), world(DONE)).ending.reason == "complete"
+
+
+@pytest.mark.parametrize("text", ["LOOP_COMPLETE", '<event topic="build.done">it</event>\nLOOP_COMPLETE'])
+def test_the_promise_on_a_last_line_does_not_pass_over_the_hat_that_says_it(text):
+    made = world(AgentTurn(text), says("build.done", "at last"), DONE)
+    account = played(spec(LoopPreset("hats", hats=CHAIN)), made)
+    assert account.ending.reason == "complete" and made.agent.hats[-1] == "closer" and len(account.outputs) > 1
+    assert not account.outputs[0].promised
+
+
+def test_a_quoted_promise_of_a_hat_is_no_event():
+    made = world(AgentTurn("I may not say `LOOP_COMPLETE` yet.\n> LOOP_COMPLETE"), forever=True)
+    account = played(spec(LoopPreset("hats", hats=(replace(CHAIN[1], triggers=(START,)),)), failures=1), made)
+    assert account.ending.reason == "failures" and "no event was emitted" in account.ending.detail
+
+
 def test_red_checks_after_a_clean_verdict_go_back_to_the_builder_with_what_failed():
     made = world(
         says(PLANNED), says("build.complete"), verdict(), says("build.complete"), verdict(), checks=(RED, GREEN)

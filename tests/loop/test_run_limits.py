@@ -147,6 +147,25 @@ def test_a_hat_that_is_called_by_name_is_not_kept_waiting():
     assert made.agent.hats == ["finder", "doer"] and made.clock.slept == []
 
 
+def test_a_hat_of_a_persistent_loop_that_finds_no_work_says_nothing_and_the_run_rests():
+    hats = (Hat("finder", (START, RESUME), ("work.ready",)), Hat("doer", ("work.ready",), ("work.failed",)))
+    made = world(NOTHING, says("work.ready"), lambda _: made.workplace.write("a.py"), NOTHING)
+    made.store.news = lambda: "issue 7" if made.store.looks > 2 else ""
+    account = played(spec(LoopPreset("hats", hats=hats), persistent=True, iterations=4), made)
+    assert made.agent.hats == ["finder", "finder", "doer", "finder"] and made.clock.slept[:2] == [60.0, 120.0]
+    assert account.ending.reason == "iterations" and account.state.failures == 0
+    assert "called nobody" in made.agent.prompts[1] and "the run waits" in made.agent.prompts[0]
+
+
+def test_a_persistent_loop_whose_hats_wait_to_be_called_looks_for_work_without_a_hat():
+    made = world(says("work.ready"), lambda _: made.workplace.write("a.py"), DONE, DONE)
+    made.store.news = lambda: "issue 7" if made.store.looks > 2 else ""
+    doer = Hat("doer", ("work.ready",), ("work.failed",))
+    played(spec(LoopPreset("hats", hats=(doer,)), persistent=True, iterations=4), made)
+    assert [name for name in made.agent.hats if name == "doer"] == ["doer"] and made.agent.hats[1] == "doer"
+    assert made.store.tidied == 2
+
+
 def test_the_cooldown_is_skipped_when_a_person_said_something():
     made = world(says("LOOP_COMPLETE"), forever=True)
 

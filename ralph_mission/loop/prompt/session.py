@@ -122,6 +122,9 @@ def ending(spec: RunSpec, hat: Hat | None) -> str:
         f"If you say none, {line(hat.default_publishes, 100)} counts as emitted."
         if hat and hat.default_publishes
         else "",
+        "If you find no work, change nothing and say none: the run waits until something changes."
+        if hat and spec.persistent
+        else "",
         f"Its text names {_join_names(hat.payload)}." if hat and hat.payload else "",
         VERDICTS if VERDICT in topics else "",
     )

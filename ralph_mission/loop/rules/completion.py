@@ -124,6 +124,10 @@ def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
     return {task.id: f"{task.id} {task.title}" for task in snapshot.open_tasks if task.status != "pending"}
 
 
+SILENCE = "The last session called nobody. Look for the next piece of work; if there is none, emit nothing."
+"""What a persistent loop's next session is told then."""
+
+
 def resume_event(snapshot: RunSnapshot) -> LoopEvent:
     """The event of a persistent loop instead of ending, with what the last piece of work left open."""
     unfinished = ", ".join(f"{task.id} {task.title}" for task in snapshot.open_tasks[:5])
@@ -343,7 +347,8 @@ def builder(hats: Sequence[Hat]) -> Hat | None:
 
 def _next_state(spec: RunSpec, state: RunState, output: HatOutput) -> LoopEvent:
     if output.event is None:
-        return state.pending if output.failure else (LoopEvent(START) if spec.hats else state.pending)
+        again = LoopEvent(RESUME, SILENCE) if spec.persistent else LoopEvent(START)
+        return again if spec.hats and not output.failure else state.pending
     event = next_event(output.event, spec.threshold)
     planner = routing.planner(spec.hats)
     if event.topic == VERDICT and planner and state.stale == spec.limits.stuck + 1:

@@ -26,6 +26,7 @@ QUOTED = compile_regex(
 INDENTED = ("    ", "\t")
 """The beginning of an indented code block."""
 PROMISE = compile_regex(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
+"""What looks like the promise of some run."""
 
 
 def coordinator(hats: Sequence[Hat]) -> Hat:
@@ -46,10 +47,13 @@ def find_hat(hats: Sequence[Hat], event: LoopEvent) -> Hat | None:
     return next(iter(exact), None) or next((hat for hat in hats if _matches(hat, topics)), None)
 
 
-def single_event(hat: Hat | None, emitted: Sequence[LoopEvent], promise: str) -> tuple[LoopEvent | None, str]:
+def single_event(
+    hat: Hat | None, emitted: Sequence[LoopEvent], promise: str, promised: bool = False
+) -> tuple[LoopEvent | None, str]:
     """The event of a session, and what is wrong with what it emitted, or "".
 
-    Without a hat an event is optional. Emitting the same topic and payload in two ways (`ralph agent emit` and the last
+    Without a hat an event is optional; of a hat that emitted none, the promise on its last line (`promised`) is one.
+    Emitting the same topic and payload in two ways (`ralph agent emit` and the last
     message) counts as one event.
     """
     events = tuple({(event.topic, event.payload.strip()): event for event in reversed(emitted)}.values())[::-1]
@@ -57,7 +61,7 @@ def single_event(hat: Hat | None, emitted: Sequence[LoopEvent], promise: str) ->
         names = ", ".join(event.topic for event in events)
         return None, f"one event ends a session, and {len(events)} were emitted ({names})"
     if not events:
-        return _default_event(hat, promise)
+        return (LoopEvent(promise), "") if hat and promised else _default_event(hat, promise)
     if hat is not None and hat.publishes and not _may_say(hat, events[0].topic, promise):
         return None, f"{hat.name} may say {' or '.join(hat.publishes)}, not {events[0].topic}"
     return events[0], ""
@@ -83,8 +87,15 @@ def is_promised(text: str, promise: str) -> bool:
     whole = text.rstrip()
     at = whole.rfind("\n") + 1
     last = whole[at:]
-    found = PROMISE.fullmatch(last.strip())
-    return found is not None and found[1] == promise and not last.startswith(INDENTED) and not _is_quoted(text, at)
+    bare = last.strip().removeprefix("<promise>").removesuffix("</promise>").strip()
+    return bare == promise and not last.startswith(INDENTED) and not _is_quoted(text, at)
+
+
+def says_promise(hats: Sequence[Hat], hat: Hat | None, text: str, promise: str) -> bool:
+    """Whether a session says the promise on its last line; a hat only where no reviewer and no other hat decides."""
+    decides = hat is None or promise in hat.publishes
+    free = hat in hats and not has_reviewer(hats) and not any(promise in other.publishes for other in hats)
+    return (decides or free) and is_promised(text, promise)
 
 
 def is_converged(event: LoopEvent, threshold: int) -> bool:

@@ -65,6 +65,13 @@ def test_the_promise_as_an_event_is_the_last_word_or_nothing() -> None:
     assert topics(f"{promise}\nbut two tests fail") == []
 
 
+@pytest.mark.parametrize("promise", ["task.complete", "DONE-2", "All of it is there"])
+def test_a_promise_is_whatever_the_file_says(promise: str) -> None:
+    assert routing.is_promised(f"Done.\n{promise}", promise)
+    assert routing.is_promised(f"<promise> {promise} </promise>", promise)
+    assert not routing.is_promised(f"Not {promise}", promise)
+
+
 def test_another_word_in_capitals_is_not_the_promise() -> None:
     assert not routing.is_promised("NOT_COMPLETE", "LOOP_COMPLETE")
 
