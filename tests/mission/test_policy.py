@@ -156,6 +156,12 @@ def test_a_pull_of_someone_else_on_other_lines_is_no_duplicate():
     assert judge(fix(), bench(pulls=(elsewhere,))).verdict is Verdict.ALLOW
 
 
+def test_a_pull_of_someone_else_on_a_second_file_of_a_finding_is_a_duplicate():
+    one = finding(facts=(("file", "docs/more.md"),), patch=patch("docs/more.md"))
+    theirs = pull(author=MARA, touches=(Touch("docs/more.md", 1, 2),))
+    assert judge(fix(members=(one,)), bench(pulls=(theirs,))).rules == ("human-duplicate",)
+
+
 def test_a_pull_of_someone_else_that_was_turned_down_covers_nothing():
     ended = pull(author=MARA, state="closed", touches=(Touch("docs/guide.md", 1, 2),), patch_ids=patch_ids(fix().patch))
     assert judge(fix(), bench(pulls=(ended,))).verdict is Verdict.ALLOW

@@ -238,8 +238,9 @@ class ScannerObserver:
         if workflows := self._read_files(entries, lambda path: re.fullmatch(WORKFLOWS, path) is not None):
             by_bot = actions.is_updated_by_bot(self._read_files(entries, actions.is_bot_file))
             lagging = actions.lagging_actions(workflows, commit, not by_bot and context.now.date() >= actions.ENDED)
+            signals += [lagging] if lagging else []
             try:
-                signals += [lagging] if lagging else self._unpinned(workflows, unpinned, entries, context)
+                signals += self._unpinned(workflows, unpinned, entries, context)
             except UserError as problem:
                 failed.append(f"actions: {one_line(str(problem), 160)}")
                 told.append(failed[-1])

@@ -161,9 +161,9 @@ def _touch(path: str, edit: Edit) -> Touch:
 
 
 def touches(pull: Pull, finding: Finding) -> bool:
-    """Whether a pull request changes a line of the finding, or one that the finding's patch changes."""
+    """Whether a pull request changes a line of the finding, or one that the finding's patch changes in its files."""
     signal = finding.signal
-    own = [touch for touch in touched_by(signal.patch) if touch.path == signal.path] if signal.patch else []
+    own = [touch for touch in touched_by(signal.patch) if touch.path in signal.paths] if signal.patch else []
     here = [Touch(signal.path, signal.line, signal.line)] if signal.line else []
     return _meet(pull.touches, [*own, *here])
 

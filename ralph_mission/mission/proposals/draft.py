@@ -319,15 +319,23 @@ def _objections(member: Finding, context: DraftContext) -> tuple[Objection, ...]
 
 
 def _largest_set(members: Sequence[Finding], context: DraftContext) -> tuple[Finding, ...]:
-    """Smallest first gives the most files within every limit; one change per path."""
+    """Smallest first gives the most files within every limit; no file is changed by two of them."""
     sizes = [(measure(_counted_patch(member)), member) for member in members if member.signal.patch]
     budget = (context.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
-    chosen: dict[str, Finding] = {}
+    chosen: list[Finding] = []
+    changed: set[str] = set()
     for size, member in sorted(sizes, key=lambda row: (row[0].lines, row[0].bytes, row[1].signal.path)):
         remaining = (budget[0] - size.lines, budget[1] - size.bytes, budget[2] - len(size.files))
-        if member.signal.path not in chosen and min(remaining) >= 0:
-            chosen[member.signal.path], budget = member, remaining
-    return tuple(chosen[path] for path in sorted(chosen))
+        if min(remaining) >= 0 and changed.isdisjoint(paths := _changed_paths(member)):
+            chosen.append(member)
+            changed |= paths
+            budget = remaining
+    return tuple(sorted(chosen, key=lambda member: member.signal.path))
+
+
+def _changed_paths(member: Finding) -> set[str]:
+    assert member.signal.patch is not None
+    return {change.path for change in member.signal.patch.changes}
 
 
 def _counted_patch(member: Finding) -> Patch:

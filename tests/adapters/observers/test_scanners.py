@@ -106,6 +106,18 @@ def test_an_action_that_is_not_pinned_as_the_others_are_becomes_a_pin(tmp_path: 
     assert (unanswered.signals, unanswered.complete) == ((), False)  # which says nothing about what was found before
 
 
+def test_what_is_to_be_pinned_stays_found_while_an_outdated_action_is_there(tmp_path: Path) -> None:
+    source = make_repo(tmp_path / "pilot")
+    git(source, "tag", "v4")
+    pinned = [f"{action}@{SHA}" for action in ("a/b", "c/d", "e/f")]
+    uses = (*pinned, "actions/cache@v5", "actions/cache@v5", "actions/cache@v3", "harbour/pilot@v4")
+    steps = "".join(f"      - uses: {used}\n" for used in uses)
+    files = {".github/workflows/a.yml": COMMENTED.replace("issue_comment: {types: [created]}", "push: {}") + steps}
+    with FakeGitHub(copy_bare(source, tmp_path / "pilot.git"), "harbour/pilot") as server:
+        found = look(tmp_path, files, "zizmor", environ={"GITHUB_SERVER_URL": server.url}).signals
+    assert [one.title.split()[0] for one in found if one.patch] == ["Use", "Pin"]
+
+
 def by_rule(seen: Observation) -> dict[str, Signal]:
     return {str(dict(signal.facts).get("rule", signal.kind)): signal for signal in seen.signals}
 

@@ -198,6 +198,13 @@ def test_a_path_is_changed_once():
     assert len(allowed(proposal).members) == 1
 
 
+def test_a_file_that_two_changes_share_is_changed_once():
+    both = Patch(BASE, (*change("a.md").changes, *change("b.md").changes))
+    other = signal(kind="spelling", path="b.md", essence=("2",), patch=change("b.md", b"teh\n", b"tea\n"))
+    (proposal,) = drafts([signal(kind="spelling", path="a.md", essence=("1",), patch=both), other])
+    assert [one.path for one in allowed(proposal).patch.changes] == ["b.md"]
+
+
 # --- what must not hold up the rest ---------------------------------------------------
 
 
