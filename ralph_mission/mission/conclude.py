@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ralph_mission.mission import decide
 from ralph_mission.mission.coder import tasks
@@ -15,7 +15,7 @@ from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.cycle import CycleDecisions, Lesson, MissionStep, Situation
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, PushBranch, Receipt, opens_mission
-from ralph_mission.mission.model.forge import Posted
+from ralph_mission.mission.model.forge import Posted, Pull
 from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import (
@@ -26,6 +26,7 @@ from ralph_mission.mission.model.mission import (
     Limits,
     Mission,
     Observation,
+    Status,
     Verdict,
     update_mission,
 )
@@ -38,6 +39,9 @@ from ralph_mission.values import dataclass
 
 CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
 CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})  # which the very next cycle lifts
+
+MERGE_WAITS = (FailureReason.NOT_ATTEMPTED, FailureReason.QUEUED)  # for checks, or in a merge queue
+SOON_AFTER_APPROVAL = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
         learning.learn(dict(situation.state.acceptance), lessons, situation.records),
         _waiting(situation, tuple(by_key.values()), posted),
         (*still_counted(situation), *automatic_lines(situation, proposals)),
-        _header(situation, decided, at_once),
+        _look_soon(situation, everyone, _header(situation, decided, at_once)),
         at_once,
         posted,
         (*_findings_to_announce(situation, posted, _in_doubt(situation, acts)), *news),
@@ -357,6 +361,24 @@ def _header_between(situation: Situation) -> Header:
         spend_usd=round(before.spend_usd + situation.usage.cost_usd, 6),
         generation=before.generation + 1,
     )
+
+
+def _look_soon(situation: Situation, missions: Iterable[Mission], header: Header) -> Header:
+    """No event tells that checks ended: while an approved merge waits for them, the next cycle is due before long.
+
+    Only for a day after the approval: checks that take longer wait for a person themselves.
+    """
+    facts, soon = dict(situation.world.facts), situation.now + situation.settings.rhythm.high
+    waiting = (m for m in missions if m.progress.failure_reason in MERGE_WAITS and m.status is Status.IN_REVIEW)
+    if header.next_due_at is None or header.next_due_at <= soon:
+        return header
+    approved = (_approved_at(facts[mission.id].pull) for mission in waiting if mission.id in facts)
+    lately = any(at and situation.now - at < SOON_AFTER_APPROVAL for at in approved)
+    return replace(header, next_due_at=soon) if lately else header
+
+
+def _approved_at(pull: Pull | None) -> datetime | None:
+    return max((review.at for review in pull.reviews if review.state == "approved"), default=None) if pull else None
 
 
 def carry_cursors(situation: Situation) -> tuple[tuple[str, str], ...]:

@@ -70,6 +70,23 @@ def test_an_approval_is_merged_at_once_and_the_next_cycle_stays_due_when_it_was(
     assert after.generation > before.generation
 
 
+@pytest.mark.parametrize("result", [None, "failure"])
+def test_while_an_approved_merge_waits_for_checks_the_next_cycle_is_due_before_long(reviewed, result):
+    (pull,) = reviewed.pulls
+    head = reviewed.fake.branch(reviewed.head_name(pull.number))
+    reviewed.fake.check(head, "lint", result)
+    reviewed.person().review(pull.number, "approved")
+    spoken(reviewed)
+    assert header(reviewed).next_due_at == reviewed.now + timedelta(minutes=15)
+    assert reviewed.cycle(timedelta(minutes=15), force=False)[0].outcome == "done"
+    assert header(reviewed).next_due_at == reviewed.now + timedelta(minutes=15)
+    reviewed.cycle(timedelta(hours=24))  # whatever it is, it takes a person
+    assert header(reviewed).next_due_at == reviewed.now + timedelta(hours=6)
+    reviewed.fake.check(head, "lint", "success")
+    reviewed.cycle()
+    assert reviewed.merged(pull.number)
+
+
 @pytest.mark.long  # a variation of what is answered at once
 def test_what_a_merge_waits_for_is_told_for_as_long_as_it_waits(reviewed):
     (pull,) = reviewed.pulls
