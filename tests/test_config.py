@@ -93,6 +93,30 @@ def test_keys_of_ralph_orchestrator_only_warn() -> None:
     ]
 
 
+def test_unknown_keys_of_a_file_of_ralph_orchestrator_only_warn() -> None:
+    config = load("name: Shop\nmodel: sonnet\nhats_dir: hats\nevent_loop: {max_iterations: 7}\n")
+    assert config.event_loop.max_iterations == 7
+    assert config.warnings == (
+        "ralph.yml line 1: name is a key of ralph-orchestrator; not used here",
+        "ralph.yml line 3: hats_dir is unknown; not used here",
+        "ralph.yml line 2: model is unknown; not used here",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model: sonnet\nevent_loop: {}\nowners: []\n",  # a file with a key of ours: nothing is guessed
+        "model: sonnet\n",  # nobody's
+        "max_iteration: 3\ncli: {backend: claude}\n",  # a limit, mistyped
+        "limts: {}\nevent_loop: {}\n",
+    ],
+)
+def test_any_other_unknown_key_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="unknown key"):
+        load(text)
+
+
 PRESET = """
 event_loop:
   prompt_file: "PROMPT.md"

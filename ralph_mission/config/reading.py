@@ -209,11 +209,14 @@ NAME = "ralph.yml"
 
 ORCHESTRATOR = frozenset(
     "_suppress_warnings adapters agent agent_priority agents allow_unsafe_paths archive_prompts backpressure "
-    "checkpoint_interval context_threshold context_window dry_run enable_metrics events features git_checkpoint hooks "
-    "iteration_telemetry max_prompt_size max_tokens metrics_interval output_format output_preview_length plugins "
+    "checkpoint_interval context_threshold context_window description dry_run enable_metrics events features "
+    "git_checkpoint hooks iteration_telemetry max_prompt_size max_tokens metrics_interval name output_format "
+    "output_preview_length plugins "
     "retry_delay robot skills tui verbose".split()
 )
 """Top-level keys of ralph-orchestrator's own ralph.yml, of either version, that have no meaning here."""
+SHARED = frozenset((*loop.SECTIONS, *loop.FLAT, "hats", "tasks", "RObot"))
+"""Those that have one."""
 
 
 class SettingsSource(Protocol):
@@ -280,12 +283,13 @@ def _load_layer(text: str, source: str) -> tuple[Config, SettingsLayer]:
         raise problem(source, error.line, error.what, "fix the file") from None
     if not isinstance(document.value, dict | None):
         raise problem(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
-    value = _drop_ignored(loop.lift_old_keys(drop_gone(document.value or {})))
+    unknown = _unknown_to_both(document.value or {})
+    value = _drop_ignored(loop.lift_old_keys(drop_gone(document.value or {})), ORCHESTRATOR | unknown)
     try:
         config = Config.model_validate(value)
     except ValidationError as error:
         raise explain(error, document, source, Config) from None
-    config._warnings = tuple(_warnings(document, source))
+    config._warnings = tuple(_warnings(document, source, unknown))
     return config, SettingsLayer(source, value, document)
 
 
@@ -400,17 +404,34 @@ NULL_IS_OFF = (("observers", "dependencies"),)
 """Keys whose null switches off what is on by default. Any other null means the default."""
 
 
-def _drop_ignored(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
-    """`value` without keys that only cause warnings, and without empty ones (except `NULL_IS_OFF`)."""
+MISTYPED = 0.75  # difflib's ratio from which on an unknown key counts as a known one with a slip
+
+
+def _drop_ignored(value: dict[str, Any], ignored: frozenset[str], path: tuple[str, ...] = ()) -> dict[str, Any]:
+    """`value` without top-level keys that only cause warnings, and without empty ones (except `NULL_IS_OFF`)."""
     empty = set(known_keys(path, Config)) - {known[-1] for known in NULL_IS_OFF if known[:-1] == path}
     return {
-        key: _drop_ignored(child, (*path, key)) if isinstance(child, dict) else child
+        key: _drop_ignored(child, ignored, (*path, key)) if isinstance(child, dict) else child
         for key, child in value.items()
-        if (path or key not in ORCHESTRATOR) and (child is not None or key not in empty)
+        if (path or key not in ignored) and (child is not None or key not in empty)
     }
 
 
-def _warnings(document: Document, source: str) -> Iterator[str]:
+def _unknown_to_both(value: Mapping[Any, Any]) -> frozenset[str]:
+    """Top-level keys that nobody knows, in a file of ralph-orchestrator alone, which ignores them.
+
+    None in a file with a key of ours, and none that resembles a key with a meaning: that could be a mistyped limit.
+    """
+    meant = SHARED.union(known_keys((), Config))
+    names = {name for name in value if isinstance(name, str)}
+    if names & (meant - SHARED) or not names & (ORCHESTRATOR | SHARED):
+        return frozenset()
+    return frozenset(
+        name for name in names - meant - ORCHESTRATOR if not difflib.get_close_matches(name, meant, 1, MISTYPED)
+    )
+
+
+def _warnings(document: Document, source: str, unknown: frozenset[str]) -> Iterator[str]:
     for line, name, advice in gone_in(document.lines):
         yield f"{source} line {line}: {name} has no effect any more: {advice}; take it out"
     for line, name, usual in stricter_in(document.lines):
@@ -418,6 +439,8 @@ def _warnings(document: Document, source: str) -> Iterator[str]:
     for path, line in document.lines.items():
         if _foreign(path) and not find_advice(path):
             yield f"{source} line {line}: {'.'.join(map(str, path))} is a key of ralph-orchestrator; not used here"
+    for name in sorted(unknown):
+        yield f"{source} line {document.lines[name,]}: {_dotted_path((name,))} is unknown; not used here"
     schedule = document.value.get("schedule") if isinstance(document.value, dict) else None
     if isinstance(schedule, dict) and schedule.get("wake") == GONE_WAKE:
         line = document.lines["schedule", "wake"]
