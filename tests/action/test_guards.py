@@ -146,9 +146,12 @@ def verdict(association: str, head: str = "ralph/issue-7", repository: str = REP
         ("issues", mission(MARA, MARA, "OWNER")),
         ("issues", mission(MARA, SAM)),
         ("issues", labelled("ralph:mission")),
+        ("issues", labelled("content:approved")),
+        ("issues", labelled("agent:claude")),
         ("issues", dashboard(MARA)),
         ("pull_request", change(MARA)),
         ("pull_request", change(MARA, action="labeled", label={"name": "ralph:mission"})),
+        ("pull_request", change(MARA, action="labeled", label={"name": "agent:claude"})),
     ],
 )
 def test_the_word_of_who_may_decide_starts_a_cycle(
@@ -177,6 +180,8 @@ def test_the_word_of_who_may_decide_starts_a_cycle(
         ("issues", mission(SAM, SAM, "CONTRIBUTOR")),
         ("issues", labelled("ralph:mission", sender=RALPH)),
         ("issues", labelled("bug")),
+        ("issues", {**labelled("agent:claude"), "issue": {"labels": [], "user": RALPH}}),
+        ("issues", labelled("content:approved", sender=RALPH)),
         ("issues", {"action": "edited", "issue": {"labels": [], "user": MARA}, "sender": MARA}),
     ],
 )

@@ -266,7 +266,7 @@ class Threads:
 
 
 NEWEST = "/issues?state=all&sort=updated&direction=desc&per_page=30"
-OUR_LABELS = ("ralph:", "content:")
+OUR_LABELS = ("ralph:", "content:", "agent:")
 
 
 @dataclass
