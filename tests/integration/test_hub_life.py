@@ -161,6 +161,21 @@ def test_an_approved_pull_is_merged_or_its_check_is_named(harbour, state, named)
     assert (harbour.merged(pull.number), named in page) == (not named, True)
 
 
+@pytest.mark.parametrize("checked", [True, False, None], ids=["passed", "none ran", "not to be seen"])
+def test_a_merge_that_no_check_stood_before_says_so(harbour, checked):
+    (pull,) = harbour.pulls
+    if checked:
+        harbour.fake.check(harbour.fake.branch(harbour.head_name(pull.number)), "lint", "success", app="lintbot")
+    if checked is None:
+        harbour.fake.fail("403", ("GET", "*/check-runs*"), times=9)
+    harbour.person("mara").review(pull.number, "approved")
+    _, told = harbour.cycle()
+    assert harbour.merged(pull.number)
+    said = harbour.fake.world.bare.commit(harbour.fake.branch("main")).message
+    assert ("No check ran on it." in said) is (checked is False)
+    assert any("no check ran on it" in line for line in told.why) is (checked is False)
+
+
 def test_a_yes_that_is_taken_back_takes_it_out_of_the_merge_queue(harbour):
     (pull,) = harbour.pulls
     harbour.fake.ruleset("main", merge_queue=True)

@@ -194,11 +194,11 @@ def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, conte
         facts.pull.number,
         mission.head_sha,
         context.merge_method,
-        wording.merge_message(mission, who),
+        wording.merge_message(mission, who, facts.pull.unchecked),
         facts.pull.base,
         reading.opinion.actor.id if reading.opinion.actor else 0,
     )
-    step = _accept(build_step(mission, context), who).send(merge).tell_merged(facts.issue)
+    step = _accept(build_step(mission, context), who, facts.pull.unchecked).send(merge).tell_merged(facts.issue)
     return step.propose(Action.FINISH, who)
 
 
@@ -224,9 +224,9 @@ def _leave_queue(mission: Mission, facts: MissionFacts, context: StepContext) ->
     return build_step(mission, context).clear_failures().send(leave).propose(Action.ANSWER)
 
 
-def _accept(step: StepBuilder, who: str) -> StepBuilder:
-    """It was merged, approved by `who`."""
-    line = f"approved by {who} at `{step.before.head_sha[:8]}` and merged"
+def _accept(step: StepBuilder, who: str, unchecked: bool = False) -> StepBuilder:
+    """It was merged, approved by `who`; `unchecked`: where no check ran."""
+    line = f"approved by {who} at `{step.before.head_sha[:8]}` and merged{'; no check ran on it' if unchecked else ''}"
     step = step.advance(MissionEvent.MERGED).tell(line, NOTHING_LEFT)
     return step.finish("merged", f"{who} accepted it").teach("accepted")
 

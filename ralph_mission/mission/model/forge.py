@@ -145,6 +145,7 @@ class Pull:
     draft: bool = False
     failed: tuple[FailedJob, ...] = ()  # at its head, of one of ours that is open; logs are cut to what says why
     passed: bool = False  # whether all that ran there ended well, of the same
+    unchecked: bool = False  # whether it is certain that nothing ran there, of the same
     held: tuple[str, ...] = ()  # the pages of runs there that wait until a person lets them start, of the same
     newcomer: bool = False  # whether nothing of its author was ever merged here
     patch_ids: frozenset[str] = frozenset()  # of each file's change, as `safety.patch.patch_id` makes them

@@ -156,9 +156,10 @@ def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Num
     return "\n\n".join([title, f"Why: {reason(kind)}.", evidence, end])
 
 
-def merge_message(mission: Mission, who: str) -> str:
-    """Subject and body of the commit that merges an approved pull request."""
+def merge_message(mission: Mission, who: str, unchecked: bool = False) -> str:
+    """Subject and body of the commit that merges an approved pull request; `unchecked`: no check ran on it."""
     part = f" Part of #{mission.issue}." if mission.issue else ""
+    part = f"{part} No check ran on it." if unchecked else part
     return (
         f"{mission.title}\n\nWhy: {reason(mission.kind)}.\n\n"
         f"Approved by {who} at {mission.head_sha[:12]} in #{mission.pull}.{part}\n"

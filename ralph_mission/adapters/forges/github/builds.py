@@ -188,25 +188,26 @@ def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJo
     return tuple(FailedJob(*map(str, job)) for job in kept["jobs"])
 
 
-def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, ...]]:
-    """What failed at a commit of services other than GitHub Actions, and of each whether it passed.
+def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, ...], bool]:
+    """What failed at a commit of services other than GitHub Actions, of each whether it passed, and whether all showed.
 
     They use statuses, or check runs as apps. None of those that the token may not see. Raises UserError.
     """
-    states = _listed_at(api, f"/commits/{sha}/status?per_page=100", "statuses", StatusWire)
+    statuses = _listed_at(api, f"/commits/{sha}/status?per_page=100", "statuses", StatusWire)
+    checks = _listed_at(api, f"/commits/{sha}/check-runs?per_page=100", "check_runs", CheckWire)
+    states, every = statuses or (), sorted(checks or (), key=_age)
     failed = [FailedJob(one.context, "", one.target_url or "") for one in states if one.state in ("failure", "error")]
-    every = sorted(_listed_at(api, f"/commits/{sha}/check-runs?per_page=100", "check_runs", CheckWire), key=_age)
     apps = {(_app(one), one.name): one for one in every if _app(one) != ACTIONS}.values()
     failed += (_failed_check(one) for one in apps if one.conclusion in (*FAILED, HELD))
     passed = [one.state == "success" for one in states] + [one.conclusion in WELL for one in apps]
-    return tuple(failed), tuple(passed)
+    return tuple(failed), tuple(passed), statuses is not None and checks is not None
 
 
-def _listed_at(api: Api, path: str, key: str, kind: type[Listed]) -> tuple[Listed, ...]:
+def _listed_at(api: Api, path: str, key: str, kind: type[Listed]) -> tuple[Listed, ...] | None:
     try:
         return read(tuple[kind, ...], api.get(path).get(key, ()))  # type: ignore[valid-type]  # pydantic reads it
     except (Absent, Forbidden):  # the token may not see them
-        return ()
+        return None
 
 
 def _app(wire: CheckWire) -> str:

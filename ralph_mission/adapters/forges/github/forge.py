@@ -168,17 +168,18 @@ class GitHubForge:
         return hear_in_pull(pull, self.ticks())
 
     def _runs(self, wire: PullWire) -> dict[str, Any]:
-        """The failed and held checks at the head of our waiting pull request; none if not visible."""
+        """How checks stand at the head of our waiting pull request; nothing if not visible."""
         own = wire.ours and reading.actor(wire.user).id == self.people.us().id
         if wire.state != "open" or not own or SET_ASIDE & reading.names(wire.labels):
             return {}
         try:
             runs = builds.runs_at(self.api, wire.head.sha)
             held = tuple(run.url for run in runs if run.conclusion == HELD)
-            red, services = builds.services_at(self.api, wire.head.sha)
+            red, services, everything = builds.services_at(self.api, wire.head.sha)
             well = (*(run.conclusion in WELL for run in runs), *services)
             failed = (*builds.failed_at(self.api, wire.head.sha, runs), *red)
-            return {"held": held, "failed": failed, "passed": bool(well) and all(well)}
+            passed, unchecked = bool(well) and all(well), everything and not well
+            return {"held": held, "failed": failed, "passed": passed, "unchecked": unchecked}
         except (Absent, UserError):
             return {}
 
