@@ -62,7 +62,7 @@ def approved_in_vain(harbour: Hub) -> None:
 
 
 def let_check_stand(harbour: Hub, state: str) -> None:
-    """How a check of the only pull request stands, in the words of docs/github.md, or that it `passed`."""
+    """How a check of the only pull request stands, or that it `passed`."""
     (pull,) = harbour.pulls
     head = harbour.fake.branch(pull.pull.head)
     if state == MISSING:
