@@ -65,6 +65,7 @@ from ralph_mission.mission.model.mission import Action, Finding, Observation, Ve
 from ralph_mission.mission.model.proposal import Brief, Decision, ObservationContext, Proposal, count_noun
 from ralph_mission.mission.observe import redact_observation
 from ralph_mission.mission.ports import NO_PUBLISHER, CyclePorts, CycleProgress, Forge, Observer
+from ralph_mission.mission.proposals.wording import is_ours
 from ralph_mission.values import dataclass
 
 GIT_ALONE = ("code", "docs", "releases")
@@ -484,4 +485,7 @@ def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
         name = f"{step.commit}:{path}"
         return git.blobs([name])[name].decode("utf-8", "replace") if path in touched else ""
 
-    return HistoryLook(step.at, files, stands, changed, rewritten)
+    def own(commit: str) -> bool:
+        return is_ours(git.text("log", "-1", "--format=%B", commit, "--"))
+
+    return HistoryLook(step.at, files, stands, changed, rewritten, own)

@@ -40,7 +40,7 @@ PATIENCE: Mapping[str, timedelta] = {
 UNTOLD = ("flaky-check",)
 """Kinds that end by themselves, so that people's part is unknown."""
 
-Ending = Literal["", "fixed", "removed", "withdrawn", "unknown"]
+Ending = Literal["", "fixed", "own", "removed", "withdrawn", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class HistoryLook:
 
     `rewritten(path)` is a file that is another one than at the last look, else "".
     `stands(path, text)`: whether the lines are in that file; `changed(path, texts)`: which commit since the last look
-    added or removed one of the texts there, or changed the file last.
+    added or removed one of the texts there, or changed the file last. `own(commit)`: whether Ralph made it.
     """
 
     at: datetime
@@ -113,6 +113,7 @@ class HistoryLook:
     stands: Callable[[str, str], bool]
     changed: Callable[[str, Sequence[str]], str]
     rewritten: Callable[[str], str] = lambda _: ""
+    own: Callable[[str], bool] = lambda _: False
 
 
 def items_of(signal: Signal) -> tuple[ReportedItem, ...]:
@@ -184,7 +185,7 @@ def follow(tracked: Sequence[TrackedItem], observation: Observation, look: Histo
             items[place] = _ended(items[place], look)
     for place in [place for place, one in enumerate(items) if _was_mended(one, observation.name, look)]:
         text, path = items[place].item.text, items[place].item.path
-        items[place] = replace(items[place], ending="fixed", ended_at=look.at, commit=look.changed(path, [text]))
+        items[place] = _fixed_in(replace(items[place], ended_at=look.at), look.changed(path, [text]), look)
     items += (TrackedItem(observation.name, signal.kind, item, signal, look.at) for signal, item in new)
     return tuple(items)
 
@@ -274,7 +275,13 @@ def _ended(entry: TrackedItem, look: HistoryLook) -> TrackedItem:
     else:
         ending = "withdrawn" if entry.signal.patch and look.stands(path, entry.item.text) else "fixed"
     commit = look.changed(path, [entry.item.text] if entry.signal.patch else sorted(entry.item.identity, key=len)[::-1])
-    return replace(entry, signal=replace(entry.signal, patch=None), ending=ending, ended_at=look.at, commit=commit)
+    over = replace(entry, signal=replace(entry.signal, patch=None), ending=ending, ended_at=look.at, commit=commit)
+    return _fixed_in(over, commit, look) if ending == "fixed" else over
+
+
+def _fixed_in(entry: TrackedItem, commit: str, look: HistoryLook) -> TrackedItem:
+    """Fixed in that commit: by people, unless it is one of Ralph's."""
+    return replace(entry, ending="own" if commit and look.own(commit) else "fixed", commit=commit)
 
 
 def stands_in(content: str, text: str, before: str = "") -> bool:

@@ -37,12 +37,14 @@ class ItemFate(StrEnum):
     WITHDRAWN = "withdrawn"  # reported no more, though the line stands as it was: nobody did anything
     REMOVED = "removed"  # with its whole file
     YOUNG = "too young"  # to say so
+    OWN = "fixed by Ralph"  # in a merged pull request of its own
     UNKNOWN = "unknown"  # who closed or reviewed it could not be asked
 
 
 ENDED: Mapping[Ending, ItemFate] = {
     "": ItemFate.STAYED,
     "fixed": ItemFate.FIXED,
+    "own": ItemFate.OWN,
     "removed": ItemFate.REMOVED,
     "withdrawn": ItemFate.WITHDRAWN,
     "unknown": ItemFate.UNKNOWN,
@@ -132,7 +134,8 @@ class OpenedThread:
 class ThreadRecord:
     """A thread in the report.
 
-    `verdict`: `fixed` or `partly` (by people), `stayed`, `removed`, `too young`, or `counted` where it names no item.
+    `verdict`: `fixed` or `partly` (by people), `stayed`, `removed`, `too young`, `fixed by Ralph`, or `counted` where
+    it names no item.
     """
 
     at: datetime
@@ -159,7 +162,8 @@ def _verdict(fates: Counter[ItemFate]) -> str:
     if judged:
         done = fates[ItemFate.FIXED]
         return "stayed" if not done else "fixed" if done == judged else "partly"
-    return "too young" if fates[ItemFate.YOUNG] else "removed" if fates[ItemFate.REMOVED] else "counted"
+    unjudged = (ItemFate.YOUNG, ItemFate.REMOVED, ItemFate.OWN)
+    return next((str(one) for one in unjudged if fates[one]), "counted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +347,8 @@ def judge_history(history: ReplayedHistory, seconds: float) -> BacktestReport:
     threads = tuple(judge_thread(thread, tracked, until) for thread in history.threads)
     kinds = judge_kinds(tracked, until)
     weeks = max((until - since) / timedelta(weeks=1), 1)
+    own = sum(one.ending == "own" for one in tracked)
+    left_out = (f"{own} fixed by Ralph's own pull requests: not counted for people." if own else "",)
     return BacktestReport(
         SCHEMA,
         history.repository,
@@ -359,7 +365,7 @@ def judge_history(history: ReplayedHistory, seconds: float) -> BacktestReport:
         judge_weeks(history.steps, tracked, history.threads, until),
         threads,
         tuple(_told(entry, until) for entry in tracked),
-        history.remarks,
+        (*history.remarks, *filter(None, left_out)),
     )
 
 

@@ -354,6 +354,7 @@ class Situation:
     observations: tuple[Observation, ...] = ()
     plan: Plan = Plan(())
     refused: tuple[str, ...] = ()  # changes that failed the repository's own checks, and why
+    standing: tuple[str, ...] = ()  # checks that fail without the verified change as they do with it
     made: tuple[AgentResult, ...] = ()  # agents' results
     wordings: tuple[Wording, ...] = ()  # texts of findings for posts
     judged_at: datetime | None = None  # when it is decided; after agents' work that may be long after `now`

@@ -6,9 +6,11 @@ People read these on a phone: what, why, evidence, how to reject, in this order 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ralph_mission.mission.coder.baseline import standing_note
 from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.lifecycle.approval import DETAILS_END, content_hash
@@ -132,14 +134,22 @@ def retry_after(refused: str) -> str:
 
 
 def fix_pull(
-    kind: str, members: Sequence[Finding], why: str, issue: Number, key: str, facts: dict[str, str], page: str = ""
+    kind: str,
+    members: Sequence[Finding],
+    why: str,
+    issue: Number,
+    key: str,
+    facts: dict[str, str],
+    page: str = "",
+    standing: Sequence[str] = (),
 ) -> str:
-    """The text of a fix's pull request, with an issue or (0) without."""
+    """The text of a fix's pull request, with an issue or (0) without. `standing`: as of `standing_note`."""
     part = f" Part of {_number(issue)}." if issue else ""
     return "\n\n".join(
         [
             f"**{_counted(kind, members)}**; nothing else changes.{part} {_why(kind)}",
             _evidence(members, page),
+            *([standing_note(standing)] if standing else []),
             f"**Approve** it to merge exactly this commit once its checks are green. {HOW_TO_SAY_NO}",
             _folded("Details", _ranking_line(why)),
             marker(key, **facts),
@@ -154,6 +164,18 @@ def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Num
     part = f"Part of {_number(issue)}.\n" if issue else ""
     end = f"{part}To reject: close its pull request; once merged, revert this commit.\n"
     return "\n\n".join([title, f"Why: {reason(kind)}.", evidence, end])
+
+
+OURS = compile_regex(
+    r"^To reject: (?:revert this commit|close its pull request; once merged, revert this commit)\.$"
+    r"|\AMerge pull request #\d+ from [^/\s]+/ralph/",
+    re.MULTILINE,
+)
+
+
+def is_ours(message: str) -> bool:
+    """Whether a commit's message is one of ours, or that of a merge of one of our branches."""
+    return bool(OURS.search(message))
 
 
 def merge_message(mission: Mission, who: str, unchecked: bool = False) -> str:

@@ -50,6 +50,24 @@ def test_what_people_fixed_later_is_told_from_what_stayed_with_its_commit(repo: 
     assert told.json["remarks"].count(without) == 1
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Correct it\n\nWhy: it misleads.\n\nApproved by mara at 0123456789ab in #8.\nTo reject: revert this commit.\n",
+        "Merge pull request #8 from mara/ralph/spelling-0123abcd\n\nCorrect it\n",
+    ],
+)
+def test_what_ralph_s_own_pull_request_fixed_counts_for_nobody(tmp_path: Path, message: str) -> None:
+    place = make_repo(tmp_path / "harbour", {"docs/guide.md": PROSE + WRONG}, date=START)
+    commit(place, {"docs/guide.md": PROSE + RIGHT}, message=message, date=at(4))
+    commit(place, {"a.py": "x = 2\n"}, date=at(40))
+    told = cli_here("backtest", "--json", repo=place).json
+    assert [one["fate"] for one in told["items"]] == ["fixed by Ralph"]
+    (kind,) = told["kinds"]
+    assert (kind["fixed"], kind["precision"]) == (0, None)
+    assert any(remark.startswith("1 fixed by Ralph's own pull requests") for remark in told["remarks"])
+
+
 class Reader(HTMLParser):
     """Every tag with what it refers to."""
 

@@ -14,6 +14,7 @@ from ralph_mission.mission.backtest.follow import (
     plan_steps,
     stands_in,
 )
+from ralph_mission.mission.backtest.judge import JUDGED, ItemFate, fate
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 
@@ -106,6 +107,15 @@ def test_a_line_that_people_mend_after_its_report_was_taken_back_is_their_fix() 
     assert endings(tracked) == ["withdrawn"]
     tracked = look(tracked, week=3, files={GUIDE: "the end\n"})
     assert endings(tracked) == ["fixed"]
+
+
+def test_what_a_commit_of_our_own_fixed_is_no_fix_by_people() -> None:
+    reported = look((), spelling("teh\n"))
+    there = {GUIDE: "the\n"}
+    mine = HistoryLook(START + WEEK, there, lambda *_: False, lambda *_: "c1", there.__getitem__, "c1".__eq__)
+    (fixed,) = follow(reported, Observation("typos", "ok"), mine)
+    assert (fixed.ending, fixed.commit) == ("own", "c1")
+    assert fate(fixed, START, START + 40 * WEEK) is ItemFate.OWN not in JUDGED
 
 
 def test_a_line_that_stands_elsewhere_too_is_counted() -> None:
