@@ -211,14 +211,21 @@ def edit_memory(harbour, text):
     harbour.git("worktree", "remove", str(place))
 
 
-@pytest.mark.parametrize("verify", ["exit 1", "test -f nothing"])
-def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path, verify):
+@pytest.mark.parametrize("verify, code", [("exit 126", 126), ("no-such-program", 127)])
+def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path, verify, code):
     harbour = world(tmp_path, config=f"{CALM.replace('[typos]', '[typos], verify: [' + verify + ']')}")
     _, cycle_summary = harbour.cycle()
     assert harbour.pulls == ()
     held, again = cycle_summary.held
-    assert held.startswith("Correct ") and f"`{verify}`: exit code 1" in held
+    assert held.startswith("Correct ") and f"`{verify}`: exit code {code}" in held
     assert again == "to try again now: ralph cycle --force; otherwise on the next commit"
+
+
+def test_a_check_that_fails_without_the_change_too_holds_nothing_back_and_the_pull_request_names_it(tmp_path):
+    harbour = world(tmp_path, config=CALM.replace("[typos]", "[typos], verify: [test -f nothing]"))
+    _, cycle_summary = harbour.cycle()
+    (pull,) = harbour.pulls
+    assert cycle_summary.held == () and "**Still failing:** `test -f nothing`" in pull.body
 
 
 def test_a_fix_whose_set_up_failed_is_named_in_each_cycle_and_proposed_once_the_set_up_was_repaired(tmp_path):

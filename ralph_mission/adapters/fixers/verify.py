@@ -131,6 +131,8 @@ SECONDS = 600.0
 RED_FOR = 6 * 3600.0
 """Seconds that a failed check of a base commit is cached: a registry or service may have been down."""
 KEPT_CHECKS = 100  # cached base commits
+FAILS_ANYWAY = "; it fails without the change too: correct that, or name another check in hands.verify"
+MORE_FAILURES = "; it fails without the change too, but not like this"
 BELOW = 125  # exit codes above it are the shell's: no such program, not executable, ended by a signal
 
 
@@ -161,16 +163,16 @@ class Workbench:
     setup: ProjectSetup | None = None
     cache: Path | None = None
     note: Callable[[str], None] = lambda _: None
-    red_bases: set[tuple[str, str]] = field(default_factory=set, compare=False)  # (base, first red command) seen so far
 
     def forget_failures(self) -> None:
         """As in the port."""
         if self.setup:
             self.setup.forget_failures()
 
-    def verify(self, patch: Patch, scratch: str, red: Sequence[RedCheck] = ()) -> PatchVerification:
-        """Whether all commands pass with the patch, but for the checks `red`, which may stay as red as they are;
-        without commands nothing is run.
+    def verify(self, patch: Patch, scratch: str, red: Sequence[RedCheck] | None = None) -> PatchVerification:
+        """Whether all commands pass with the patch; without commands nothing is run.
+
+        The checks `red` may stay as red as they are; None: those that fail on the base, where that can be compared.
 
         Raises UserError when the base cannot be checked out or set up, the patch names a path that git refuses, or the
         commands cannot be kept as far apart as is wanted.
@@ -179,24 +181,34 @@ class Workbench:
             return PatchVerification(True)
         from ralph_mission.adapters.projects.setup import ChangeNotInstalled
 
-        known, failing = known_red(red), list[str]()
-        failure = None
         try:
-            for command, done in self._run(patch, patch.changes, self.commands, Path(scratch)):
-                if done.code and known(command, done):
-                    failing.append(command)
-                elif done.code:
-                    failure = CheckFailure(command, done)
-                    break
+            failure, standing = self._try(patch, scratch, self._known_base(patch.base) if red is None else red)
+            if failure is None:
+                return PatchVerification(True, standing=standing)
+            before = self.base(patch.base, scratch)
+            if red is None and failure.command in {check.command for check in before.comparable}:
+                failure, standing = self._try(patch, scratch, before.comparable)
         except ChangeNotInstalled as problem:
             return PatchVerification(False, problem.what)
         if failure is None:
-            return PatchVerification(True, standing=tuple(failing))
-        seen, needed = (patch.base, failure.command), self.commands[: self.commands.index(failure.command) + 1]
-        if seen not in self.red_bases and any(done.code for _, done in self._run(patch, (), needed, Path(scratch))):
-            self.red_bases.add(seen)
-        before = seen in self.red_bases
-        return PatchVerification(False, _failure_text(failure, fails_anyway=before), red_base=before)
+            return PatchVerification(True, standing=standing)
+        same = next((check for check in before.red if check.command == failure.command), None)
+        broken = bool(before.problem) or (same is not None and bool(same.broken))
+        return PatchVerification(False, _failure_text(failure, same), red_base=broken)
+
+    def _try(self, patch: Patch, scratch: str, red: Sequence[RedCheck]) -> tuple[CheckFailure | None, tuple[str, ...]]:
+        """The first command that fails, if any, but for those that are as red as in `red`, and these."""
+        known, standing = known_red(red), list[str]()
+        for command, done in self._run(patch, patch.changes, self.commands, Path(scratch)):
+            if done.code and not known(command, done):
+                return CheckFailure(command, done), tuple(standing)
+            standing += [command] if done.code else []
+        return None, tuple(standing)
+
+    def _known_base(self, commit: str) -> tuple[RedCheck, ...]:
+        """The comparable red checks of a commit that was looked at already."""
+        found = (self._remembered(commit, command) for command in self.commands)
+        return BaseChecks(tuple(check for checks in found for check in checks or ())).comparable
 
     def base(self, commit: str, scratch: str) -> BaseChecks:
         """Run all commands on an unchanged commit. A failed one is run twice."""
@@ -291,7 +303,8 @@ def known_red(red: Sequence[RedCheck]) -> Callable[[str, FinishedProcess], bool]
     return is_known
 
 
-def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
+def _failure_text(failure: CheckFailure, before: RedCheck | None) -> str:
+    """`before`: the same check on the base, if it fails there too."""
     from ralph_mission.adapters.projects.excerpt import excerpt, find_cause
 
     finished = failure.finished
@@ -300,7 +313,7 @@ def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
         how = f"not done after {finished.seconds:.0f} s"
     elif finished.truncated:
         how = "ended: too much output"
-    also = "; it fails without the change too" if fails_anyway else ""
+    also = "" if before is None else FAILS_ANYWAY if before.broken else MORE_FAILURES
     cause = find_cause(finished.stdout, finished.stderr)
     headline = f"`{failure.command}`: {how}{also}{f': {cause}' if cause else ''}"
     return f"{headline}\n{excerpt(finished.stdout, finished.stderr)}".rstrip()

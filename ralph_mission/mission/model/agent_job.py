@@ -38,6 +38,11 @@ class BaseChecks:
     green: int = 0
     problem: str = ""
 
+    @property
+    def comparable(self) -> tuple[RedCheck, ...]:
+        """The red checks whose failures can be compared with those of a change."""
+        return tuple(check for check in self.red if not check.broken)
+
 
 JobOutcome = Literal["made", "goes on", "failed", "held"]
 

@@ -369,8 +369,8 @@ class Brief:
 class PatchVerification:
     """The repository's own checks on a patch; `detail` is for people if they failed: its first line says why.
 
-    `standing`: checks that failed before and still do, where that is allowed. `red_base`: what failed fails without the
-    patch, too. `ran`: whether they could be run.
+    `standing`: checks that failed before and still do, where that is allowed. `red_base`: what failed cannot pass
+    without the patch either. `ran`: whether they could be run.
     """
 
     ok: bool

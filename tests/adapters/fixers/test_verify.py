@@ -113,7 +113,9 @@ def test_a_check_that_was_red_may_stay_so_but_not_get_worse(repo, scratch, bench
     patch = Patch(git(repo, "rev-parse", "HEAD"), (change,))
     found = hands.verify(patch, str(scratch), red)
     assert (found.ok, found.standing) == (ok, (complain(),) if ok else ())
-    assert not hands.verify(patch, str(scratch)).ok
+    unasked = hands.verify(patch, str(scratch))  # looks at the base itself
+    assert (unasked.ok, unasked.standing) == (found.ok, found.standing)
+    assert not hands.verify(patch, str(scratch), ()).ok
 
 
 def test_without_commands_every_change_passes(verify):
@@ -130,12 +132,36 @@ def test_a_failure_names_the_command_its_code_and_its_last_lines(verify):
     assert "without the change" not in outcome.detail
 
 
-def test_a_failure_that_is_not_the_change_s_fault_is_said_to_be(verify):
-    assert "it fails without the change too" in verify("true", "exit 1").detail
+def test_a_check_that_is_as_red_without_the_change_does_not_hold_it_back_and_the_others_still_count(verify):
+    found = verify("echo 'FAILED tests/test_net.py::test_fetch'; exit 1", "grep better a.txt")
+    assert found.ok and found.standing == ("echo 'FAILED tests/test_net.py::test_fetch'; exit 1",)
+    worse = verify("exit 1", "grep good a.txt")
+    assert not worse.ok and worse.detail.startswith("`grep good a.txt`") and not worse.red_base
+
+
+def test_a_test_that_fails_with_the_change_alone_holds_it_back_beside_one_that_always_fails(verify):
+    always = "echo FAILED test_net; "
+    found = verify(f"{always} grep good a.txt || echo FAILED test_a; exit 1")
+    assert not found.ok and "fails without the change too, but not like this" in found.detail and not found.red_base
+
+
+def test_a_check_that_cannot_pass_at_all_says_which_key_names_another(verify):
+    found = verify("true", "no-such-program-anywhere")
+    assert found.red_base and "it fails without the change too" in found.detail
+    assert "hands.verify" in found.detail.splitlines()[0]
+
+
+def test_a_base_is_looked_at_once_for_all_changes_of_it(bench, repo, scratch, tmp_path):
+    counter = tmp_path / "counter"
+    hands = bench(f"cat a.txt >> {counter}; exit 1")
+    for new in (b"better\n", b"best\n"):
+        change = FileChange("a.txt", "100644", "100644", b"good\n", new)
+        assert hands.verify(Patch(git(repo, "rev-parse", "HEAD"), (change,)), str(scratch)).ok
+    assert counter.read_text().split() == ["better", "good", "good", "better", "best"]
 
 
 def test_a_command_after_a_failure_is_not_run(verify, tmp_path):
-    verify("exit 1", f"touch {tmp_path}/ran")
+    verify("grep good a.txt", f"grep better a.txt && touch {tmp_path}/ran")
     assert not (tmp_path / "ran").exists()
 
 
@@ -150,7 +176,7 @@ def test_a_missing_program_fails(verify):
 
 
 def test_what_a_command_says_holds_no_control_characters(verify):
-    outcome = verify(r"printf '\033[31mred\033[0m \033]8;;http://x\007link\007 a\bb \342\200\256x\n' >&2; exit 1")
+    outcome = verify(r"printf '\033[31mred\033[0m \033]8;;http://x\007link\007 a\bb \342\200\256x\n' >&2; exit 127")
     assert "red" in outcome.detail and not set(outcome.detail.replace("\n", "")) & {*map(chr, range(32)), "\u202e"}
 
 
@@ -232,7 +258,7 @@ def test_checks_run_with_what_the_set_up_installed_and_a_change_of_what_decides_
     hands = Workbench(Git.open(repo), ("lint | grep -q wanted",), 60, setup=setup)
 
     def verdict(path: str, old: bytes, new: bytes) -> bool:
-        return hands.verify(Patch(base, (FileChange(path, "100644", "100644", old, new),)), str(scratch)).ok
+        return hands.verify(Patch(base, (FileChange(path, "100644", "100644", old, new),)), str(scratch), ()).ok
 
     assert not verdict("a.txt", b"good\n", b"wanted")
     assert verdict("package.json", b"{}", b'{"wanted": 1}')
