@@ -43,6 +43,7 @@ DAY = timedelta(hours=24)
 WORKFLOWS = 10  # checked at once, the failing ones first
 PAGE, FAR = 50, 300  # runs of a workflow that are read, and where it was red in all of those
 CHANCES = 5  # flaky failures read in detail, per workflow and check
+RERUN = ("push", "schedule")  # what starts the runs that people start again
 TWICE = 2  # commits on which a step has to be flaky before it is reported
 
 
@@ -165,9 +166,8 @@ class CiObserver:
         # a date alone, as earlier versions stored it, counts as its first moment
         if (context.now - DAY).isoformat() < before.day <= context.now.isoformat():
             return before.day, []
-        runs = [
-            run for run in self.forge.workflow_runs(event="push", most=PAGE) if run.attempt > 1 and self._counts(run)
-        ]
+        listed = (run for event in RERUN for run in self.forge.workflow_runs(event=event, most=PAGE))
+        runs = [run for run in listed if run.attempt > 1 and self._counts(run)]
         return context.now.isoformat(), list(self._chances(runs, context))
 
     def _tests(self, run: WorkflowRun) -> tuple[str, ...]:

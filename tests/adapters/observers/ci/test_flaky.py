@@ -16,7 +16,7 @@ from ralph_mission.adapters.observers.ci.state import ChanceFailure, CiCursor
 from ralph_mission.adapters.projects.excerpt import failing_lines
 from ralph_mission.mission.model.builds import WorkflowRun
 from ralph_mission.mission.model.mission import Signal
-from tests.adapters.observers.ci.ci_world import LOG, CiWorld, ci_world
+from tests.adapters.observers.ci.ci_world import LOG, NIGHTLY, CiWorld, ci_world
 
 REPORT = b"""<?xml version="1.0"?><testsuites><testsuite name="s"><testcase classname="a.B" name="ok"/>
 <testcase classname="a.B" name="late"><failure message="x">boom</failure></testcase>
@@ -57,6 +57,13 @@ def test_a_step_that_passed_at_the_second_try_on_two_commits_is_flaky(world: CiW
     told = flaky(world)
     assert told.title == "ci, test, Run pytest: failed and passed on the same code at 2 commits"
     assert flaky(world) == told
+
+
+def test_a_nightly_run_that_passed_at_the_second_try_on_two_commits_is_flaky(world: CiWorld) -> None:
+    for _ in range(2):
+        world.commit()
+        world.again(world.nightly("failure"), "success")
+    assert flaky(world).essence[1:3] == (NIGHTLY, "test")
 
 
 def test_many_tries_of_one_commit_are_one(world: CiWorld) -> None:
