@@ -1,8 +1,7 @@
 """Reads and updates `prd.json`, and converts a PRD in markdown.
 
-`prd.json` is read with synonyms of its keys, and updated so that only changes differ. The keys are those of
-snarktank/ralph, shared by oh-my-claudecode; unknown keys (`architectVerified`) stay, in their order. A file keeps its
-indent, and is only rendered again as a last resort.
+`prd.json` is read with synonyms of its keys, and updated in place: every other byte stays. The keys are those of
+snarktank/ralph, shared by oh-my-claudecode.
 
 In markdown, story headings are read (`### US-001: Title`, `### Story 3 - Title`), or every heading or bullet below
 “User Stories”, or else the bullets below “Requirements”. They are ordered and get the standard criteria.
@@ -14,13 +13,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from ralph_mission.loop.model.state import Prd, UserStory
 from ralph_mission.loop.stories import checklist, lint
 from ralph_mission.loop.stories.lint import BROWSER, TYPECHECK
-from ralph_mission.values import compile_regex
+from ralph_mission.values import compile_regex, dataclass
 
 MAX_CHARS = 4_000_000
 """The size of a thousand stories of a page each, the most that is read."""
@@ -88,15 +87,13 @@ def update_progress(text: str, prd: Prd) -> str:
         if parse_prd(ticked) != prd:  # it has no place for notes
             raise UnreadablePrd("a check list, in which nothing but boxes can be set")
         return ticked
-    root = _parse_root(text)
-    listed = _find_list(root) if isinstance(root, dict) else root
-    for one, old, new in zip(listed, now.stories, prd.stories, strict=True):
-        if old != new and isinstance(one, dict):
-            _set_progress(one, old, new)
-    written = _dump_lines(text, root) if _parse_lines(text) else _dump_like(text, root)
-    if parse_prd(written) != prd:  # a story that is only a text
+    places = list(_story_places(text))
+    for start, old, new in reversed(list(zip(places, now.stories, prd.stories, strict=True))):
+        if old != new and text[start] == "{":
+            text = _set_progress(text, start, old, new)
+    if parse_prd(text) != prd:  # a story that is only a text
         raise UnreadablePrd("a form that cannot be edited in place")
-    return written
+    return text
 
 
 def render_prd(prd: Prd) -> str:
@@ -151,18 +148,6 @@ def _parse_lines(text: str) -> list[Any]:
         return [json.loads(row) for row in rows]
     except (ValueError, RecursionError):
         return []
-
-
-def _dump_lines(text: str, root: Sequence[Any]) -> str:
-    """`text` with the lines of changed objects rewritten."""
-    values = iter(root)
-    rows = text.splitlines(keepends=True)
-    lines = [(row, next(values)) if row.strip() else (row, None) for row in rows]
-    return "".join(
-        row if one is None or json.loads(row) == one
-        else json.dumps(one, ensure_ascii="\\u" in row) + row[len(row.rstrip("\r\n")) :]
-        for row, one in lines
-    )  # fmt: skip  # one text
 
 
 def _parse_story(document: Any, place: int) -> UserStory:
@@ -228,30 +213,82 @@ def _text(value: Any) -> str:
     return value.strip().encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-def _set_progress(story: dict[str, Any], old: UserStory, new: UserStory) -> None:
+def _set_progress(text: str, start: int, old: UserStory, new: UserStory) -> str:
+    """`text` with the progress of the story whose object begins at `start`."""
+    story = json.JSONDecoder().raw_decode(text, start)[0]
+    values: dict[str, bool | str] = {}
     if old.passes != new.passes:
         key = next((key for key in PASSES if key in story), "")
         status = "" if key else next((key for key in STATUS if key in story), "")
-        if status:
-            finished, begun = ("closed", "open") if str(story[status]).lower() in TRACKED else ("done", "pending")
-            story[status] = finished if new.passes else begun
-        else:
-            story[key or "passes"] = new.passes
+        finished, begun = ("closed", "open") if str(story.get(status)).lower() in TRACKED else ("done", "pending")
+        values = {status: finished if new.passes else begun} if status else {key or "passes": new.passes}
     if old.notes != new.notes:
-        story["notes"] = new.notes
+        values["notes"] = new.notes
+    for key, value in values.items():
+        text = _set_member(text, start, key, json.dumps(value, ensure_ascii="\\u" in text))
+    return text
 
 
-def _dump_like(text: str, root: Any) -> str:
-    """The value as JSON in the style of `text`: indent, spaces, line ends, and escaping."""
-    body = text.strip(" \t\r\n")
-    start = text.index(body)
-    found = re.search(r"\n([ \t]*)\S", body)
-    comma, colon = (", " if found is None and '", "' in body else ","), (": " if '": ' in body else ":")
-    document = json.dumps(
-        root, indent=found[1] if found else None, separators=(comma, colon), ensure_ascii="\\u" in body
-    )
-    document = document.replace("\n", "\r\n") if "\r\n" in body else document
-    return text[:start] + document + text[start + len(body) :]
+def _set_member(text: str, start: int, key: str, value: str) -> str:
+    """`text` with one more or another value in the object that begins at `start`, in its style."""
+    members = list(_members(text, start))
+    if found := next((member for member in reversed(members) if member.key == key), None):
+        return f"{text[: found.start]}{value}{text[found.end :]}"
+    if not members:
+        return f'{text[: start + 1]}"{key}": {value}{text[start + 1 :]}'
+    first, last = members[0], members[-1]
+    gap = text[start + 1 : first.begin]
+    comma = text[first.end : members[1].begin] if len(members) > 1 else f",{gap or ' '}"
+    name = f'"{key}"{text[first.begin : first.start].rpartition(chr(34))[2]}'
+    return f"{text[: last.end]}{comma}{name}{value}{text[last.end :]}"
+
+
+def _story_places(text: str) -> Iterator[int]:
+    """Where each story of a JSON document begins, or of a document with one a line."""
+    start = _skip_space(text, 0)
+    if _parse_lines(text):
+        while start < len(text):
+            yield start
+            start = _skip_space(text, json.JSONDecoder().raw_decode(text, start)[1])
+        return
+    if text[start] == "{":
+        lists = {member.key: member.start for member in _members(text, start) if text[member.start] == "["}
+        start = next(lists[key] for key in STORIES if key in lists)
+    yield from (member.start for member in _members(text, start))
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A member of an object, or an item of an array (`key` ""): where it begins, where its value starts and ends."""
+
+    key: str
+    begin: int
+    start: int
+    end: int
+
+
+_SPACE = frozenset(" \t\r\n")
+
+
+def _members(text: str, at: int) -> Iterator[_Member]:
+    """The members of the valid JSON value that begins at `at`."""
+    decoder, named = json.JSONDecoder(), text[at] == "{"
+    at = _skip_space(text, at + 1)
+    while text[at] not in "}]":
+        key, begin = "", at
+        if named:
+            key, at = decoder.raw_decode(text, at)
+            at = _skip_space(text, _skip_space(text, at) + 1)
+        end = decoder.raw_decode(text, at)[1]
+        yield _Member(key, begin, at, end)
+        at = _skip_space(text, end)
+        at = _skip_space(text, at + 1) if text[at] == "," else at
+
+
+def _skip_space(text: str, at: int) -> int:
+    while text[at : at + 1] in _SPACE:
+        at += 1
+    return at
 
 
 TYPECHECK_PASSES = "Typecheck passes"

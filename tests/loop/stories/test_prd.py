@@ -78,6 +78,28 @@ def test_a_story_without_the_key_gets_it_laid_out_as_the_others() -> None:
     assert written == json.dumps({"userStories": stories}, indent=4)
 
 
+MIXED = """{
+    "extra": {"userStories": 1}, "userStories": [
+      {"id": "US-001",   "title": "A \\u00fc [{", "tags": ["x","y"], "passes": false,
+        "criteria": [ "c" ]}, { },
+      {"id":"US-003","passes":false}
+    ],
+  "architectVerified": [1,
+    2] }
+"""
+
+
+def test_every_other_byte_of_a_file_in_no_particular_style_stays() -> None:
+    known = prd.parse_prd(MIXED)
+    marked = prd.update_progress(MIXED, passing(known, "US-001"))
+    assert marked == MIXED.replace('"passes": false', '"passes": true')
+    assert prd.update_progress(marked, known) == MIXED
+    assert prd.update_progress(MIXED, passing(known, "US-003")) == MIXED.replace('"passes":false', '"passes":true')
+    noted = prd.update_progress(MIXED, passing(known, "US-003", "x"))
+    assert noted == MIXED.replace('"passes":false', '"passes":true,"notes":"x"')
+    assert prd.update_progress(MIXED, passing(known, "US-002")) == MIXED.replace("{ },", '{"passes": true },')
+
+
 def test_the_stories_of_the_paper_stand_in_their_order() -> None:
     # Its example gives a priority to the first story only.
     stories = [{"id": f"US-00{n}", "title": "A", "passes": False} for n in (1, 2, 3)]
