@@ -138,7 +138,8 @@ class PlainRunProgress:
         """`run 20260504-120000-prd: at most 10 sessions`"""
         how = f"resumed after session {state.iteration}" if state.iteration else "started"
         dollars = f", ${spec.limits.usd:.2f}" if spec.limits.usd is not None else ""
-        limits = f"{spec.limits.iterations} sessions, {clock(spec.limits.runtime)}{dollars}"
+        sessions = f"{spec.limits.iterations} session{'s'[: spec.limits.iterations != 1]}"
+        limits = f"{sessions}, {clock(spec.limits.runtime)}{dollars}"
         self._tell("began", f"{how}: {safe(spec.objective)[:WIDEST]}", state)
         name = f"{self.watch.name} ({state.run_id})" if self.watch.name else f"run {state.run_id}"
         self._say(f"{name} {how}; limits: {limits}")
