@@ -230,8 +230,10 @@ class Struck:
         kind, request = self.case.kind, self.call.request
         if not self.end.log.told:
             return frozenset()
-        if kind in ("401", "403") and request.transport == "rest":
-            return LEFT_TO_A_PERSON
+        if kind in ("401", "403") and request.transport in ("rest", "graphql"):
+            # the branch of a pull request that could not be opened waits for it, that of one that could not be merged
+            kept = any(self.end.log.never(effect) for effect in ("open_pull", "merge_pull"))
+            return LEFT_TO_A_PERSON | ({"branches"} if kept else frozenset())
         told = kind.removeprefix("read-")  # a push begins with a read
         if told in ("401", "403", "404", "rate-primary", "rate-secondary") and request.transport == "git":
             return LEFT_TO_A_PERSON | {"branches"}  # git tells 403, which GitHub says of what a token may not do

@@ -16,6 +16,8 @@ from tests.crash.witness import heads, key_in, open_state
 from tests.helpers import git
 from tests.integration.hub import Hub
 
+DATED = re.compile(r" \d{4}-\d\d-\d\d \d\d:\d\d [+-]\d{4}")
+"""When a commit was made: that of an action is its first try's, which a refusal may have left for a later cycle."""
 ANSWERED = re.compile(
     r"an agent worked on it \(\d+ sessions?\) and answered the review|nothing is left of the review to answer"
 )
@@ -128,6 +130,7 @@ def _forgiving(side: dict[str, Any], doubts: tuple[str, ...]) -> dict[str, Any]:
             if name.removeprefix("issue-") not in doubts or "ralph:mission" in rest[2]
         },
         "comments": comments,
+        "branches": {ref: DATED.sub("", commits) for ref, commits in side["branches"].items()},
         "missions": sorted(rest for _, *rest in side["missions"]),
         "failures": (),
         "open": (*side["open"][:3], side["open"][4]),
