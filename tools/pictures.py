@@ -35,7 +35,8 @@ from tools import layers
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs/images"
-WIDE, NARROW = 960, 390
+WIDE, NARROW, SHORT = 1280, 390, 844  # pixels; the last: how much of a page a phone shows at once
+PART = 960  # of a page that needs no more
 HIGHEST = 2600
 COLUMNS = 88
 WAITING, READING = 2.0, 6.0  # seconds at most for a cycle, and to read what it printed
@@ -62,7 +63,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><meta name="color-scheme" content
   :root {{ --line: #3d444d; --head: #151b23; --faint: #9198a1; --ground: #0d1117; --ink: #f0f6fc; }}
 }}
 body {{ background: var(--ground); color: var(--ink); margin: 0; }}
-main {{ box-sizing: border-box; max-width: 960px; margin: 0 auto; padding: 16px; }}
+main {{ box-sizing: border-box; max-width: 1180px; margin: 0 auto; padding: 16px; }}
 h1 {{ font: 400 26px/1.25 "Liberation Sans", sans-serif; margin: 4px 0 14px; }}
 h1 i {{ color: var(--faint); font-style: normal; }}
 article {{ border: 1px solid var(--line); border-radius: 6px; }}
@@ -88,13 +89,14 @@ def main(css: Path | None = None) -> None:
             page = write_page(Path(folder), css, title, number, text)
             for scheme in ("light", "dark"):
                 shoot_page(Path(folder), page, WIDE, scheme, IMAGES / f"{name}-{scheme}.png")
+            shoot_page(Path(folder), page, NARROW, "light", IMAGES / f"{name}-{NARROW}.png", SHORT)
         page = report(Path(folder) / "later" / "slackwater")
-        shoot_page(Path(folder), page, 1280, "light", IMAGES / "report-light.png")
-        shoot_page(Path(folder), page, 1280, "dark", IMAGES / "report-dark.png")
+        for scheme in ("light", "dark"):
+            shoot_page(Path(folder), page, WIDE, scheme, IMAGES / f"report-{scheme}.png")
         run(RALPH, "backtest", "--repo", str(sample), "--output", str(Path(folder) / "backtest.html"))
         for scheme in ("light", "dark"):
             place = IMAGES / f"backtest-{scheme}.png"
-            shoot_page(Path(folder), Path(folder) / "backtest.html", WIDE, scheme, place, 1110)
+            shoot_page(Path(folder), Path(folder) / "backtest.html", PART, scheme, place, 1110)
         fresh = Path(folder) / "recorded/sample/slackwater"
         run(sys.executable, str(ROOT / "examples/unpack.py"), str(fresh))
         cycle = ("make run", ("cycle", "--repo", "sample/slackwater", "--force"))
@@ -103,7 +105,7 @@ def main(css: Path | None = None) -> None:
             draw_terminal(record(fresh, *((f"ralph {line}", shlex.split(line)) for line in lines)), name)
         page = write_page(Path(folder), css, *draft(fresh))
         for scheme in ("light", "dark"):
-            shoot_page(Path(folder), page, WIDE, scheme, IMAGES / f"draft-{scheme}.png")
+            shoot_page(Path(folder), page, PART, scheme, IMAGES / f"draft-{scheme}.png")
 
 
 def fetch_style(folder: Path) -> Path:
