@@ -1,8 +1,9 @@
 """Observes through well-known scanners: each runs where it fits and is installed, without any configuration.
 
 `SCANNERS` says of each when it fits, what is run, how its output is read and what its results are. One that is missing
-is no fault, and `ralph doctor` names it. Results are grouped: one finding for each rule, because a person fixes a rule,
-not a line. What a scanner can fix safely by itself is one change, which a person is asked about.
+is no fault: `ralph doctor` names it, and so does each look if Ralph installs it. Results are grouped: one finding for
+each rule, because a person fixes a rule, not a line. What a scanner can fix safely by itself is one change, which a
+person is asked about.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Scanner:
     `asked` is the kind of errors that somebody else can use: the file holds the expression of their rule in `reaches`,
     and not the one in `guards`. `listed` is that of all other results; "" tells of none, which are only counted.
     `first` are the rules that matter most, in order; lines that `usual` finds come last. `fix` makes its safe fixes;
-    `docs` is where a rule is explained.
+    `docs` is where a rule is explained; `extra` is what installs it with Ralph, so that its absence is reported.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Scanner:
     usual: str = r"(?!)"
     fix: str = ""
     docs: str = ""
+    extra: str = ""
 
     @property
     def command(self) -> CommandSettings:
@@ -103,6 +105,7 @@ SCANNERS: tuple[Scanner, ...] = (
         usual=r"uses: *[\"']?(actions|github)/",
         fix=f"{ZIZMOR} --fix=safe .",
         docs="https://docs.zizmor.sh/audits/#",
+        extra="workflows",
     ),
     Scanner(
         "actionlint",
@@ -220,8 +223,11 @@ class ScannerObserver:
         signals: list[Signal] = []
         told: list[str] = []
         failed: list[str] = []
+        missing: list[str] = []
         unpinned: set[tuple[str, int]] = set()
-        for scanner in fitting_scanners(entries, self.scanners):
+        for scanner in fitting_scanners(self._included(entries), self.scanners):
+            if scanner.extra and not is_installed(scanner.name):
+                missing.append(f"{scanner.name}: not installed, `ralph doctor` names the command")
             if not self._may_run(scanner):
                 continue
             try:
@@ -252,7 +258,7 @@ class ScannerObserver:
             detail=detail,
             cursor=commit,
             complete=not failed,
-            unchecked=tuple(failed) if len(failed) < len(told) else (),
+            unchecked=(*(failed if len(failed) < len(told) else ()), *missing),
         )
 
     def _unpinned(
@@ -270,6 +276,10 @@ class ScannerObserver:
         uses = actions.loose_uses(workflows, named, settings, asked, self.tags.owner)
         commits = self.tags.commits(uses, context.now)
         yield from actions.pin_actions(workflows, uses, commits, context.head.sha, asked)
+
+    def _included(self, paths: Iterable[str]) -> Iterator[str]:
+        excluded = excluder(self.settings.exclude)
+        return (path for path in paths if not excluded(path))
 
     def _read_files(self, entries: Mapping[str, TreeEntry], is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
         excluded = excluder(self.settings.exclude)

@@ -106,15 +106,17 @@ def _dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
 
 
 def _scanners(git: Git) -> Iterator[DoctorLine]:
-    """One line; a missing scanner is not a fault."""
+    """The scanners that fit here; a missing one is a note."""
     from ralph_mission.adapters.observers.scanners import fitting_scanners, is_installed
 
     commit = git.resolve("HEAD")
     fitting = fitting_scanners(entry.path for entry in git.listing(commit)) if commit else ()
     ready = [one.name for one in fitting if is_installed(one.name)]
-    missing = [one.name for one in fitting if one.name not in ready]
-    suffix = f"; not installed: {', '.join(missing)}" if missing else ""
-    yield DoctorLine("scanners", "ok", f"ready: {', '.join(ready) or 'none fits here'}{suffix}")
+    yield DoctorLine("scanners", "ok", f"ready: {', '.join(ready) or 'none' if fitting else 'none fits here'}")
+    for one in fitting:
+        if one.name not in ready:
+            how = install_command(one.extra) if one.extra else f"install {one.name}, if you want its results"
+            yield DoctorLine("scanners", "note", f"{one.name} is not installed: what it finds is not reported", how)
 
 
 def _database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:

@@ -189,14 +189,16 @@ def test_a_commit_is_scanned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert again.observe(place.context()).signals == first.signals
 
 
-def test_a_scanner_that_is_missing_or_fits_nothing_says_nothing(
+def test_a_scanner_that_is_missing_is_named_if_ralph_installs_it_and_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scanners, "is_installed", lambda name: False)
     seen = look(tmp_path, {".github/workflows/release.yml": RELEASE})
     assert (seen.status, seen.signals, seen.detail) == ("ok", (), "no files for the installed scanners")
-    monkeypatch.undo()
-    assert look(tmp_path / "other", {"a.py": ""}).signals == ()
+    assert seen.unchecked == ("zizmor: not installed, `ralph doctor` names the command",)
+    assert look(tmp_path / "other", {"a.py": ""}).unchecked == ()
+    left_out = look(tmp_path / "third", {".github/workflows/release.yml": RELEASE}, exclude=[".github/**"])
+    assert left_out.unchecked == ()
 
 
 def test_paths_can_be_left_out(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from examples.unpack import unpack
 from ralph_mission.adapters.observers import OBSERVERS
+from ralph_mission.extras import install_command
 from tests import packages_world as packages
 from tests.adapters.database import world
 from tests.adapters.database.conftest import postgres as postgres
@@ -215,6 +216,20 @@ def lines_doctor_sources(told: Result) -> dict[str, tuple[str, str]]:
             assert check["hint"] or check["status"] == "ok", check
             found[source] = (check["status"], check["found"].partition(":")[0])
     return found
+
+
+def test_a_scanner_that_is_missing_is_a_note_with_the_way_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ralph_mission.adapters.observers import scanners
+
+    monkeypatch.setattr(scanners, "is_installed", lambda name: False)
+    repo = make_repo(tmp_path / "repo", {".github/workflows/ci.yml": "on: push\njobs: {}\n"})
+    told = cli_here("doctor", "--json", repo=repo)
+    lines = [line for line in told.json["checks"] if line["name"] == "scanners"]
+    assert [line["status"] for line in lines] == ["ok", "note", "note"]
+    assert [line["found"].split()[0] for line in lines[1:]] == ["zizmor", "actionlint"]
+    assert lines[1]["hint"] == install_command("workflows") and "actionlint" in lines[2]["hint"]
 
 
 def test_with_nothing_configured_every_source_says_so_and_nothing_is_wrong(tmp_path: Path) -> None:
