@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 import sys
 from collections.abc import Mapping
@@ -40,8 +41,30 @@ def _is_installed(name: str) -> bool:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra, depending on how ralph was installed."""
-    return f"pip install 'ralph-mission[{extra}]' (or make install EXTRAS={extra}); in the action, extras: {extra}"
+    """The command that installs an extra, in the way in which Ralph was installed."""
+    from importlib import metadata
+
+    try:
+        url = metadata.distribution("ralph-mission").read_text("direct_url.json") or "{}"
+    except metadata.PackageNotFoundError:
+        url = "{}"
+    return install_hint(extra, Path(__file__).parents[1], Path(sys.prefix), url)
+
+
+def install_hint(extra: str, root: Path, prefix: Path, direct_url: str) -> str:
+    """The command that installs an extra. `root`: the folder above the package, `prefix` that of the environment;
+    `direct_url`: where the package came from, as installers note it ({} for an index)."""
+    if (root / "Makefile").is_file() and (root / "pyproject.toml").is_file():
+        return f"make install EXTRAS={extra}, in the checkout of Ralph; in the action, extras: {extra}"
+    noted = json.loads(direct_url)
+    vcs = noted.get("vcs_info", {})
+    source = f"{vcs['vcs']}+{noted['url']}@{vcs['commit_id']}" if vcs else noted.get("url", "")
+    package = f"'ralph-mission[{extra}]{f' @ {source}' if source else ''}'"
+    if (prefix / "uv-receipt.toml").is_file():
+        return f"uv tool install --force {package}"
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"pipx install --force {package}"
+    return f"{prefix / 'bin/python'} -m pip install {package}"
 
 
 def require_extra(extra: str, purpose: str) -> None:
