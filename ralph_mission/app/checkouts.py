@@ -6,7 +6,8 @@ import hashlib
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
@@ -78,6 +79,19 @@ def settle_branch(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
     current = git.try_text("symbolic-ref", "--quiet", "HEAD")
     if branch and current != f"refs/heads/{branch}":
         _switch(git, branch)
+
+
+def require_committed(git: Git, root: Path, command: str | Sequence[str]) -> None:
+    """Raise UserError if a file of the checkout that the agent's `command` names is not committed: sessions work in a
+    clone, which does not hold it."""
+    with suppress(ValueError):  # wrong usage, which is reported where the command is used
+        command = shlex.split(command) if isinstance(command, str) else command
+    named = [word for word in command if not Path(word).is_absolute() and (root / word).is_file()]
+    lacking = git.try_text("ls-files", "--others", "--exclude-standard", "--", *named) if named else ""
+    if lacking:
+        path = shlex.quote(lacking.splitlines()[0])
+        what = f"the agent's program {path} is not committed, and sessions work in a clone, which holds only commits"
+        raise UserError(what, f"git add {path} && git commit, or call it by its full path from outside the checkout")
 
 
 def _switch(git: Git, branch: str) -> None:

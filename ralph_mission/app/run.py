@@ -99,6 +99,8 @@ def build_run(options: RunOptions, progress: RunProgress, planned: Path | None =
     settings = read(git, options.config)
     found = _find_level(options, settings)
     options = replace(options, go_on=True) if planned else options
+    if not options.errand and options.agent != SCRIPTED:
+        checkouts.require_committed(git, root, _choose_agent(options, settings)[1])
     apart = options.worktree
     if apart and (previous := _left_worktree(options, git)):
         options, (git, root) = replace(options, worktree=False), checkouts.open_checkout(previous)

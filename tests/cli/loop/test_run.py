@@ -147,6 +147,22 @@ def test_a_dirty_checkout_is_refused_and_named(tmp_path: Path) -> None:
     assert "--worktree" in done.err and not (here.repo / ".ralph/workspace").exists()
 
 
+@pytest.mark.parametrize("command", ["./my-agent", "sh my-agent"])
+@pytest.mark.parametrize("options", [[], ["--worktree"]])
+def test_an_agent_that_is_not_committed_is_named_before_anything_else(
+    tmp_path: Path, command: str, options: list[str]
+) -> None:
+    here = world(tmp_path)
+    (here.repo / "my-agent").write_text("#!/bin/sh\necho LOOP_COMPLETE\n")
+    (here.repo / "my-agent").chmod(0o755)
+    done = here.run("build it", "--command", command, *options)
+    assert done.code == 1 and "my-agent is not committed, and sessions work in a clone" in done.err
+    assert "git add my-agent && git commit" in done.err and not (here.repo / ".ralph/worktrees").exists()
+    git(here.repo, "add", "my-agent")
+    git(here.repo, "commit", "-qm", "My agent")
+    assert "is not committed" not in here.run("build it", "--command", command, *options).err
+
+
 def test_who_still_allows_a_dirty_checkout_is_told_that_it_has_no_effect(tmp_path: Path) -> None:
     here = world(tmp_path)
     (here.repo / "mine.txt").write_text("half written")
