@@ -219,6 +219,11 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
     return documents, told
 
 
+def is_resumable(record: LiveRecord) -> bool:
+    """Whether an ended run can be continued: a cancelled one can not."""
+    return not record.doing.startswith("cancel")
+
+
 def resume_command(record: LiveRecord, repo: Path) -> str:
     """How a run is resumed, as it was begun: a higher limit where it reached the one of its sessions."""
     more = ["--max-iterations", str(2 * record.sessions)] if record.doing.startswith("iterations") else []
@@ -241,7 +246,7 @@ def _last(record: LiveRecord, repo: Path) -> Iterator[str]:
 
     ended = f"{datetime.fromisoformat(record.since):%Y-%m-%d %H:%M} UTC" if record.since else ""
     yield shorten(f"  {record.id}, ended {ended}: {record.doing}")
-    if record.code:
+    if record.code and is_resumable(record):
         yield f"    continue: {resume_command(record, repo)}"
 
 

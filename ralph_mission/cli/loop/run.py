@@ -132,7 +132,7 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
         except UserError as problem:
             raise _with_last_command(problem, request) from None
     over = account.ending.code and account.ending.reason != "restart"
-    if over and not as_json and isinstance(progress.watch, LiveRun):
+    if over and account.ending.reason != "cancel" and not as_json and isinstance(progress.watch, LiveRun):
         click.echo(f"continue: {resume_command(progress.watch.record, request.repo)}", err=True)
     if account.ending.reason == "restart":
         again(setup)

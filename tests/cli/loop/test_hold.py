@@ -72,6 +72,15 @@ def test_a_run_is_seen_paused_resumed_and_stopped_from_a_second_terminal(shop: W
     assert all(word in said for word in ("paused", "resumed", "stop: asked to stop"))
 
 
+def test_a_cancelled_run_is_never_offered_to_be_continued(shop: World) -> None:
+    script = "change()\n(run_dir / 'signal').write_text('{}\\n')"
+    ends = {word: shop.ralph("run", "Write it", *shop.agent(script.format(word))) for word in ("stop", "cancel")}
+    assert "continue: " in ends["stop"].err and "cancel: cancelled" in ends["cancel"].err
+    assert "continue" not in ends["cancel"].err
+    told = shop.ralph("status").out
+    assert "cancelled" in told and "continue" not in told
+
+
 def test_a_run_in_the_background_is_followed_to_its_end(shop: World) -> None:
     started = shop.run_apart("Write it", "--max-iterations", "1", *shop.agent(WAITS), "--detach")
     assert started.code == 0 and started.json == {"run": "run-1"}, started.err
