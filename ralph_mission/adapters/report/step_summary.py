@@ -66,7 +66,7 @@ def step_summary(
         section("Waiting for you", (_waiting_line(line, places) for line in cycle_summary.waiting)),
         section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *cycle_summary.remarks))),
         section("Held back", (_held_line(line, places) for line in cycle_summary.held)),
-        [_next(report, cycle_summary)],
+        [] if report.staged else [_next(report, cycle_summary)],
         ["<details><summary>Details</summary>"],
         section("Why", map(harmless, cycle_summary.why)),
         [_spend(report, requests), "", "</details>"],

@@ -288,6 +288,8 @@ def _verdicts(report: CycleReport) -> list[str]:
 
 
 def _next(report: CycleReport, at: Standpoint, verbose: bool) -> str:
+    if report.staged:
+        return at.typed("To do it: type ralph cycle")
     if report.next_due_at is None:
         return at.typed("Next cycle: whenever you type ralph cycle")
     pause = report.next_due_at - report.finished_at

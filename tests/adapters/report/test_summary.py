@@ -151,6 +151,7 @@ def test_without_words_for_what_is_held_the_rules_are_named() -> None:
 
 def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
     text = summary(replace(REPORT, staged=True), CYCLE_SUMMARY)
+    assert "Next cycle" not in text and text.splitlines()[-1] == "To do it: type ralph cycle"
     assert "nothing was changed" in text.splitlines()[0]
     assert "Would do" in text
 
