@@ -13,13 +13,13 @@ import os
 import posixpath
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import SPOKEN, acts_on_github
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ralph_mission.config.settings import Config
 
 NOT_DUE = 10
+GUIDANCE = compile_regex(r"\s*/ralph[ \t]+guidance(?![\w-])", re.IGNORECASE)
 LONGEST_WAIT = 60  # seconds
 SETTINGS = "ralph.yml"
 LOST_WORD = "due: another wake took the place of a person's"
@@ -221,20 +222,46 @@ def _ask_who_spoke() -> Answer:
             account, _ = get_json(place, "/user")
     if isinstance(account, dict) and str(account.get("id")) == os.environ.get("GITHUB_ACTOR_ID"):
         return False, None, "not due: it was Ralph's own account that did this"
-    react("add", "EYES")
+    with suppress(*NO_EVENT):
+        _react(_read_event(), "add", EYES)
     return True, None, "due: a person spoke"
 
 
-def react(deed: str, content: str) -> None:
-    """`add` or `remove` a reaction where the person spoke whose word started this run. A courtesy: never an error."""
+NO_EVENT = (UserError, OSError, LookupError, TypeError, ValueError)
+"""A reaction is a courtesy: what goes wrong with it is no error."""
+EYES = "EYES"
+REACTIONS = {"done": "THUMBS_UP", "waits": EYES, "refused": "CONFUSED"}
+
+
+def answer_order(answers: Mapping[int, str]) -> None:
+    """React where the person spoke whose word started this run, by what came of it; `answers` by thread.
+
+    A comment of which nothing came was not understood. The eyes stay on what waits, and on guidance, read later.
+    """
+    with suppress(*NO_EVENT):
+        event = _read_event()
+        number = (event.get("issue") or event["pull_request"])["number"]
+        words = event["comment"]["body"] if "comment" in event else ""
+        nothing = "refused" if words else "done"  # of a tick about Ralph itself no thread tells
+        result = "waits" if GUIDANCE.match(words) else answers.get(number, nothing)
+        if REACTIONS[result] != EYES:
+            _react(event, "remove", EYES)
+            _react(event, "add", REACTIONS[result])
+
+
+def _read_event() -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_bytes())
+    return event
+
+
+def _react(event: Mapping[str, Any], deed: str, content: str) -> None:
+    """`add` or `remove` a reaction to what an event is about."""
     from ralph_mission.adapters.http.files import ask_graphql
 
-    with suppress(UserError, OSError, LookupError, TypeError, ValueError):
-        event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_bytes())
-        (there, *_) = (event[name] for name in ("comment", "review", "issue", "pull_request") if name in event)
-        order = f"mutation($input: {deed.title()}ReactionInput!) {{ {deed}Reaction(input: $input) "
-        answered = {"input": {"subjectId": there["node_id"], "content": content}}
-        ask_graphql(server(os.environ), f"{order}{{ reaction {{ content }} }} }}", answered, tries=1)
+    (there, *_) = (event[name] for name in ("comment", "review", "issue", "pull_request") if name in event)
+    order = f"mutation($input: {deed.title()}ReactionInput!) {{ {deed}Reaction(input: $input) "
+    answered = {"input": {"subjectId": there["node_id"], "content": content}}
+    ask_graphql(server(os.environ), f"{order}{{ reaction {{ content }} }} }}", answered, tries=1)
 
 
 def _was_word_lost(since: datetime, now: datetime) -> bool:

@@ -323,6 +323,11 @@ RULES: tuple[Rule, ...] = tuple(_rows())
 LIFTED_BY = {rule.id: rule.lifted_by for rule in RULES}
 
 
+def name_needs(rules: Iterable[str]) -> str:
+    """What lifts these rules, in words: people read no rule ids unless they ask for details."""
+    return " and ".join(dict.fromkeys(LIFTED_BY.get(rule, "a person") for rule in rules))
+
+
 LIFTED_BY_APPROVAL = frozenset({"diff-size", "protected-path", "file-mode", "kind-tier"})
 
 

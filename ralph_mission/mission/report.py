@@ -13,6 +13,7 @@ from ralph_mission.mission.findings import exclusions, ranking
 from ralph_mission.mission.lifecycle.waiting import How, describe_held, find_waiting
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
+    Answer,
     CycleDecisions,
     CycleReport,
     CycleSummary,
@@ -40,7 +41,7 @@ from ralph_mission.mission.model.mission import (
     Verdict,
 )
 from ralph_mission.mission.model.proposal import KINDS, Decision, count_noun, lookup
-from ralph_mission.mission.policy import LIFTED_BY
+from ralph_mission.mission.policy import name_needs
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety.patch import unified_diff
 
@@ -75,6 +76,7 @@ def _missing(effect: Publish, receipt: Receipt) -> str:
     return words if len(effect.post.parts) > 1 else ""
 
 
+ANSWERS: tuple[Answer, ...] = ("done", "waits", "refused")  # the worst last
 LATE = 15 * 60  # seconds of drift worth reporting
 
 
@@ -241,7 +243,20 @@ def _cycle_summary(
         ),
         refusal=refusal(acts),
         late=conclusion.header.drift_seconds,
+        answers=tuple(_answers(decided.decisions, {act.decision.proposal.key: act for act in acts}).items()),
     )
+
+
+def _answers(decisions: Iterable[Decision], acts: Mapping[str, ExecutedDecision]) -> dict[int, Answer]:
+    """What came of the steps of known missions, by issue and pull request; of several steps, the worst."""
+    found: dict[int, Answer] = {}
+    for decision in decisions:
+        mission, act = decision.proposal.before, acts.get(decision.proposal.key)
+        answer: Answer = "done" if act and act.complete else "waits"
+        answer = "refused" if decision.verdict is Verdict.DENY else answer
+        for number in {mission.issue, mission.pull} - {0} if mission else ():
+            found[number] = max(found.get(number, answer), answer, key=ANSWERS.index)
+    return found
 
 
 def _opened(acts: Iterable[ExecutedDecision], staged: bool) -> Iterator[ThreadLine]:
@@ -309,9 +324,8 @@ def _status_words(mission: Mission) -> str:
 
 
 def _held_line(decision: Decision) -> str:
-    waits = " and ".join(dict.fromkeys(LIFTED_BY.get(rule, "a person") for rule in decision.rules))
     word = "waits for" if decision.verdict is Verdict.HOLD else "refused, needs"
-    return f"{decision.proposal.title}: {word} {waits} ({', '.join(decision.rules)})"
+    return f"{decision.proposal.title}: {word} {name_needs(decision.rules)} ({', '.join(decision.rules)})"
 
 
 def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion) -> Iterable[str]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -39,15 +43,63 @@ def test_a_persons_word_is_answered_by_a_reaction_at_the_gate_and_another_once_i
     reviewed.person().review(pull.number, "approved")
     (review,) = reviewed.fake.world.reviews.values()
     subject = node("PRR", review.id)
-    (tmp_path / "event").write_text(json.dumps({"review": {"node_id": subject}, "pull_request": {"node_id": "PR"}}))
-    where = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "pull_request_review"}
-    where |= {"GITHUB_EVENT_PATH": str(tmp_path / "event"), "GITHUB_ACTOR_ID": str(review.author.id)}
-    with mock.patch.dict(os.environ, reviewed.environ | where), unpaced():
+    event = {"review": {"node_id": subject}, "pull_request": {"node_id": "PR", "number": pull.number}}
+    with woken_by(reviewed, tmp_path / "event", "pull_request_review", event):
         assert cli_here("due", repo=reviewed.clone).code == 0
         assert reviewed.fake.world.reactions == {(subject, "EYES")}
         assert cli_here("cycle", "--repo", str(reviewed.clone)).code == 0
     assert reviewed.fake.world.reactions == {(subject, "THUMBS_UP")}
     assert reviewed.merged(pull.number)
+
+
+@contextmanager
+def woken_by(harbour: Hub, place: Path, name: str, event: dict[str, Any]) -> Iterator[None]:
+    """A workflow's run that an event of a person's started."""
+    place.write_text(json.dumps(event))
+    where = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": name, "GITHUB_EVENT_PATH": str(place)}
+    where |= {"GITHUB_ACTOR_ID": str(harbour.person().actor.id)}
+    with mock.patch.dict(os.environ, harbour.environ | where), unpaced():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("/ralph aprove", "CONFUSED"),
+        ("/ralph approve", "CONFUSED"),  # a pull request is approved by a review
+        ("/ralph guidance Keep it short.", "EYES"),
+        ("/ralph reject Not now.", "THUMBS_UP"),
+    ],
+)
+def test_a_comment_of_which_nothing_came_gets_no_thumb(reviewed, tmp_path, words, answer):
+    (pull,) = reviewed.pulls
+    comment = reviewed.person().comment(pull.number, words)
+    about = {"comment": {"node_id": node("IC", comment), "body": words}, "issue": {"number": pull.number}}
+    with woken_by(reviewed, tmp_path / "event", "issue_comment", about):
+        assert cli_here("due", repo=reviewed.clone).code == 0
+        assert cli_here("cycle", "--now", f"{reviewed.now + SOON:%Y-%m-%dT%H:%M:%SZ}", repo=reviewed.clone).code == 0
+    assert reviewed.fake.world.reactions == {(node("IC", comment), answer)}
+
+
+@pytest.mark.parametrize(("earlier", "answer"), [(False, "EYES"), (True, "CONFUSED")])
+def test_an_approval_that_waits_keeps_the_eyes_and_one_that_is_refused_is_answered_once(
+    reviewed, tmp_path, earlier, answer
+):
+    (pull,) = reviewed.pulls
+    reviewed.person().review(pull.number, "approved")
+    (review,) = reviewed.fake.world.reviews.values()
+    review.sha = "d" * 40 if earlier else review.sha
+    event = {"review": {"node_id": node("PRR", review.id)}, "pull_request": {"node_id": "PR", "number": pull.number}}
+    reviewed.fake.check(reviewed.fake.branch(reviewed.head_name(pull.number)), "lint", None)
+    with woken_by(reviewed, tmp_path / "event", "pull_request_review", event):
+        assert cli_here("due", repo=reviewed.clone).code == 0
+        for _ in range(2):
+            assert (
+                cli_here("cycle", "--now", f"{reviewed.now + SOON:%Y-%m-%dT%H:%M:%SZ}", repo=reviewed.clone).code == 0
+            )
+    assert reviewed.fake.world.reactions == {(node("PRR", review.id), answer)}
+    told = "".join(comment.body for comment in reviewed.fake.world.comments.values())
+    assert told.count("it was for an earlier commit") == int(earlier)
 
 
 def header(harbour: Hub):

@@ -67,10 +67,9 @@ def cycle(
             progress.note(f"note: {warning}")
         account, cycle_summary = run_cycle(app, staged=staged, force=force)
         if (account.trigger, account.outcome) == ("person", "done") and not staged:
-            from ralph_mission.cli.gate import react
+            from ralph_mission.cli.gate import answer_order
 
-            react("remove", "EYES")
-            react("add", "THUMBS_UP")
+            answer_order(dict(cycle_summary.answers))
         if not staged and _has_pulls(app, account):
             from ralph_mission.app.reviews import call_reviews_in_workflow
 

@@ -25,7 +25,14 @@ from ralph_mission.mission.lifecycle.step_builder import (
 )
 from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, checks_failed, waits_for_person
 from ralph_mission.mission.lifecycle.waiting import NO_AGENT, WAITS_FOR_AGENT
-from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
+from ralph_mission.mission.model.cycle import (
+    Interpretation,
+    MissionEvent,
+    MissionFacts,
+    MissionStep,
+    PersonVerdict,
+    StepContext,
+)
 from ralph_mission.mission.model.effects import (
     Comment,
     EditComment,
@@ -47,6 +54,14 @@ CLAIM_IT = (
     "Check it: if it is Ralph's after all, set the label `ralph:mission` there again; "
     "if not, memory was tampered with: `ralph memory verify`."
 )
+REFUSALS = {
+    "approval-head": ("it was for an earlier commit", "Review the pull request again."),
+    "approval-content": (
+        "it was for an earlier text, or had more to say",
+        "Set the label `ralph:approved` again, or comment `/ralph approve` and nothing else.",
+    ),
+}
+"""Why an authorised person's approval is refused, by rule, and what to do."""
 UNNAMED = "the change kept for it is not named in its issue and is not sent"
 NOBODY_HERE = f"{NO_AGENT} Close the issue once it is done."
 SOLVED_BY_ITSELF = f"{NO_AGENT} This issue closes once the change is made."
@@ -60,6 +75,7 @@ def next_step(
     """The steps that follow from this interpretation: usually one; a refused approval and a new question are two."""
     if facts.foreign:
         return (suspend(mission, facts, context),)
+    mission = _without_stale_failure(mission, facts)
     refused = (deny_step(mission, facts, reading),) if reading.opinion.rules else ()
     if _is_queued_in_vain(mission, facts, reading):
         return (*refused, _leave_queue(mission, facts, context))
@@ -77,7 +93,35 @@ def next_step(
         return (*refused, results.close_answered_review(mission, context))
     if result := context.results.get(mission.id):
         return (*refused, results.step_from_result(mission, facts, result, context))
+    if refused and (explained := _explain_refusal(mission, facts, reading.opinion, context)):
+        return (*refused, explained)
     return refused or (_wait(mission, facts, context),)
+
+
+def _without_stale_failure(mission: Mission, facts: MissionFacts) -> Mission:
+    """The mission without what kept a merge waiting, once no approval of it stands any more."""
+    reason, failure = mission.progress.failure_reason, mission.progress.failure
+    merging = reason in (FailureReason.NOT_ATTEMPTED, FailureReason.BEHIND) or failure.startswith("approval-")
+    if not (merging and facts.pull and mission.status is Status.IN_REVIEW):
+        return mission
+    if on_pull(facts.pull, mission, facts.authorised).state == "approved":
+        return mission
+    return update_mission(mission, failure="", failure_reason=None, failures=0)
+
+
+def _explain_refusal(
+    mission: Mission, facts: MissionFacts, opinion: PersonVerdict, context: StepContext
+) -> MissionStep | None:
+    """Say once in its thread why an approval does not count. Strangers get no answer, which would be noise.
+
+    The line holds what was refused, so that another approval is answered again.
+    """
+    rule = next((rule for rule in opinion.rules if rule in REFUSALS), "")
+    if not rule or opinion.actor is None or opinion.actor.id not in facts.authorised:
+        return None
+    who, (why, then) = wording.person_name(opinion.actor), REFUSALS[rule]
+    about = mission.head_sha if rule == "approval-head" else mission.question.proposal_hash
+    return tell_once(mission, context, f"the approval by {who} does not count for `{about[:8]}`: {why}", then)
 
 
 # --- set aside, and brought back ------------------------------------------------------

@@ -156,6 +156,9 @@ class ThreadLine:
     diff: str = ""  # of a staged cycle only
 
 
+Answer = Literal["done", "waits", "refused"]
+
+
 @dataclass(frozen=True, slots=True)
 class CycleSummary:
     """What the summary adds to the report: why this one, who is waited for, what to type next."""
@@ -169,6 +172,7 @@ class CycleSummary:
     posts: tuple[PostLine, ...] = ()  # posts, by network
     watched: tuple[str, ...] = ()  # titles of what was new on the dashboard's lists
     refusal: str = ""  # why everything was refused, if only a person can change that
+    answers: tuple[tuple[int, Answer], ...] = ()  # what came of what people asked for, by the number of its thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.policy import judge
-from tests.mission.build import BASE, BOT, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
+from tests.mission.build import BASE, BOT, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push, review
 
 AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))
 MARAS = frozenset({MARA.id})
@@ -174,6 +174,47 @@ class TestApprovedProposal:
         (found,) = next_step(asked, MissionFacts(text, None, MARAS), reading, AROUND)
         decision = judge(found.proposal, bench())
         assert (decision.verdict, decision.rules) == (Verdict.DENY, ("approval-author",))
+
+
+@pytest.mark.parametrize(
+    ("rule", "author", "said"),
+    [
+        ("approval-head", MARA, "it was for an earlier commit"),
+        ("approval-content", MARA, "it was for an earlier text"),
+        ("approval-head", BOT, ""),
+        ("approval-author", MARA, ""),
+    ],
+)
+def test_an_authorised_persons_approval_that_does_not_count_is_answered_once_in_its_thread(rule, author, said):
+    reading = Interpretation(None, PersonVerdict("refused", author, rules=(rule,)))
+    facts = MissionFacts(issue(), pull(), MARAS)
+    _, *answers = next_step(mission(), facts, reading, AROUND)
+    if not said:
+        assert not answers
+        return
+    (answer,) = answers
+    assert said in answer.proposal.effects[0].body
+    assert judge(answer.proposal, bench()).verdict is Verdict.ALLOW
+    _, again = next_step(answer.proposal.after, facts, reading, AROUND)
+    assert again.proposal is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason", "stays"),
+    [
+        ("not green: lint has not finished", FailureReason.NOT_ATTEMPTED, False),
+        ("main has commits", FailureReason.BEHIND, False),
+        ("approval-author", None, False),
+        ("could not comment", None, True),
+    ],
+)
+def test_what_kept_a_merge_waiting_is_forgotten_once_no_approval_stands(failure, reason, stays):
+    stopped = mission(failure=failure, failure_reason=reason)
+    (found,) = next_step(stopped, MissionFacts(issue(), pull(), MARAS), QUIET, AROUND)
+    assert found.mission.progress.failure == (failure if stays else "")
+    approved = MissionFacts(issue(), pull(reviews=(review(),)), MARAS)
+    (waits,) = next_step(stopped, approved, QUIET, AROUND)
+    assert waits.mission.progress.failure == failure
 
 
 def test_a_waiting_proposal_is_not_counted_as_stuck():

@@ -226,7 +226,7 @@ def _pin(call: Call, order: dict[str, Any]) -> dict[str, Any]:
 
 def _react(call: Call, order: dict[str, Any], add: bool) -> dict[str, Any]:
     """As https://docs.github.com/en/graphql/reference/mutations#addreaction says, and of its opposite."""
-    if set(order) != {"subjectId", "content"} or order["content"] not in ("EYES", "THUMBS_UP"):
+    if set(order) != {"subjectId", "content"} or order["content"] not in ("EYES", "THUMBS_UP", "CONFUSED"):
         raise Unknown(f"reaction: {order}")
     subjects = {node("IC", one.id) for one in call.world.comments.values()}
     subjects |= {node("PRR", one.id) for one in call.world.reviews.values()}
