@@ -158,7 +158,9 @@ def test_what_policy_refuses_each_cycle_is_named_when_it_escalates(tmp_path):
         with mock.patch("ralph_mission.safety.paths.branch_name_ok", lambda *_: False):
             found = [statuses(shop.cycle()[0]) for _ in range(4)]
         assert found[-1] == ["ESCALATED"], found
-        assert "3 cycles without progress: what was to be sent was refused by branch-name" in "".join(shop.said(number))
+        assert "3 cycles without progress: what was to be sent needs a valid branch name below ralph/" in "".join(
+            shop.said(number)
+        )
         assert len(shop.prompts) == 1
 
 

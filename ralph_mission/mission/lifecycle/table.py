@@ -16,6 +16,7 @@ from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.model.cycle import QUIET, Interpretation, MissionEvent, MissionFacts, PersonVerdict
 from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.mission import Action, FailureReason, Mission, Status, update_mission
+from ralph_mission.mission.policy import name_needs
 
 S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
@@ -314,7 +315,7 @@ def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Inte
         return Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
     if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.progress.stalled_cycles >= STUCK_CYCLES:
         refused = mission.progress.refused
-        rules = f": what was to be sent was refused by {', '.join(refused)}" if refused else ""
+        rules = f": what was to be sent needs {name_needs(refused)}" if refused else ""
         return Interpretation(MissionEvent.STUCK, words=f"{STUCK_CYCLES} cycles without progress{rules}")
     if mission.progress.turns >= MOST_TURNS and mission.status is not S.ESCALATED:
         return Interpretation(

@@ -8,6 +8,7 @@ from functools import partial
 from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.ledger import HeldFix
 from ralph_mission.mission.model.mission import FailureReason, Mission, Status, WaitingLine
+from ralph_mission.values import compile_regex
 
 How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
@@ -16,14 +17,18 @@ AGAIN = "to try again now: ralph cycle --force"
 NO_AGENT = "No agent is configured (`hands.agent`) to make the change."
 DO_IT = "no agent is set up to do it: do it yourself and close it, or name an agent (hands.agent)"
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
+RULE = compile_regex(r"[a-z]+(?:-[a-z]+)+")
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
 
 
 def find_waiting(missions: Iterable[Mission], how: How, answered: Collection[int] = ()) -> tuple[WaitingLine, ...]:
-    """What a person can do now, mission by mission; those in `answered` (their ids) wait for the next cycle."""
+    """What a person can do now, mission by mission, held checks first.
+
+    The missions in `answered` (their ids) wait for the next cycle.
+    """
     return tuple(
         line
-        for mission in missions
+        for mission in sorted(missions, key=waits_for_click, reverse=True)
         if mission.thread and mission.id not in answered  # a staged cycle opened nothing
         for line in _waiting_line(mission, how)
     )
@@ -106,12 +111,21 @@ def review_failure(mission: Mission, words: Callable[[str], str] | None = None) 
     words = words or partial(plain, limit=200)
     if waits_for_click(mission) or not failure:
         return words(checks)
-    failure = words(failure)
+    failure = words(_in_words(failure))
     if mission.progress.failure_reason is FailureReason.NEEDS_PERSON:
         return f"{failure}; only a person can change that"
     if mission.progress.failure_reason is FailureReason.BEHIND:
         return f"{failure}; the next cycle merges the base into it"
     return f"{failure}; the next cycle tries again"
+
+
+def _in_words(failure: str) -> str:
+    """A rule that refused a merge, as what lifts it; any other failure as it is."""
+    if not RULE.fullmatch(failure):
+        return failure
+    from ralph_mission.mission.policy import LIFTED_BY
+
+    return f"the merge needs {LIFTED_BY[failure]}" if failure in LIFTED_BY else failure
 
 
 def waits_for_agent(mission: Mission) -> bool:

@@ -126,7 +126,8 @@ def test_an_escalation_names_the_rules_that_refused_what_was_to_be_sent():
     stuck = mission(status=Status.EXECUTING, issue=3, pull=0, stalled_cycles=3, refused=("secret", "scope"))
     reading = interpret_facts(stuck, FACTS, NOW)
     assert reading.event is MissionEvent.STUCK
-    assert reading.words == "3 cycles without progress: what was to be sent was refused by secret, scope"
+    needs = "a text or patch without the secret and a patch inside what was proposed"
+    assert reading.words == f"3 cycles without progress: what was to be sent needs {needs}"
 
 
 def test_an_answer_that_did_not_get_through_leaves_earlier_reviews_answered():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.lifecycle.waiting import list_waiting
+from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS, find_waiting, list_waiting
 from ralph_mission.mission.model.mission import FailureReason, Status
 from tests.mission.build import mission
 
@@ -54,3 +54,14 @@ def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way(reason: Fa
         "look:      show_pull 4",
         "approve:   approve_pull 4 (unless it is approved)",
     )
+
+
+def test_a_merge_that_a_rule_refused_says_what_it_needs_and_no_rule_id():
+    (failed, *_) = list_waiting([mission(status=Status.IN_REVIEW, failure="approval-author")], show)
+    assert failed == "failed:    the merge needs someone with write access; the next cycle tries again"
+
+
+def test_held_checks_come_first():
+    held = mission(status=Status.IN_REVIEW, pull=9, checks=f"{HELD_CHECKS}: https://example.org/runs/1")
+    first, *_ = find_waiting([mission(status=Status.IN_REVIEW, pull=4), held], show)
+    assert first.number == 9 and HELD_CHECKS in first.note
