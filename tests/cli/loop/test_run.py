@@ -17,7 +17,6 @@ from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import ResolvedRun, RunOptions, resolve_run
 from ralph_mission.config.reading import read
-from ralph_mission.errors import UserError
 from ralph_mission.loop import hats
 from ralph_mission.loop.model.state import RESUME, LoopEvent
 from ralph_mission.loop.rules import routing
