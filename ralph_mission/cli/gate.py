@@ -113,7 +113,7 @@ def ask(question: DueQuestion) -> Answer:
         if os.environ.get("RALPH_PAUSED") == "1":  # a cycle would be installed, only to exit at once
             return False, None, "not due: RALPH_PAUSED is set"
         if os.environ.get("GITHUB_EVENT_NAME") in SPOKEN:
-            return _ask_who_spoke()
+            return _ask_who_spoke(question.config or SETTINGS, now)
         return _ask_without_checkout(question.config or SETTINGS, now)
     longest = partial(longest_pause, question)
     if not _names_github(question):
@@ -192,6 +192,15 @@ USUAL = MemorySettings(layout.BRANCH, layout.MEMORY, usual_longest())
 
 
 def _ask_without_checkout(config: str, now: datetime) -> Answer:
+    due, next_due_at, reason, text = _ask_memory(config, now)
+    last = None if due or reason == PAUSED or not text else last_cycle_at(text)
+    if last and _was_word_lost(last, now):
+        return True, next_due_at, LOST_WORD
+    return due, next_due_at, reason
+
+
+def _ask_memory(config: str, now: datetime) -> tuple[bool, datetime | None, str, str | None]:
+    """The answer by the server's memory alone, and its text. Raises UserError."""
     from ralph_mission.adapters.http.files import read_files
 
     place, path = server(os.environ), posixpath.normpath(config)
@@ -199,18 +208,14 @@ def _ask_without_checkout(config: str, now: datetime) -> Answer:
     settings, text = read_files(place, f"HEAD:{'' if outside else path}", _name(USUAL))
     memory = USUAL if outside or settings is None else read_memory_settings(settings)
     if memory is None:
-        return True, None, f"due: what {path} says of memory or schedule can only be read by the cycle"
+        return True, None, f"due: what {path} says of memory or schedule can only be read by the cycle", None
     if _name(memory) != _name(USUAL):
         (text,) = read_files(place, _name(memory))
-    due, next_due_at, reason = due_by_text(text, now, lambda: memory.longest)
-    last = None if due or reason == PAUSED or not text else last_cycle_at(text)
-    if last and _was_word_lost(last, now):
-        return True, next_due_at, LOST_WORD
-    return due, next_due_at, reason
+    return *due_by_text(text, now, lambda: memory.longest), text
 
 
-def _ask_who_spoke() -> Answer:
-    """A person's comment is always acted on; the cycle itself checks whether anything else is due.
+def _ask_who_spoke(config: str, now: datetime) -> Answer:
+    """A person's word is acted on at once, unless memory is paused; the cycle checks whether anything else is due.
 
     What the token's own account does wakes nothing. A workflow's own token and an app's start no such run.
     """
@@ -222,6 +227,10 @@ def _ask_who_spoke() -> Answer:
             account, _ = get_json(place, "/user")
     if isinstance(account, dict) and str(account.get("id")) == os.environ.get("GITHUB_ACTOR_ID"):
         return False, None, "not due: it was Ralph's own account that did this"
+    with suppress(UserError):  # the same
+        _, next_due_at, reason, _ = _ask_memory(config, now)
+        if reason == PAUSED:  # a cycle would be installed, only to exit at once
+            return False, next_due_at, PAUSED
     with suppress(*NO_EVENT):
         _react(_read_event(), "add", EYES)
     return True, None, "due: a person spoke"

@@ -13,6 +13,7 @@ import pytest
 
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.adapters.http.files import read_files
+from ralph_mission.adapters.storage.memory.due import PAUSED
 from ralph_mission.cli import gate
 from ralph_mission.cli.gate import DueQuestion, ask_with_patience, parse_question
 from ralph_mission.errors import UserError
@@ -225,6 +226,24 @@ def test_what_the_tokens_own_account_does_wakes_nothing(tmp_path: Path, actor: s
             "GITHUB_ACTOR_ID": str(fake.world.account(actor).id),
         }  # fmt: skip  # variables
         assert cli_here("due", repo=tmp_path, env=env).code == due
+
+
+@pytest.mark.parametrize(("paused", "due"), [(True, 10), (False, 0)])
+def test_while_memory_is_paused_nobodys_word_starts_a_cycle(tmp_path: Path, paused: bool, due: int) -> None:
+    repo = make_repo(tmp_path / "repo")
+    with on_server(repo, tmp_path / "server.git") as fake:
+        made, token = batch(), fake.token()
+        git(repo, "clone", "--quiet", ".", str(tmp_path / "runner"))
+        header = replace(made.memory.header, paused=paused, next_due_at=fake.clock.present() + timedelta(hours=5))
+        memory = replace(made.memory, header=header)
+        server_store(tmp_path / "runner", fake, token).commit(replace(made, memory=memory), None)
+        env = {
+            "GITHUB_ACTIONS": "true", "GITHUB_TOKEN": token, "GITHUB_REPOSITORY": fake.repository,
+            "GITHUB_API_URL": fake.api_url, "GITHUB_SERVER_URL": fake.url, "GITHUB_EVENT_NAME": "issues",
+            "GITHUB_ACTOR_ID": str(fake.world.account("mara").id),
+        }  # fmt: skip  # variables
+        told = cli_here("due", "--json", repo=tmp_path, env=env)
+    assert (told.code, told.json["reason"]) == (due, PAUSED if paused else "due: a person spoke")
 
 
 def test_while_the_kill_switch_is_set_a_workflow_asks_nobody(tmp_path: Path) -> None:
