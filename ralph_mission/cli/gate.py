@@ -243,19 +243,27 @@ REACTIONS = {"done": "THUMBS_UP", "waits": EYES, "refused": "CONFUSED"}
 
 
 def answer_order(answers: Mapping[int, str]) -> None:
-    """React where the person spoke whose word started this run, by what came of it; `answers` by thread.
-
-    A comment of which nothing came was not understood. The eyes stay on what waits, and on guidance, read later.
-    """
+    """React where the person spoke whose word started this run, by what came of it; `answers` by thread."""
     with suppress(*NO_EVENT):
         event = _read_event()
         number = (event.get("issue") or event["pull_request"])["number"]
-        words = event["comment"]["body"] if "comment" in event else ""
-        nothing = "refused" if words else "done"  # of a tick about Ralph itself no thread tells
-        result = "waits" if GUIDANCE.match(words) else answers.get(number, nothing)
-        if REACTIONS[result] != EYES:
+        if "comment" in event or "review" in event:
+            reaction = choose_reaction(event.get("comment", {}).get("body", ""), answers.get(number))
+        else:  # of a tick about Ralph itself no thread tells
+            reaction = REACTIONS[answers.get(number, "done")]
+        if reaction != EYES:
             _react(event, "remove", EYES)
-            _react(event, "add", REACTIONS[result])
+            _react(event, "add", reaction)
+
+
+def choose_reaction(words: str, answer: str | None) -> str:
+    """The reaction to a comment with these `words`, or to a review, by what came of it.
+
+    A comment of which nothing came was not understood. The eyes stay on what waits, and on guidance, read later.
+    """
+    if GUIDANCE.match(words):
+        return EYES
+    return REACTIONS[answer or ("refused" if words else "waits")]
 
 
 def _read_event() -> dict[str, Any]:
@@ -268,9 +276,13 @@ def _react(event: Mapping[str, Any], deed: str, content: str) -> None:
     from ralph_mission.adapters.http.files import ask_graphql
 
     (there, *_) = (event[name] for name in ("comment", "review", "issue", "pull_request") if name in event)
+    ask_graphql(server(os.environ), *name_reaction(there["node_id"], deed, content), tries=1)
+
+
+def name_reaction(node: str, deed: str, content: str) -> tuple[str, dict[str, Any]]:
+    """The mutation, and its variables, that does this."""
     order = f"mutation($input: {deed.title()}ReactionInput!) {{ {deed}Reaction(input: $input) "
-    answered = {"input": {"subjectId": there["node_id"], "content": content}}
-    ask_graphql(server(os.environ), f"{order}{{ reaction {{ content }} }} }}", answered, tries=1)
+    return f"{order}{{ reaction {{ content }} }} }}", {"input": {"subjectId": node, "content": content}}
 
 
 def _was_word_lost(since: datetime, now: datetime) -> bool:

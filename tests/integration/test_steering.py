@@ -231,8 +231,25 @@ def test_watching_costs_one_conditional_request_until_a_person_speaks_and_no_wri
             assert [(r.below, r.status) for r in reviewed.fake.journal] == [("/issues", 304)]
         reviewed.fake.person("passer-by", "read").comment(pull.number, "/ralph approve")
         assert minute() is None and not any(map(writes, reviewed.fake.journal))
+        (stranger,) = reviewed.fake.world.comments.values()
+        reviewed.person().comment(pull.number, "/ralph aprove")
+        assert minute() is None
+        words = [node("IC", one.id) for one in reviewed.fake.world.comments.values() if one is not stranger]
+        assert reviewed.fake.world.reactions == {(words[0], "CONFUSED")}
         reviewed.person().review(pull.number, "approved")
         report = minute()
+        (review,) = reviewed.fake.world.reviews.values()
+        assert (node("PRR", review.id), "THUMBS_UP") in reviewed.fake.world.reactions
         assert (report.trigger, statuses(report), reviewed.merged(pull.number)) == ("person", ["COMPLETED"], True)
         assert minute() is None
         assert minute() is None and len(reviewed.fake.journal) == 1
+
+
+def test_watching_hears_what_was_said_before_its_first_look(reviewed):
+    (pull,) = reviewed.pulls
+    reviewed.person().review(pull.number, "approved")
+    at_this_moment = mock.patch.object(wakes, "open_app", lambda *_, **__: reviewed.house())
+    with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
+        report = wakes.answer_people(reviewed.clone, None, mock.Mock())()
+    assert report and statuses(report) == ["COMPLETED"]
+    assert reviewed.merged(pull.number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,14 +20,17 @@ import click
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace, place
 from ralph_mission.cli.gate import (
+    EYES,
     LONGEST_WAIT,
     NOT_DUE,
     DueQuestion,
     answer,
     ask,
     cache_folder,
+    choose_reaction,
     longest_pause,
     memory_place,
+    name_reaction,
 )
 from ralph_mission.cli.options import at_repository, json_option, now_option, open_app, print_json, watched_run
 from ralph_mission.cli.spelling import iso, moment, type_commands
@@ -35,7 +39,10 @@ from ralph_mission.mission.memory.schedule import is_due
 from ralph_mission.mission.model.memory import Header
 
 if TYPE_CHECKING:
+    from ralph_mission.adapters.forges.github.api import Api
+    from ralph_mission.adapters.forges.github.threads import SpokenWord
     from ralph_mission.adapters.storage.loop.live import LiveRun
+    from ralph_mission.mission.cycle import CycleRequest, CycleResult
     from ralph_mission.mission.model.cycle import CycleReport
 
 
@@ -185,24 +192,55 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
         if not news.look():
             return None
         app = open_app(repo, config, progress=QuietProgress(live))
+        words = [word for word in news.find_words() if app.github and app.github.may_approve(word.author)]
+        for word in words:
+            _react(github.api, word, "add", EYES)
         waits = is_word_waiting(TransactionContext(app.ports, app.settings, app.secrets))
-        return _cycle(repo, config, live, steering=True) if waits else None
+        report, summary = _steer(repo, config, live) if waits else (None, None)
+        answers = dict(summary.answers) if summary else {}
+        for word in words:
+            reaction = choose_reaction(word.text, answers.get(word.thread))
+            if reaction != EYES:
+                _react(github.api, word, "remove", EYES)
+                _react(github.api, word, "add", reaction)
+        return report
 
     return answer
 
 
-def _cycle(repo: Path, config: Path | None, live: LiveRun, steering: bool = False) -> CycleReport:
-    """One cycle with the present settings. It sends no wake, as `ralph watch` checks by itself."""
+def _react(api: Api, word: SpokenWord, deed: str, content: str) -> None:
+    """A courtesy: what goes wrong with it is no error."""
+    from ralph_mission.adapters.forges.effects import ForgeRefused
+    from ralph_mission.adapters.forges.github.limits import Doubt
+
+    with suppress(UserError, ForgeRefused, Doubt):
+        api.change(*name_reaction(word.node, deed, content))
+
+
+def _cycle(repo: Path, config: Path | None, live: LiveRun) -> CycleReport:
+    """One cycle with the present settings."""
+    from ralph_mission.mission.cycle import CycleRequest
+
+    return _run(repo, config, live, CycleRequest("watch"))[0]
+
+
+def _steer(repo: Path, config: Path | None, live: LiveRun) -> CycleResult:
+    """One that acts on people's words alone."""
+    from ralph_mission.mission.cycle import CycleRequest
+
+    return _run(repo, config, live, CycleRequest("person", steering=True))
+
+
+def _run(repo: Path, config: Path | None, live: LiveRun, request: CycleRequest) -> CycleResult:
+    """It sends no wake, as `ralph watch` checks by itself."""
     from ralph_mission.app.cycle import refuse_links
     from ralph_mission.app.stand_ins import NobodyToWake, QuietProgress
-    from ralph_mission.mission.cycle import CycleRequest, run_cycle
+    from ralph_mission.mission.cycle import run_cycle
 
     app = open_app(repo, config, progress=QuietProgress(live))
     refuse_links(app.git)
     ports = replace(app.ports, waker=NobodyToWake())
-    request = CycleRequest("person" if steering else "watch", steering=steering)
-    report, _ = run_cycle(ports, app.settings, request, app.secrets)
-    return report
+    return run_cycle(ports, app.settings, request, app.secrets)
 
 
 def _say(line: str, repo: Path) -> None:

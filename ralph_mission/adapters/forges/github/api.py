@@ -122,8 +122,8 @@ def slim(value: Any) -> Any:
             isinstance(repo := value.get(name), Mapping) and "full_name" in repo
         ):  # GraphQL uses this name for other things
             kept[name] = {key: repo.get(key) for key in ("id", "full_name")}
-    if "node_id" in value and {"issue_url", "default_branch", "repository_url"} & value.keys():
-        # GraphQL identifies comments, the repository and issues by it
+    if "node_id" in value and {"issue_url", "default_branch", "repository_url", "submitted_at"} & value.keys():
+        # GraphQL identifies comments, the repository, issues and reviews by it
         kept["node_id"] = value["node_id"]
     return kept
 

@@ -178,6 +178,7 @@ class ReviewWire(WireModel):
     """A review; a pending one has no time, and is still private."""
 
     id: int
+    node_id: str = ""
     user: UserWire | None
     state: str
     body: str | None = None

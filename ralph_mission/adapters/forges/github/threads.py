@@ -266,7 +266,18 @@ class Threads:
 
 
 NEWEST = "/issues?state=all&sort=updated&direction=desc&per_page=30"
+TO_US = "/ralph"
 OUR_LABELS = ("ralph:", "content:", "agent:")
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenWord:
+    """A comment to us, with its `text`, or a review. `node`: its id for GraphQL."""
+
+    thread: int
+    node: str
+    author: Actor
+    text: str = ""
 
 
 @dataclass
@@ -275,20 +286,39 @@ class ThreadNews:
     count if nothing did."""
 
     api: Api
-    _seen: dict[int, datetime] = field(default_factory=dict)
+    _seen: dict[int, datetime] | None = None
+    _changed: dict[int, tuple[IssueWire, datetime]] = field(default_factory=dict)  # and when they changed before that
 
     def look(self) -> bool:
-        """Also whether somebody labelled a thread for us. The first look only remembers. Raises UserError."""
+        """Also whether somebody labelled a thread for us. At the first look all of them are news. Raises UserError."""
         self.api.forget()
-        before, known = self.api.counts.not_modified, self._seen
+        before, known, self._changed = self.api.counts.not_modified, self._seen, {}
         try:
             wires = reading.read(tuple[IssueWire, ...], self.api.get(NEWEST))
         except Absent:
             return False
         if self.api.counts.not_modified > before:
             return False
-        self._seen = known | {wire.number: wire.updated_at for wire in wires if _concerns_us(wire)}
-        return bool(known) and known != self._seen
+        ours = {wire.number: wire for wire in wires if _concerns_us(wire)}
+        self._seen = (known or {}) | {number: wire.updated_at for number, wire in ours.items()}
+        if known is None:  # somebody may have spoken since the last cycle
+            return bool(ours)
+        changed = (wire for wire in ours.values() if known.get(wire.number) != wire.updated_at)
+        self._changed = {wire.number: (wire, known.get(wire.number, wire.created_at)) for wire in changed}
+        return bool(self._changed)
+
+    def find_words(self) -> Iterator[SpokenWord]:
+        """The reviews and comments to us in the threads that changed at the last look, since then. Raises UserError."""
+        for number, (wire, since) in self._changed.items():
+            query = urlencode({"since": since.strftime("%Y-%m-%dT%H:%M:%SZ"), "per_page": "100"})
+            comments = reading.read(tuple[CommentWire, ...], self.api.all(f"/issues/{number}/comments?{query}"))
+            for one in comments:
+                if one.created_at > since and (one.body or "").startswith(TO_US):
+                    yield SpokenWord(number, one.node_id, reading.actor(one.user), one.body or "")
+            reviews = self.api.all(_path(number, "reviews")) if wire.pull_request is not None else []
+            for review in reading.read(tuple[ReviewWire, ...], reviews):
+                if review.submitted_at and review.submitted_at > since:
+                    yield SpokenWord(number, review.node_id, reading.actor(review.user))
 
 
 def _concerns_us(wire: IssueWire) -> bool:
