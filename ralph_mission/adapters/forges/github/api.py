@@ -337,7 +337,7 @@ class Api:
         if not answer.ok or not isinstance(body, Mapping):
             raise self._no("POST", "/graphql", answer)
         if errors := body.get("errors"):
-            raise limits.refused_mutation(errors, answer)
+            raise limits.refused_mutation(errors, answer, mutation)
         return body.get("data")
 
     def _send(self, method: str, place: str, body: Any) -> ApiAnswer:

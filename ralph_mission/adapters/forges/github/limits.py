@@ -92,6 +92,14 @@ SETTINGS: tuple[tuple[str, str], ...] = (
 
 DEFINITE = ("FORBIDDEN", "NOT_FOUND", "UNPROCESSABLE", "INSUFFICIENT_SCOPES", "BAD_USER_INPUT")
 """GraphQL's error types that mean nothing was done."""
+NO_RIGHTS_KINDS = ("FORBIDDEN", "INSUFFICIENT_SCOPES")
+MUTATIONS = {
+    "createCommitOnBranch": "contents: write",
+    "createPullRequest": "pull-requests: write",
+    "dequeuePullRequest": "pull-requests: write, contents: write",
+    "enqueuePullRequest": "pull-requests: write, contents: write",
+}
+"""The permission that a mutation needs; those not named here are about issues."""
 VIOLATED = compile_regex(r"repository rule violations found", re.IGNORECASE)
 NO_RIGHTS = compile_regex(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
 
@@ -133,8 +141,11 @@ def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
     return ForgeRefused(f"GitHub refused: {words or answer.status}")
 
 
-def refused_mutation(errors: Any, answer: ApiAnswer) -> ForgeRefused | Doubt:
-    """The meaning of a GraphQL mutation's errors. Only a known kind is a definite refusal."""
+def refused_mutation(errors: Any, answer: ApiAnswer, mutation: str = "") -> ForgeRefused | Doubt:
+    """The meaning of a GraphQL mutation's errors. Only a known kind is a definite refusal.
+
+    Where rights are missing it names the permission that this mutation needs, as `refusal_of` does for a path.
+    """
     first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], Mapping) else {}
     words, kind = " ".join(str(first.get("message") or "").split())[:LONGEST], str(first.get("type") or "")
     if kind == "STALE_DATA":
@@ -143,6 +154,8 @@ def refused_mutation(errors: Any, answer: ApiAnswer) -> ForgeRefused | Doubt:
         return ForgeRefused(f"GitHub's rate limit: {words}", reason=FailureReason.NOT_ATTEMPTED)
     if kind in DEFINITE:
         setting = _find_setting(words)
+        if not setting and kind in NO_RIGHTS_KINDS and NO_RIGHTS.search(words):
+            setting = f"give the job `permissions: {permission_of_mutation(mutation)}` ({words})"
         return Declined(setting or f"GitHub refused: {words}", reason=FailureReason.NEEDS_PERSON if setting else None)
     return Doubt(f"GitHub answered {answer.status} with an error: {words}")
 
@@ -181,6 +194,12 @@ def permission(method: str, path: str) -> str:
     name = "actions" if "/actions/" in path else name
     name = "metadata" if path.endswith("/permission") else name
     return f"{name}: {'read' if method == 'GET' else 'write'}"
+
+
+def permission_of_mutation(mutation: str) -> str:
+    """The same for a GraphQL mutation, by the field that it asks for."""
+    found = re.search(r"\{\s*(\w+)\(", mutation)
+    return MUTATIONS.get(found[1] if found else "", "issues: write")
 
 
 def error_text(answer: ApiAnswer) -> str:

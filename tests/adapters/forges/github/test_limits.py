@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges.github import committing, effects, merging
 from ralph_mission.adapters.forges.github.limits import (
     FURTHEST,
     LONGEST,
@@ -14,13 +18,15 @@ from ralph_mission.adapters.forges.github.limits import (
     ApiAnswer,
     error_text,
     refusal_of,
+    refused_mutation,
     wait_for,
 )
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.mission.model.mission import FailureReason
 from tests.adapters.forges.github.making import an_issue, new_pull
 from tests.adapters.forges.github_world import GitHubWorld
-from tests.contract.forge_world import open_issue
+from tests.contract.forge_world import merge_pull, open_issue, pulled
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -43,6 +49,46 @@ SLOWER = {"message": "You have exceeded a secondary rate limit"}
 )
 def test_a_limit_is_told_from_a_refusal_and_lasts_a_day_at_most(answer: ApiAnswer, seconds: float | None) -> None:
     assert wait_for(answer, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("mutation", "needed"),
+    [
+        (committing.COMMIT, "contents: write"),
+        (effects.PULL, "pull-requests: write"),
+        (merging.ENQUEUE, "pull-requests: write, contents: write"),
+        (merging.DEQUEUE, "pull-requests: write, contents: write"),
+        ("mutation($input: PinIssueInput!) { pinIssue(input: $input) { issue { number } } }", "issues: write"),
+    ],
+)
+def test_a_mutation_that_the_token_may_not_make_names_its_permission(mutation: str, needed: str) -> None:
+    errors = [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}]
+    refused = refused_mutation(errors, ApiAnswer(200, {}), mutation)
+    assert isinstance(refused, ForgeRefused) and refused.reason is FailureReason.NEEDS_PERSON
+    assert refused.what == f"give the job `permissions: {needed}` (Resource not accessible by integration)"
+
+
+def test_a_mutation_that_is_refused_for_another_reason_names_no_permission() -> None:
+    errors = [{"type": "UNPROCESSABLE", "message": "Pull request is closed"}]
+    refused = refused_mutation(errors, ApiAnswer(200, {}), merging.ENQUEUE)
+    assert isinstance(refused, ForgeRefused) and (refused.what, refused.reason) == (
+        "GitHub refused: Pull request is closed",
+        None,
+    )
+
+
+def test_the_merge_queue_that_the_token_may_not_use_names_the_permission(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.ruleset("main", merge_queue=True)
+
+    def forbidden(request: Any, response: Any) -> None:
+        if "enqueuePullRequest" in str(request.body):
+            error = {"type": "FORBIDDEN", "message": "Resource not accessible by integration"}
+            response.content = json.dumps({"data": None, "errors": [error]}).encode()
+
+    world.fake.after(forbidden)
+    explained = world.forge.perform(merge_pull(opened)).explanation
+    assert explained.startswith("needs a person: give the job `permissions: pull-requests: write, contents: write`")
 
 
 @pytest.mark.attack(52)
