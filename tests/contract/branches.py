@@ -41,7 +41,8 @@ class BranchContract:
         world.forge.perform(effect)
         theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
         assert world.forge.find(effect) is None
-        assert outcome(world.forge.perform(effect)) == ("failed", "foreign-commit")
+        taken = "needs a person: the branch ralph/fix exists already, with a commit that is not of this change"
+        assert outcome(world.forge.perform(effect)) == ("failed", f"{taken}: delete or rename that branch")
         assert world.forge.branch("ralph/fix") == theirs
 
     @pytest.mark.parametrize("name", ["fix", "ralph/", "ralph/a..b", "ralph/-/~x", "ralph-mem", "refs/heads/ralph/x"])

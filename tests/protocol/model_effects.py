@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import singledispatch
 
-from ralph_mission.adapters.forges.effects import ForgeRefused, mark
+from ralph_mission.adapters.forges.effects import ForgeRefused, mark, refused_push
 from ralph_mission.mission.lifecycle.approval import merge_objection
 from ralph_mission.mission.model.effects import (
     CloseIssue,
@@ -161,7 +161,7 @@ def _(effect: PushBranch, server: Server) -> Made:
     if effect.onto:
         raise NotModelled("the model pushes no second commit")
     if server.branch(effect.branch):
-        raise ForgeRefused("foreign-commit")
+        raise refused_push(effect)
     return server.with_branch(effect.branch, commit(effect)), done(effect, sha=commit(effect))
 
 

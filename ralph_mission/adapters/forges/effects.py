@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ralph_mission.adapters.git.git import GitError
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.effects import AT_MOST_ONCE, KINDS, MARKER, Effect, Receipt, Ref
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, KINDS, MARKER, Effect, PushBranch, Receipt, Ref
 from ralph_mission.mission.model.mission import FailureReason
 
 
@@ -18,6 +18,17 @@ class ForgeRefused(Exception):
     def __init__(self, what: str, hint: str = "", reason: FailureReason | None = None) -> None:
         super().__init__(f"{what}: {hint}" if hint else what)
         self.what, self.hint, self.reason = what, hint, reason
+
+
+def refused_push(effect: PushBranch) -> ForgeRefused:
+    """The refusal where the branch is at another commit than it was to be pushed onto.
+
+    A new branch's name is taken then, and stays so: trying again would not help. One that was ours is looked at again.
+    """
+    if effect.onto:
+        return ForgeRefused("foreign-commit")
+    what = f"the branch {effect.branch} exists already, with a commit that is not of this change"
+    return ForgeRefused(what, "delete or rename that branch", FailureReason.NEEDS_PERSON)
 
 
 def mark(body: str) -> str:

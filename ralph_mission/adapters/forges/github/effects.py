@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 
 from ralph_mission.adapters.forges.commits import commit
-from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark
+from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark, refused_push
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.labels import Labelling
@@ -159,7 +159,7 @@ class GitHubEffects(EffectVerbs):
         except UserError as problem:
             raise Doubt(problem.what) from None
         if not sha:
-            raise ForgeRefused("foreign-commit")
+            raise refused_push(effect)
         return self._pushed_receipt(effect, "done", sha)
 
     def find_open_pull(self, effect: OpenPull) -> Receipt | None:

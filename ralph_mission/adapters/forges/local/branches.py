@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.forges.commits import is_ancestor
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges.effects import ForgeRefused, refused_push
 from ralph_mission.adapters.forges.local.documents import LocalThread
 from ralph_mission.adapters.forges.local.store import ThreadStore
 from ralph_mission.adapters.forges.local.threads import Sides, close_thread, mark_merged
@@ -262,7 +262,7 @@ def push(git: Git, effect: PushBranch, default: str) -> str:
     except GitError as error:
         raise ForgeRefused(f"git cannot move {effect.branch}: {error.detail.strip()}") from None
     if not moved and git.resolve(HEADS + effect.branch) != sha:
-        raise ForgeRefused("foreign-commit")
+        raise refused_push(effect)
     return sha
 
 
