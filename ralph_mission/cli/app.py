@@ -205,7 +205,7 @@ def run(arguments: list[str]) -> int:
         click.echo(error.format_message(), err=True)
         return _misuse(arguments)
     except click.UsageError as error:
-        problem = UserError(error.format_message(), _hint(error), usage=True)
+        problem = UserError(_explain(error), _hint(error), usage=True)
         problem.exit_code = _misuse(arguments)
         raise problem from None
     except click.ClickException as error:
@@ -216,6 +216,23 @@ def run(arguments: list[str]) -> int:
         problem.exit_code = _misuse(arguments) if problem.exit_code == 2 else problem.exit_code
         raise
     return result if type(result) is int else 0
+
+
+def _explain(error: click.UsageError) -> str:
+    """What is wrong, with the nearest spelling, but never one that `--help` hides."""
+    group = error.ctx.command if error.ctx else None
+    if isinstance(error, click.NoSuchOption) and group:
+        shown = [
+            name
+            for option in group.params
+            if not getattr(option, "hidden", False)
+            for name in (*option.opts, *option.secondary_opts)
+        ]
+        error = click.NoSuchOption(error.option_name, None, [*filter(shown.__contains__, error.possibilities or ())])
+    elif isinstance(error, click.NoSuchCommand) and isinstance(group, click.Group):
+        listed = [name for name, command in group.commands.items() if not command.hidden]
+        error = click.NoSuchCommand(error.command_name, None, listed)
+    return error.format_message()
 
 
 def expand_renamed(arguments: Sequence[str]) -> list[str]:

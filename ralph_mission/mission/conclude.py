@@ -73,7 +73,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     for act in dropped:
         if act.decision.proposal.interim:
             missions.pop(act.decision.proposal.interim.id, None)
-    lessons = tuple(_lessons(decided, by_key)) + _silencing(situation)
+    lessons = tuple(_lessons(decided, by_key))
     everyone = tuple(missions.values())
     over = learning.ended_missions(everyone, situation.now)
     posted = decide.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
@@ -179,13 +179,6 @@ def _lessons(decided: CycleDecisions, acts: Mapping[str, ExecutedDecision]) -> I
         happened = act.complete if act else step.proposal is None
         if step.lesson and step.lesson.members and happened:
             yield step.lesson
-
-
-def _silencing(situation: Situation) -> tuple[Lesson, ...]:
-    """Closing a monitoring issue is a no to its kind, counted once."""
-    return tuple(
-        Lesson(0, kind, (), "rejected", "its monitoring issue was closed") for kind in sorted(situation.world.unwanted)
-    )
 
 
 # --- what waits -----------------------------------------------------------------------

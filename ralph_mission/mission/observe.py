@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.mission.decide import keys_to_read, silenced_kinds, with_findings, with_fresh_findings
+from ralph_mission.mission.decide import keys_to_read, with_findings, with_fresh_findings
 from ralph_mission.mission.gather import read_records
 from ralph_mission.mission.memory.schedule import enough, spent_today
 from ralph_mission.mission.model.cycle import Situation
@@ -52,8 +52,7 @@ def observe(
     while missing := keys_to_read(situation) - asked_for:  # what is left of a fix is a finding of its own
         asked_for |= missing
         situation = with_fresh_findings(replace(situation, records=read_records(ports, situation, missing, past)))
-    newly = silenced_kinds(situation) - {*situation.state.silenced}
-    return replace(situation, world=replace(situation.world, unwanted=tuple(sorted(newly))))
+    return situation
 
 
 def _observation_context(name: str, situation: Situation, scratch: str) -> ObservationContext:

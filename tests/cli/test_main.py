@@ -80,6 +80,17 @@ def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
     assert told.err == "error: no command 'cylce', did you mean cycle? see ralph --help\n"
 
 
+@pytest.mark.parametrize("words", [("run", "--allow-dirt"), ("journal", "lst"), ("agent", "task", "redy")])
+def test_what_help_hides_is_never_suggested(words: tuple[str, ...]) -> None:
+    told = cli_here(*words)
+    assert told.code in (2, 64) and "No such" in told.err and "ean" not in told.err.partition("see ")[0]
+
+
+def test_what_help_shows_is_suggested() -> None:
+    assert "'--max-iterations'" in cli_here("run", "--max-iteration", "1").err
+    assert "'label'" in cli_here("issue", "labl").err
+
+
 def test_wrong_usage_is_one_json_document_when_asked() -> None:
     told = cli_here("cycle", "--frge", "local", "--json")
     assert told.code == 2

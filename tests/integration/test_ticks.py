@@ -82,3 +82,16 @@ def test_here_a_death_after_obeying_and_before_the_page_is_shown_obeys_once(
     report, _ = world.cycle()
     assert report.outcome == "done" and not parse_memory(world.memory().encode()).header.paused
     assert find_ticked(path.read_text()) <= {box(text, "park")}
+
+
+def test_who_stops_a_list_has_not_rejected_what_is_on_it(tmp_path: Path) -> None:
+    here = World(
+        make_repo(tmp_path / "repo", {"a.py": "# TODO: sort the tides\n", "ralph.yml": "hands: {fixers: []}\n"})
+    )
+    here.cycle()
+    path = page_of(here)
+    path.write_text(tick(path.read_text(), {"unlist todo"}))
+    here.cycle()
+    state = here.house().store.recall().state
+    assert state.silenced == ("todo",) and state.acceptance == ()
+    assert "people accepted" not in here.memory()

@@ -336,7 +336,7 @@ class ForgeSnapshot:
     ignored: tuple[tuple[str, str], ...] = ()  # ticked boxes that do not count, and why
     adopted: tuple[Mission, ...] = ()  # missions people made by setting the label
     reopened: tuple[Pull, ...] = ()  # our pull requests that were rejected, are open, and were not answered yet
-    unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
+    unwanted: tuple[str, ...] = ()  # unused: recordings of an earlier version hold it
 
     def requested(self, verb: str) -> tuple[str, ...]:
         """What people asked `verb` for, by ticked boxes."""

@@ -217,7 +217,7 @@ class OpenState:
     opened: tuple[tuple[datetime, int], ...] = ()  # (when, mission or 0) of issues and pulls that nobody asked for
     unverified: tuple[tuple[str, str], ...] = ()  # (action key, base commit and checks) whose verification failed
     held: tuple[HeldFix, ...] = ()  # fixes that the last cycle did not propose
-    silenced: tuple[str, ...] = ()  # finding kinds whose monitoring issue a person closed
+    silenced: tuple[str, ...] = ()  # finding kinds that people do not want listed
     done: tuple[str, ...] = ()  # ids of the last cycles
     wakes: tuple[tuple[datetime, int], ...] = ()  # (start, seconds after it was due) of the last cycles
     working: tuple[int, ...] = ()  # issues whose work is not at its end
