@@ -14,7 +14,7 @@ from ralph_mission.mission.memory.text import parse_memory
 from ralph_mission.mission.operations.control import resume
 from tests.helpers import make_repo
 from tests.integration.hub import Hub, hub
-from tests.integration.world import CALM, TYPOS, World, statuses
+from tests.integration.world import BUGS_CONFIG, CALM, TYPOS, World, statuses
 
 SOON = timedelta(minutes=2)
 
@@ -85,13 +85,13 @@ def test_here_a_death_after_obeying_and_before_the_page_is_shown_obeys_once(
 
 
 def test_who_stops_a_list_has_not_rejected_what_is_on_it(tmp_path: Path) -> None:
-    here = World(
-        make_repo(tmp_path / "repo", {"a.py": "# TODO: sort the tides\n", "ralph.yml": "hands: {fixers: []}\n"})
-    )
+    listed = BUGS_CONFIG.replace("kind: bug", "kind: dead-code")
+    files = {"bugs.txt": "src/a.py:1: unused\n", "src/a.py": "x = 1\n", "ralph.yml": listed}
+    here = World(make_repo(tmp_path / "repo", files))
     here.cycle()
     path = page_of(here)
-    path.write_text(tick(path.read_text(), {"unlist todo"}))
+    path.write_text(tick(path.read_text(), {"unlist dead-code"}))
     here.cycle()
     state = here.house().store.recall().state
-    assert state.silenced == ("todo",) and state.acceptance == ()
+    assert state.silenced == ("dead-code",) and state.acceptance == ()
     assert "people accepted" not in here.memory()
