@@ -341,7 +341,7 @@ def monthly_cost(modes: Collection[str]) -> str:
     return (
         f"on GitHub's runners that is about {wakes + longer} minutes a month ({wakes} one-minute jobs, {CYCLES} of "
         f"which are cycles of about {MINUTES}): free in a public repository, taken from the included minutes in a "
-        "private one"
+        "private one (on a runner of your own: ralph init --runner self-hosted --force)"
     )
 
 

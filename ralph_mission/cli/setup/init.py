@@ -75,7 +75,7 @@ class InitOptions:
 @click.option(
     "--runner",
     metavar="LABELS",
-    help="Labels of the runner; default: ubuntu-latest in a public repository, else self-hosted.",
+    help="Labels of the runner; default: self-hosted in a private repository, else ubuntu-latest.",
 )
 @click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What starts the next cycle.")
 @click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
@@ -150,7 +150,7 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
         if files.github_name(git) and not options.pull_request:
             apart = click.confirm("Prepare this as a pull request, and leave the checkout as it is?", default=False)
             options = replace(options, pull_request=apart)
-    options = replace(options, usual=files.HOSTED if public else files.LABELS)
+    options = replace(options, usual=files.LABELS if public is False else files.HOSTED)
     settings, names = _settings(top, options, project, chosen, found)
     files_planned = [settings, *_workflows(git, top, options, project), *_units(top, options)]
     planned = [(file, file.state(top, force)) for file in files_planned]
@@ -159,7 +159,7 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     kept = planned[0][1] == "kept"
     config = load((read_text(settings.place) or "") if kept else settings.text)
     steps = list(_steps(git, top, options, planned, config))
-    notes = list(_notes(top, planned, public))
+    notes = list(_notes(top, planned))
     keep_out_of_git(git)
     if options.pull_request:
         _prepare(git, top, planned, steps, notes, as_json)
@@ -280,20 +280,12 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
     yield from _unit_steps(top, options)
 
 
-PERHAPS_PUBLIC = (
-    "could not determine whether the repository is public. If it is: ralph init --runner ubuntu-latest --force, "
-    "because anyone could run code on your runner"
-)
-
-
-def _notes(top: Path, planned: Sequence[Planned], public: bool | None) -> Iterator[str]:
-    """What GitHub's runners cost, and what a runner of one's own must not be. `public` None: nobody could tell."""
+def _notes(top: Path, planned: Sequence[Planned]) -> Iterator[str]:
+    """What GitHub's runners cost."""
     texts = {file.place: file.text for file, state in planned if state != "kept"}
     runners = {mode: files.labels_in(texts.get(top / name, "")) for mode, name in files.PLACES.items()}
     if hosted := [mode for mode, labels in runners.items() if files.is_hosted(labels)]:
         yield files.monthly_cost(hosted)
-    elif public is None and any(runners.values()):
-        yield PERHAPS_PUBLIC
 
 
 def _agent_steps(top: Path, modes: Mapping[str, State], config: Config) -> Iterator[str]:

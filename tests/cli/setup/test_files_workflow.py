@@ -104,10 +104,10 @@ def test_fresh_settings_say_what_wakes(tmp_path: Path) -> None:
     [
         (True, "ubuntu-latest", {"37 * * * *"}, "about 960 minutes a month"),
         (False, "self-hosted", {"7,22,37,52 * * * *", "41 */6 * * *"}, ""),
-        (None, "self-hosted", {"7,22,37,52 * * * *", "41 */6 * * *"}, "could not determine whether"),
+        (None, "ubuntu-latest", {"37 * * * *"}, "ralph init --runner self-hosted --force"),
     ],
 )
-def test_a_public_repository_runs_on_githubs_runners_more_rarely_and_is_told_what_that_costs(
+def test_where_nobody_knows_a_private_repository_githubs_runners_are_used_more_rarely_with_what_that_costs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, public: bool | None, runner: str, crons: set[str], said: str
 ) -> None:
     monkeypatch.setattr("ralph_mission.cli.setup.files.is_public", lambda *_: public)
@@ -299,7 +299,7 @@ def test_every_input_that_they_give_is_one_of_the_action(tmp_path: Path, mode: s
 @pytest.mark.parametrize("mode", PLACES)
 def test_this_repositorys_own_differ_in_nothing_but_the_action_that_they_use(tmp_path: Path, mode: str) -> None:
     repo = hosted(tmp_path)
-    init(repo, f"--{mode}")
+    init(repo, f"--{mode}", "--runner", "self-hosted")
     written, own = flow(repo, mode), flow(ROOT, mode)
     (used,), (checkout, acts) = job(written).pop("steps"), job(own).pop("steps")
     assert json.dumps(own) == json.dumps(written)
