@@ -190,10 +190,10 @@ def look_once(observer: Observer, context: ObservationContext) -> Observation:
     """Run an observer, timed. Any exception except an interrupt makes it `unavailable`."""
     started = time.monotonic()
     try:
-        seen = observer.observe(context)
+        observation = observer.observe(context)
     except (Exception, SystemExit) as error:
-        seen = Observation(observer.name, "unavailable", detail=failure_reason(error), cursor=context.cursor)
-    return replace(seen, seconds=round(time.monotonic() - started, 3))
+        observation = Observation(observer.name, "unavailable", detail=failure_reason(error), cursor=context.cursor)
+    return replace(observation, seconds=round(time.monotonic() - started, 3))
 
 
 def failure_reason(error: BaseException) -> str:

@@ -78,8 +78,8 @@ def is_bot_file(path: str) -> bool:
 
 def is_updated_by_bot(settings: Mapping[str, bytes]) -> bool:
     """Whether Renovate or Dependabot is configured for actions; `settings`: the files that `is_bot_file` names."""
-    said = {path: ASKED.get(path.rpartition(".")[0], b"") for path in settings}
-    return any(text in settings[path] for path, text in said.items())
+    texts = {path: ASKED.get(path.rpartition(".")[0], b"") for path in settings}
+    return any(text in settings[path] for path, text in texts.items())
 
 
 def lagging_uses(workflows: Mapping[str, str], judge_node: bool = False) -> Iterator[LaggingUse]:
@@ -211,9 +211,9 @@ class ActionTags:
     def build(git: Git, cache: Path | None, environ: Mapping[str, str]) -> ActionTags:
         """As a runner's environment says: the server of the workflow's own repository, which may be private."""
         server, owner = environ.get("GITHUB_SERVER_URL", "").rstrip("/"), environ.get("GITHUB_REPOSITORY", "")
-        kept = FileCache(cache / FOLDER if cache else None, 200)
+        cache_files = FileCache(cache / FOLDER if cache else None, 200)
         allow = (urlsplit(server).netloc,) if server else ()
-        return ActionTags(git, kept, server or GITHUB, owner.partition("/")[0], allow)
+        return ActionTags(git, cache_files, server or GITHUB, owner.partition("/")[0], allow)
 
     def commits(self, uses: Iterable[LooseUse], now: datetime) -> dict[LooseUse, tuple[str, str]]:
         """The commits that uses run now, with the version in full, such as `v4.2.1`.
@@ -346,7 +346,7 @@ def _pins(
     where = paths[0] if len(paths) == 1 else count_noun(len(paths), "workflow")
     rows = [f"{use.path}:{use.line}: {use.action}@{use.ref} is {' at '.join(commits[use][::-1])}" for use in uses]
     more = [f"... and {len(rows) - SHOWN} more lines"] if len(rows) > SHOWN else []
-    said = "The commit is the one that the tag names now, so the same code runs; a tag can be moved, a commit cannot."
+    detail = "The commit is the one that the tag names now, so the same code runs; a tag can be moved, a commit cannot."
     return Signal(
         observer="scanners",
         kind="workflow-fix",
@@ -355,7 +355,7 @@ def _pins(
         severity=Severity.LOW,
         confidence=0.9,
         effort=0.2,
-        detail=block("\n".join([*rows[:SHOWN], *more, said])),
+        detail=block("\n".join([*rows[:SHOWN], *more, detail])),
         path=paths[0],
         line=uses[0].line,
         facts=tuple(("file", path) for path in paths),

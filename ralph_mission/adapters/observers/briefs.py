@@ -159,8 +159,8 @@ class Researched:
 
     def dump(self, commit: str, due: Sequence[str]) -> str:
         """What is still due, on one line after the commit."""
-        kept = {name: count for name, count in self.tries.items() if name in due}
-        return f"{commit} {json.dumps(kept, sort_keys=True)}" if kept else commit
+        tries = {name: count for name, count in self.tries.items() if name in due}
+        return f"{commit} {json.dumps(tries, sort_keys=True)}" if tries else commit
 
 
 class _BriefLook:
@@ -185,8 +185,8 @@ class _BriefLook:
             if self.observer.researcher and not self.done.is_over(one):
                 self.waits = True
                 return []
-        kept = self.cache.get(key)
-        return _with_research(one, self.commit, kept if isinstance(kept, dict) else {})
+        result = self.cache.get(key)
+        return _with_research(one, self.commit, result if isinstance(result, dict) else {})
 
     def _research(self, one: DueBrief, sources: tuple[str, ...], compared: bool) -> dict[str, Any]:
         from ralph_mission.adapters.observers.research import GuardedPages, uses_of_ended
@@ -196,17 +196,17 @@ class _BriefLook:
             raise UserError("its research waits for money", "raise limits.usd_per_day, or wait until tomorrow")
         pages = GuardedPages(self.observer.cache, Path(self.context.scratch), self.context.now)
         uses = uses_of_ended(sources, pages, self.observer.git, self.commit) if compared else []
-        kept: dict[str, Any] = {"uses": [asdict(use) for use in uses or ()]}
+        result: dict[str, Any] = {"uses": [asdict(use) for use in uses or ()]}
         answered = uses is not None
         if researcher:
             networks = tuple(one.header.networks)
-            made = researcher().research(one.words, sources, networks, pages, self.commit, left)
-            self.usage += made.usage
-            self.said += filter(None, (f"{one.path}: {count_noun(len(made.sections), 'section')}", made.why))
-            answered = bool(made.sections or made.text or made.dropped)
-            kept |= {"sections": [asdict(section) for section in made.sections], "text": made.text}
+            research = researcher().research(one.words, sources, networks, pages, self.commit, left)
+            self.usage += research.usage
+            self.said += filter(None, (f"{one.path}: {count_noun(len(research.sections), 'section')}", research.why))
+            answered = bool(research.sections or research.text or research.dropped)
+            result |= {"sections": [asdict(section) for section in research.sections], "text": research.text}
         self._count(one, OVER if answered else 1)
-        return kept
+        return result
 
     def _count(self, one: DueBrief, tries: int) -> None:
         before = self.done.tries.get(_name(one), 0)
@@ -226,9 +226,9 @@ def _name(one: DueBrief) -> str:
     return f"{one.name} {one.period}".strip()
 
 
-def _with_research(one: DueBrief, commit: str, kept: Mapping[str, Any]) -> list[Signal]:
+def _with_research(one: DueBrief, commit: str, result: Mapping[str, Any]) -> list[Signal]:
     """The brief with sections and quotes, and the text, which needs approval like any other."""
-    text, sections = str(kept.get("text") or ""), kept.get("sections") or ()
+    text, sections = str(result.get("text") or ""), result.get("sections") or ()
     mission = _mission(one, commit, writes=not text)
     if sections:
         from ralph_mission.mission.proof.researching import ResearchSection, describe_sections
@@ -237,7 +237,7 @@ def _with_research(one: DueBrief, commit: str, kept: Mapping[str, Any]) -> list[
         detail = f"{mission.detail}\n\nWhat its sources say, as an agent read them:\n\n{describe_sections(found)}"
         quotes = tuple(Quote(" ".join(each.quote.split()), url=each.source) for each in found)
         mission = replace(mission, detail=detail, quotes=(*mission.quotes, *quotes))
-    if uses := [Quote(**row) for row in kept.get("uses") or ()]:
+    if uses := [Quote(**row) for row in result.get("uses") or ()]:
         note = "A source speaks of the end of something that is used here: the quotes show both."
         mission = replace(mission, detail=f"{mission.detail}\n\n{note}", quotes=(*mission.quotes, *uses))
     draft = replace(_content(replace(one, words=text), commit), title=one_line(f"Text: {one.header.title}"))

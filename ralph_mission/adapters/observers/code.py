@@ -218,22 +218,22 @@ class Code:
         paths = [name.decode("utf-8", "surrogateescape") for name in raw.split(b"\0") if name]
         then, now_there = (self._essences(commit, self._scan(commit, paths)) for commit in (before, head))
         new, gone = changes(then, now_there)
-        written = self._written(head, [seen.hit for seen in new], commits)
-        new = [seen for seen in new if not _is_ours(written.get((seen.hit.path, seen.hit.line)))]
+        written = self._written(head, [marker.hit for marker in new], commits)
+        new = [marker for marker in new if not _is_ours(written.get((marker.hit.path, marker.hit.line)))]
         signals = tuple(
             signal
-            for kind in sorted({seen.hit.kind for seen in new})
+            for kind in sorted({marker.hit.kind for marker in new})
             for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head)
         )
         late = self._overdue(head, now, lambda: self._scan(head, None))
-        over = self._search().essences(before, now, [seen.hit for seen in then]) - late.keys()
+        over = self._search().essences(before, now, [marker.hit for marker in then]) - late.keys()
         detail = f"{count_noun(len(paths), 'file')} changed, {count_noun(len(new), 'new marker')}"
         detail += _late_words(late)
         turned, undone = self._architecture(before, head, now, paths) if paths else ((), ())
         return (
             (*signals, *late.values(), *turned),
             detail,
-            (*(seen.essence for seen in gone), *sorted(over), *undone),
+            (*(marker.essence for marker in gone), *sorted(over), *undone),
         )
 
     def _architecture(
@@ -293,13 +293,13 @@ def changes(then: Sequence[SeenMarker], now: Sequence[SeenMarker]) -> tuple[list
     Matched by essence, wherever they moved; the rest by path and text, as editing the line above does not make a marker
     new.
     """
-    gone = drop_matched(then, now, lambda seen: seen.essence)
-    new = drop_matched(now, then, lambda seen: seen.essence)
+    gone = drop_matched(then, now, lambda marker: marker.essence)
+    new = drop_matched(now, then, lambda marker: marker.essence)
     return drop_matched(new, gone, _place_and_text), drop_matched(gone, new, _place_and_text)
 
 
-def _place_and_text(seen: SeenMarker) -> Hashable:
-    return seen.hit.path, seen.essence[:2]
+def _place_and_text(marker: SeenMarker) -> Hashable:
+    return marker.hit.path, marker.essence[:2]
 
 
 def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
@@ -318,14 +318,14 @@ def _is_ours(origin: Origin | None) -> bool:
     return origin is not None and origin.author == Identity().name
 
 
-def _signals(seen: Sequence[SeenMarker], written: Mapping[Place, Origin], now: datetime, head: str) -> list[Signal]:
-    if len(seen) > MANY:
-        return [_count([one.hit for one in seen], written, now, head, new=True)]
-    return [_signal(one, written.get((one.hit.path, one.hit.line)), now, head) for one in seen]
+def _signals(markers: Sequence[SeenMarker], written: Mapping[Place, Origin], now: datetime, head: str) -> list[Signal]:
+    if len(markers) > MANY:
+        return [_count([one.hit for one in markers], written, now, head, new=True)]
+    return [_signal(one, written.get((one.hit.path, one.hit.line)), now, head) for one in markers]
 
 
-def _signal(seen: SeenMarker, origin: Origin | None, now: datetime, head: str) -> Signal:
-    hit, age = seen.hit, _age(origin, now)
+def _signal(marker: SeenMarker, origin: Origin | None, now: datetime, head: str) -> Signal:
+    hit, age = marker.hit, _age(origin, now)
     label, text = hit.word if hit.word.isalpha() else hit.kind, hit.text.strip()
     text_after = text.partition(hit.word)[2].lstrip(" :") if hit.word.isalpha() else text
     by = f"\nLast changed by {origin.author}, {age:.0f} days ago." if origin else ""
@@ -333,7 +333,7 @@ def _signal(seen: SeenMarker, origin: Origin | None, now: datetime, head: str) -
         observer=NAME,
         kind=hit.kind,
         title=one_line(f"{label} in {hit.path}:{hit.line}: {text_after}"),
-        essence=seen.essence,
+        essence=marker.essence,
         severity=Severity.MEDIUM if hit.word in URGENT else Severity.LOW,
         confidence=0.7,
         effort=2.0,

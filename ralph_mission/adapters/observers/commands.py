@@ -180,8 +180,8 @@ def build(
 ) -> Observer:
     """The observer for a command. `cache`: a folder for results, or None. `secrets`: values redacted in results.
     `setup`: installs what the command needs."""
-    kept = cache / settings.name if cache and settings.cache else None
-    return Command(settings, git, kept, secrets, setup if settings.setup else None)
+    folder = cache / settings.name if cache and settings.cache else None
+    return Command(settings, git, folder, secrets, setup if settings.setup else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +214,14 @@ class Command:
         except (GarbledOutput, UserError) as problem:
             return Observation(self.name, "unavailable", detail=one_line(str(problem), 300), cursor=context.cursor)
         excluded = excluder(self.settings.exclude)
-        kept = [result for result in results if not result.path or not excluded(result.path)]
+        selection = [result for result in results if not result.path or not excluded(result.path)]
         detail = (
-            count_noun(len(kept), "result") + note + (f", only the first {MOST} are told" if len(kept) > MOST else "")
+            count_noun(len(selection), "result")
+            + note
+            + (f", only the first {MOST} are told" if len(selection) > MOST else "")
         )
-        signals = self._signals(kept[:MOST], commit)
-        return Observation(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(kept) <= MOST)
+        signals = self._signals(selection[:MOST], commit)
+        return Observation(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(selection) <= MOST)
 
     def _results(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
         cache, question = FileCache(self.cache), cache_key(str(ENCODING), commit, repr(self.settings))
@@ -255,7 +257,7 @@ class Command:
             thing = (normalise_line(result.identity),)
         line = f"\n{text[number - 1].strip()}" if any(nearby) else ""
         label = " ".join(filter(None, (result.code, f"in {place}" if place else "")))
-        seen = Quote(text[number - 1].strip(), result.path, number, commit) if line else None
+        quote = Quote(text[number - 1].strip(), result.path, number, commit) if line else None
         return Signal(
             observer=self.name,
             kind=self.settings.kind,
@@ -267,7 +269,7 @@ class Command:
             detail=block(f"{label}: {result.message}{line}\nReported by the command `{self.settings.name}`."),
             path=result.path,
             line=number,
-            quotes=(seen,) if seen else (),
+            quotes=(quote,) if quote else (),
         )
 
 
@@ -329,10 +331,10 @@ def keep_secret(result: Result, secrets: Sequence[str]) -> Result:
 
 def _where(result: Result, text: Sequence[str]) -> int:
     """The line of a result: where the text its tool saw is, nearest to the reported line; 0 if nowhere."""
-    seen = normalise_line(result.snippet.strip().partition("\n")[0])
-    if not (seen and text) or seen in normalise_line("".join(text[result.line - 1 : result.line])):
+    snippet = normalise_line(result.snippet.strip().partition("\n")[0])
+    if not (snippet and text) or snippet in normalise_line("".join(text[result.line - 1 : result.line])):
         return result.line
-    numbers = (number for number, line in enumerate(text, 1) if seen in normalise_line(line))
+    numbers = (number for number, line in enumerate(text, 1) if snippet in normalise_line(line))
     return min(numbers, key=lambda number: abs(number - result.line), default=0)
 
 

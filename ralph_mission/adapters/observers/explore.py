@@ -124,31 +124,31 @@ class ExploreLook:
 
     def observe(self, context: ObservationContext) -> Observation:
         """Report bugs that still hold, and read on."""
-        held = list(self._held())
+        waiting = list(self._held())
         chosen = self.choose()
         if not chosen or not context.usd:
             why = "the money of this cycle or day is spent" if chosen else "all that changed within a year was read"
-            return Observation(NAME, "ok", tuple(held), detail=why, cursor=self.commit)
+            return Observation(NAME, "ok", tuple(waiting), detail=why, cursor=self.commit)
         started = time.monotonic()
         paths = tuple(file.path for file in chosen)
-        said = self.explorer(ExplorationJob(self.commit, paths, context.usd, SESSION))
-        if said.claims is None:
-            detail = f"the explorer gave no answer: {said.why}"[:300]
-            return Observation(NAME, "unavailable", tuple(held), detail=detail, complete=False, usage=said.usage)
+        report = self.explorer(ExplorationJob(self.commit, paths, context.usd, SESSION))
+        if report.claims is None:
+            detail = f"the explorer gave no answer: {report.why}"[:300]
+            return Observation(NAME, "unavailable", tuple(waiting), detail=detail, complete=False, usage=report.usage)
         dropped: list[str] = []
-        for raw in said.claims[:MOST_CLAIMS]:
+        for raw in report.claims[:MOST_CLAIMS]:
             if time.monotonic() - started > LOOK:
                 dropped.append("no-time")
             elif isinstance(found := self._judge(raw), Signal):
-                held.append(found)
+                waiting.append(found)
             else:
                 dropped.append(found)
         if "no-time" not in dropped:
             self.memory.known.update({file.path: file.oid for file in chosen})
         self.memory.keep(self.observer.cache)
-        proven = min(len(said.claims), MOST_CLAIMS) - len(dropped)
+        proven = min(len(report.claims), MOST_CLAIMS) - len(dropped)
         detail = describe_look(len(paths), proven, dropped)
-        return Observation(NAME, "ok", tuple(held), detail=detail, cursor=self.commit, usage=said.usage)
+        return Observation(NAME, "ok", tuple(waiting), detail=detail, cursor=self.commit, usage=report.usage)
 
     def choose(self) -> tuple[SourceFile, ...]:
         """The files it would read next."""
@@ -198,8 +198,8 @@ class ExploreLook:
 
     def _sources(self) -> Iterator[SourceFile]:
         """The files of the commit, with their number of changes within a year."""
-        asked = ("log", "--since=1.year", f"--max-count={COMMITS}", "--no-merges", "--name-only", "--format=", "-z")
-        log = self.observer.git.run(*asked, self.commit).decode("utf-8", "surrogateescape")
+        command = ("log", "--since=1.year", f"--max-count={COMMITS}", "--no-merges", "--name-only", "--format=", "-z")
+        log = self.observer.git.run(*command, self.commit).decode("utf-8", "surrogateescape")
         changes = Counter(path for path in log.replace("\n", "\0").split("\0") if path in self.entries)
         excluded = excluder(self.observer.settings.exclude)
         sizes = self._sizes([path for path in changes if not excluded(path)])

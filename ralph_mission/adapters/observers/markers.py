@@ -72,9 +72,9 @@ def read(raw: bytes, pattern: str, root: Path, home: Path, most: int) -> list[Re
     """The first `most` matching lines. Raises GarbledOutput if matching takes too long."""
     lines = [line for line in plain(raw.decode("utf-8", "replace")).split("\n") if line.strip()]
     short = [line for line in lines[:LINES] if len(line) <= LONGEST]
-    asked = {"pattern": pattern, "most": most, "lines": short, "seconds": math.ceil(SECONDS) + 1}
+    request = {"pattern": pattern, "most": most, "lines": short, "seconds": math.ceil(SECONDS) + 1}
     program = (sys.executable, "-I", "-S", matching.__file__)
-    question = json.dumps(asked).encode()
+    question = json.dumps(request).encode()
     done = run_foreign(program, cwd=root, home=home, timeout=SECONDS, output_cap=20_000_000, stdin=question)
     if done.timed_out:
         raise GarbledOutput(f"the regex took longer than {SECONDS:g} s; make it simpler")
@@ -223,8 +223,8 @@ def _grep(git: Git, commit: str, engine: str, needles: Iterable[str], paths: Seq
     except GitError as error:
         if error.code == 1:  # nothing found
             return b""
-        said = error.detail.strip().removeprefix("fatal: ")
-        raise UserError(f"marker {kind}: {said}", f"fix observers.code.markers.{kind} in ralph.yml") from None
+        message = error.detail.strip().removeprefix("fatal: ")
+        raise UserError(f"marker {kind}: {message}", f"fix observers.code.markers.{kind} in ralph.yml") from None
 
 
 def _records(raw: bytes, skip: int) -> Iterator[tuple[str, int, str]]:

@@ -15,12 +15,12 @@ import sys
 
 def main() -> None:
     """Read the request from standard input, write the matches to standard output."""
-    asked = json.load(sys.stdin)
-    signal.alarm(asked["seconds"])  # the parent may be gone
-    pattern = re.compile(asked["pattern"])
+    request = json.load(sys.stdin)
+    signal.alarm(request["seconds"])  # the parent may be gone
+    pattern = re.compile(request["pattern"])
     answers: list[dict[str, str]] = []
-    for line in asked["lines"]:
-        if len(answers) < asked["most"] and (found := pattern.search(line)):
+    for line in request["lines"]:
+        if len(answers) < request["most"] and (found := pattern.search(line)):
             answers.append({"message": found[0], **{k: v for k, v in found.groupdict().items() if v}})
     json.dump(answers, sys.stdout)
 

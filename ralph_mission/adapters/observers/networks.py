@@ -62,21 +62,21 @@ def is_question(text: str) -> bool:
 
 def questions(network: str, found: Iterable[NetworkQuestion], now: datetime) -> tuple[Signal, ...]:
     """Unanswered questions, newest first."""
-    newest = sorted(found, key=lambda asked: asked.at, reverse=True)[:MOST]
-    return tuple(_question_signal(network, asked, now) for asked in newest)
+    newest = sorted(found, key=lambda question: question.at, reverse=True)[:MOST]
+    return tuple(_question_signal(network, question, now) for question in newest)
 
 
-def _question_signal(network: str, asked: NetworkQuestion, now: datetime) -> Signal:
-    said = without_invisible(asked.text)
-    where = f"{asked.url or network}, {asked.at:%Y-%m-%d %H:%M} UTC ({UNTRUSTED})"
+def _question_signal(network: str, question: NetworkQuestion, now: datetime) -> Signal:
+    text = without_invisible(question.text)
+    where = f"{question.url or network}, {question.at:%Y-%m-%d %H:%M} UTC ({UNTRUSTED})"
     return Signal(
         observer="social",
         kind="question",
-        title=one_line(f"{network}: {said}"),
-        essence=("social", network, asked.id),
+        title=one_line(f"{network}: {text}"),
+        essence=("social", network, question.id),
         confidence=0.6,
-        detail=block(f"{where}:\n{quote(block(said, EXCERPT))}"),
-        age_days=age_days(asked.at, now),
+        detail=block(f"{where}:\n{quote(block(text, EXCERPT))}"),
+        age_days=age_days(question.at, now),
         facts=(("network", network),),
     )
 
@@ -101,9 +101,9 @@ def topics(network: str, names: Sequence[str], now: datetime) -> tuple[Signal, .
     """Trending topics."""
     if not names:
         return ()
-    said = "\n".join(f"> {one_line(without_invisible(name), 80)}" for name in names[:MOST])
+    listing = "\n".join(f"> {one_line(without_invisible(name), 80)}" for name in names[:MOST])
     title = one_line(f"talked about on {network}: {', '.join(without_invisible(name) for name in names[:3])}")
-    detail = block(f"{network}, {now:%Y-%m-%d} ({UNTRUSTED}):\n{said}")
+    detail = block(f"{network}, {now:%Y-%m-%d} ({UNTRUSTED}):\n{listing}")
     essence = ("social", network, "topics")
     return (Signal("social", "news", title, essence, f"{now:%Y-%m-%d}", Severity.LOW, 0.4, detail=detail,
                    facts=(("network", network),)),)  # fmt: skip  # one value
@@ -139,9 +139,9 @@ class DiscordReader:
     def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
         """Everything that is asked of it. Raises UserError."""
         measured = tuple(self._measured(ours(posted, DISCORD_NETWORK))) if self.webhook else ()
-        asked = questions(DISCORD, self._asked(), now) if self.token and self.channel else ()
+        signals = questions(DISCORD, self._asked(), now) if self.token and self.channel else ()
         return NetworkNews(
-            f"{count_noun(len(measured), 'post')} measured, {count_noun(len(asked), 'question')}", measured, asked
+            f"{count_noun(len(measured), 'post')} measured, {count_noun(len(signals), 'question')}", measured, signals
         )
 
     def _read(self, address: str, headers: Mapping[str, str] | None = None, **query: str) -> Any:
@@ -160,8 +160,8 @@ class DiscordReader:
                     continue
                 raise
             reactions = found.get("reactions") if isinstance(found, dict) else None
-            told = reactions if isinstance(reactions, list) else []
-            yield Measured(post.key, sum(number(one.get("count")) for one in told if isinstance(one, dict)))
+            entries = reactions if isinstance(reactions, list) else []
+            yield Measured(post.key, sum(number(one.get("count")) for one in entries if isinstance(one, dict)))
 
     def _asked(self) -> tuple[NetworkQuestion, ...]:
         address = f"{self.api.rstrip('/')}/channels/{self.channel}/messages"
@@ -170,7 +170,7 @@ class DiscordReader:
         answered = {str(reference.get("message_id")) for one in messages
                     if isinstance(reference := one.get("message_reference"), dict)}  # fmt: skip  # one set
         waiting = (one for one in messages if str(one.get("id")) not in answered)
-        return tuple(asked for one in waiting if (asked := _discord_question(one)))
+        return tuple(question for one in waiting if (question := _discord_question(one)))
 
 
 def _discord_question(found: Mapping[str, Any]) -> NetworkQuestion | None:
@@ -210,9 +210,9 @@ class TelegramReader:
     ) -> NetworkNews:
         """What updates contain, without requests."""
         measured = _measure_reactions(updates, ours(posted, TELEGRAM_NETWORK), self.channel)
-        asked = questions(TELEGRAM, _open_questions(updates), now)
-        words = f"{count_noun(len(measured), 'post')} measured, {count_noun(len(asked), 'question')}"
-        return NetworkNews(words, measured, asked, members)
+        signals = questions(TELEGRAM, _open_questions(updates), now)
+        words = f"{count_noun(len(measured), 'post')} measured, {count_noun(len(signals), 'question')}"
+        return NetworkNews(words, measured, signals, members)
 
     def _waiting(self) -> list[Update]:
         """The pending updates. Without an offset nothing is confirmed: they are delivered again, for a day."""
@@ -223,10 +223,10 @@ def _measure_reactions(updates: Iterable[Update], posts: Mapping[str, Posted], c
     """The latest count of each post."""
     found: dict[str, Measured] = {}
     for update in updates:
-        told = update.get("message_reaction_count")
-        if not isinstance(told, dict) or not _is(told.get("chat"), channel):
+        update_counts = update.get("message_reaction_count")
+        if not isinstance(update_counts, dict) or not _is(update_counts.get("chat"), channel):
             continue
-        post, counts = posts.get(str(told.get("message_id"))), told.get("reactions")
+        post, counts = posts.get(str(update_counts.get("message_id"))), update_counts.get("reactions")
         if post and isinstance(counts, list):
             total = sum(number(one.get("total_count")) for one in counts if isinstance(one, dict))
             found[post.key] = Measured(post.key, total)
@@ -245,7 +245,7 @@ def _open_questions(updates: Iterable[Update]) -> tuple[NetworkQuestion, ...]:
     messages = [m for update in updates if isinstance(m := update.get("message"), dict)]
     answered = {_name(m, to) for m in messages if isinstance(to := m.get("reply_to_message"), dict)}
     waiting = (m for m in messages if _name(m, m) not in answered)
-    return tuple(asked for m in waiting if (asked := _telegram_question(m)))
+    return tuple(question for m in waiting if (question := _telegram_question(m)))
 
 
 def _name(there: Mapping[str, Any], message: Mapping[str, Any]) -> str:
@@ -293,9 +293,9 @@ class XReader:
         measured = self._measured(client, ours(posted, X_NETWORK))
         account, mentioned = self._account(client) if self.settings.account else (None, ())
         names, remark = self._topics(client) if self.settings.trends else ((), "")
-        asked = questions(X_NAME, mentioned, now)
-        told = (count_noun(len(measured), "post") + " measured", count_noun(len(asked), "question"), remark)
-        return NetworkNews(", ".join(filter(None, told)), measured, (*asked, *topics(X_NAME, names, now)), account)
+        signals = questions(X_NAME, mentioned, now)
+        remarks = (count_noun(len(measured), "post") + " measured", count_noun(len(signals), "question"), remark)
+        return NetworkNews(", ".join(filter(None, remarks)), measured, (*signals, *topics(X_NAME, names, now)), account)
 
     def _client(self) -> Any:
         require_extra("x", "reading X needs")
@@ -313,8 +313,8 @@ class XReader:
         if not ids:
             return ()
         found = _data(lambda: client.get_tweets(ids, tweet_fields=["public_metrics"]))
-        told = ((posts.get(str(one.get("id"))), one.get("public_metrics")) for one in _objects(found))
-        return tuple(_measure(post, metrics) for post, metrics in told if post and isinstance(metrics, dict))
+        pairs = ((posts.get(str(one.get("id"))), one.get("public_metrics")) for one in _objects(found))
+        return tuple(_measure(post, metrics) for post, metrics in pairs if post and isinstance(metrics, dict))
 
     def _account(self, client: Any) -> tuple[int | None, tuple[NetworkQuestion, ...]]:
         name = (self.settings.account or "").lstrip("@")
@@ -325,7 +325,7 @@ class XReader:
         found = _data(lambda: client.get_users_mentions(user["id"], tweet_fields=fields, max_results=50))
         metrics = user.get("public_metrics")
         followers = number(metrics.get("followers_count")) if isinstance(metrics, dict) else None
-        return followers, tuple(asked for one in _objects(found) if (asked := _open_mention(one)))
+        return followers, tuple(question for one in _objects(found) if (question := _open_mention(one)))
 
     def _topics(self, client: Any) -> tuple[tuple[str, ...], str]:
         """Names, or why there are none: an API tier without them is no failure."""

@@ -107,10 +107,10 @@ class ReleaseObserver:
         question = cache_key(str(ENCODING), commit, *(tag.name for tag in tags))
         with suppress(TypeError, KeyError, ValueError):
             known = self.cache.get(question)
-            held = frozenset(known["held"])
-            return [tag for tag in tags if tag.name in held], [UnreleasedCommit(**one) for one in known["since"]]
-        held = held_tags(self.git, commit)
-        tags = tuple(tag for tag in tags if tag.name in held) if tags[-1].name in held else ()
+            names = frozenset(known["held"])
+            return [tag for tag in tags if tag.name in names], [UnreleasedCommit(**one) for one in known["since"]]
+        names = held_tags(self.git, commit)
+        tags = tuple(tag for tag in tags if tag.name in names) if tags[-1].name in names else ()
         since = _unreleased(self.git, tags, commit) if tags else []
         self.cache.put(question, {"held": [tag.name for tag in tags], "since": [asdict(one) for one in since]})
         self.cache.tidy()
@@ -138,11 +138,11 @@ def _families(lines: str) -> dict[str, list[VersionTag]]:
     """Final releases by tag prefix, ignoring `v`."""
     found: dict[str, list[VersionTag]] = {}
     for line in lines.splitlines():
-        name, _, made = line.partition("\t")
-        if (tag := TAG.fullmatch(name)) and made.isdigit():
+        name, _, date = line.partition("\t")
+        if (tag := TAG.fullmatch(name)) and date.isdigit():
             version = tuple(int(part) for part in tag["version"].split(".")[:3])
             family = tag["prefix"].removesuffix("v").removesuffix("V")
-            found.setdefault(family, []).append(VersionTag(name, version, datetime.fromtimestamp(int(made), UTC)))
+            found.setdefault(family, []).append(VersionTag(name, version, datetime.fromtimestamp(int(date), UTC)))
     return {family: sorted(tags, key=lambda tag: (tag.version, tag.at)) for family, tags in found.items()}
 
 

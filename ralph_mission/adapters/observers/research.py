@@ -90,8 +90,8 @@ class Research:
 
 def watched_lines(backlog: Iterable[Finding]) -> str:
     """Open findings of watches, one line each."""
-    told = (one for one in backlog if one.signal.observer.split(".")[0] in WATCHES)
-    lines = (f"- {one.title}: " + ", ".join(f"{name} {value}" for name, value in one.signal.facts[:20]) for one in told)
+    news = (one for one in backlog if one.signal.observer.split(".")[0] in WATCHES)
+    lines = (f"- {one.title}: " + ", ".join(f"{name} {value}" for name, value in one.signal.facts[:20]) for one in news)
     return "\n".join(list(lines)[:40])
 
 
@@ -118,8 +118,8 @@ class Researcher:
             found, usage = self._read(brief, read, watched, pages, base, usd)
         text = ""
         if networks:
-            said = (describe_sections(found.sections), watched) if found.sections or watched else ()
-            text, dropped, spent = self._write(brief, networks, tuple(filter(None, said)), base, usd)
+            sections = (describe_sections(found.sections), watched) if found.sections or watched else ()
+            text, dropped, spent = self._write(brief, networks, tuple(filter(None, sections)), base, usd)
             usage, why = usage + spent, [*why, *filter(None, (dropped,))]
         why = [*filter(None, (found.why,)), *why]
         return Research(found.sections, text, found.dropped, "; ".join(why), usage)
@@ -131,8 +131,8 @@ class Researcher:
         for round_ in range(1, ROUNDS + 1):
             more = round_ < ROUNDS
             known = addresses_in((brief, *shown.values(), *results)) | set(shown)
-            told = {**shown, **{f"search {at}": text for at, text in enumerate(results, 1)}}
-            prompt = partial(_prompt, brief, told, watched, more, pages.searches)
+            texts = {**shown, **{f"search {at}": text for at, text in enumerate(results, 1)}}
+            prompt = partial(_prompt, brief, texts, watched, more, pages.searches)
             question = AgentQuestion(RESEARCHER, base, prompt, usd * SHARE, SESSION)
             answer, why, spent = self.ask(question, partial(parse_research, known, more))
             usage += spent
@@ -163,21 +163,23 @@ def _prompt(brief: str, pages: Mapping[str, str], watched: str, more: bool, sear
 
 
 def _checked(sections: Iterable[ResearchSection], known: Iterable[str], pages: Pages) -> Research:
-    kept, wrong, pages_by_source = list[ResearchSection](), list[str](), dict[str, str]()
+    results, wrong, pages_by_source = list[ResearchSection](), list[str](), dict[str, str]()
     known = set(known)
     for one in sections:
         if one.source in known and one.source not in pages_by_source:
             pages_by_source[one.source] = _or_problem(partial(pages.fetch, one.source))
         page = pages_by_source.get(one.source, "")
         why = why_dropped(one, page, pages_by_source)
-        if not why and (figures := [said for said in find_unknown(one.text, page) if any(map(str.isdigit, said))]):
+        if not why and (
+            figures := [figure for figure in find_unknown(one.text, page) if any(map(str.isdigit, figure))]
+        ):
             why = f"{figures[0]} is not in the source"
         if why:
             wrong.append(why)
         else:
-            kept.append(one)
-    told = f"{count_noun(len(wrong), 'section')} dropped: {', '.join(dict.fromkeys(wrong))}" if wrong else ""
-    return Research(tuple(kept), dropped=len(wrong), why=told)
+            results.append(one)
+    remark = f"{count_noun(len(wrong), 'section')} dropped: {', '.join(dict.fromkeys(wrong))}" if wrong else ""
+    return Research(tuple(results), dropped=len(wrong), why=remark)
 
 
 def _or_problem(ask: Callable[[], str]) -> str:
@@ -232,10 +234,10 @@ def ended_places(page: str) -> Iterable[tuple[str, str]]:
 
 def _lines_with(place: str, git: Git, commit: str) -> list[Quote]:
     """Lines of source code, without tests, that name exactly this API."""
-    told = git.try_text("grep", "-nIF", "-z", "-e", place, commit)
+    output = git.try_text("grep", "-nIF", "-z", "-e", place, commit)
     begins = r"(?<![\w/.-])" if place.startswith("/") else ""
     whole = re.compile(rf"{begins}{re.escape(place)}(?![\w.-])")
-    rows = (row.split("\0") for row in told.split("\n") if row.count("\0") == 2)
+    rows = (row.split("\0") for row in output.split("\n") if row.count("\0") == 2)
     lines = ((path.partition(":")[2], int(number), text) for path, number, text in rows)
     fit = (one for one in lines if whole.search(one[2]) and not OUTSIDE.search(one[0]) and not TEST_PATH.search(one[0]))
     return [Quote(text.strip(), path, number, commit) for path, number, text in islice(fit, USES)]

@@ -99,14 +99,14 @@ SAID = 70  # characters of a tool's own words in a title
 def title_of(result: Result, place: str) -> str:
     """A title such as "`found` may be unset in cli.py:61" if the code is known, else the tool's message, shortened."""
     codes = (result.code, *reversed(result.code.split("/")))
-    said = next((_BY_CODE[code] for code in codes if code in _BY_CODE), "")
+    label = next((_BY_CODE[code] for code in codes if code in _BY_CODE), "")
     try:
-        said = said.format(*(f"`{name}`" for name in _NAMES.findall(result.message)))
+        label = label.format(*(f"`{name}`" for name in _NAMES.findall(result.message)))
     except IndexError:  # an unknown message format
-        said = ""
+        label = ""
     words = " ".join(result.message.split())
     short = words if len(words) <= SAID else f"{words[: SAID - 1].rsplit(' ', 1)[0]}…"
-    title = f"{said[:1].upper()}{said[1:]}" if said else short.rstrip(".")
+    title = f"{label[:1].upper()}{label[1:]}" if label else short.rstrip(".")
     return f"{title} in {place}" if place and place not in title else title
 
 
@@ -220,8 +220,8 @@ def _rule(result: Mapping[str, Any], rules: list[dict[str, Any]]) -> dict[str, A
 
 
 def _level(result: Mapping[str, Any], rule: Mapping[str, Any]) -> str:
-    said = result.get("level") or rule.get("defaultConfiguration", {}).get("level", "warning")
-    return level(said) or "note"
+    grade = result.get("level") or rule.get("defaultConfiguration", {}).get("level", "warning")
+    return level(grade) or "note"
 
 
 def _message(result: Mapping[str, Any], rule: Mapping[str, Any]) -> str:

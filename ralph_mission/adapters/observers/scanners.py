@@ -171,8 +171,8 @@ def build(
     environ: Mapping[str, str] = os.environ,
 ) -> ScannerObserver:
     """The observer; `cache` is a folder for what was found in a commit."""
-    kept, tags = FileCache(cache / NAME if cache else None), actions.ActionTags.build(git, cache, environ)
-    return ScannerObserver(settings, git, kept, secrets, setup, tuple(scanners), tags)
+    cache_files, tags = FileCache(cache / NAME if cache else None), actions.ActionTags.build(git, cache, environ)
+    return ScannerObserver(settings, git, cache_files, secrets, setup, tuple(scanners), tags)
 
 
 def is_installed(name: str) -> bool:
@@ -221,7 +221,7 @@ class ScannerObserver:
             return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
         entries = {entry.path: entry for entry in self.git.listing(commit)}
         signals: list[Signal] = []
-        told: list[str] = []
+        remarks: list[str] = []
         failed: list[str] = []
         missing: list[str] = []
         unpinned: set[tuple[str, int]] = set()
@@ -234,12 +234,12 @@ class ScannerObserver:
                 report = self._report(scanner, commit, entries, Path(context.scratch))
             except (GarbledOutput, UserError) as problem:
                 failed.append(f"{scanner.name}: {one_line(str(problem), 160)}")
-                told.append(failed[-1])
+                remarks.append(failed[-1])
                 continue
             unpinned |= {(one.path, one.line) for one in report.left if _rule(scanner, one) == UNPINNED}
             found = tuple(self._signals(scanner, report, commit, entries))
             results = count_noun(len(report.left) + len(report.fixed), "result")
-            told.append(f"{scanner.name}: {results}, {len(found) or 'none'} reported")
+            remarks.append(f"{scanner.name}: {results}, {len(found) or 'none'} reported")
             signals += found
         if workflows := self._read_files(entries, lambda path: re.fullmatch(WORKFLOWS, path) is not None):
             by_bot = actions.is_updated_by_bot(self._read_files(entries, actions.is_bot_file))
@@ -249,16 +249,16 @@ class ScannerObserver:
                 signals += self._unpinned(workflows, unpinned, entries, context)
             except UserError as problem:
                 failed.append(f"actions: {one_line(str(problem), 160)}")
-                told.append(failed[-1])
-        detail = one_line("; ".join(told) or "no files for the installed scanners", 300)
+                remarks.append(failed[-1])
+        detail = one_line("; ".join(remarks) or "no files for the installed scanners", 300)
         return Observation(
             NAME,
-            "ok" if len(failed) < len(told) or not failed else "unavailable",
+            "ok" if len(failed) < len(remarks) or not failed else "unavailable",
             tuple(signals),
             detail=detail,
             cursor=commit,
             complete=not failed,
-            unchecked=(*(failed if len(failed) < len(told) else ()), *missing),
+            unchecked=(*(failed if len(failed) < len(remarks) else ()), *missing),
         )
 
     def _unpinned(
@@ -271,11 +271,11 @@ class ScannerObserver:
         """What is used by a name that may move, where actions are pinned otherwise. Raises UserError."""
         if not named or self.tags is None:
             return
-        asked = actions.asks_for_pins(self._read_files(entries, actions.is_pin_file))
+        demand = actions.asks_for_pins(self._read_files(entries, actions.is_pin_file))
         settings = self._read_files(entries, actions.is_bot_file)
-        uses = actions.loose_uses(workflows, named, settings, asked, self.tags.owner)
+        uses = actions.loose_uses(workflows, named, settings, demand, self.tags.owner)
         commits = self.tags.commits(uses, context.now)
-        yield from actions.pin_actions(workflows, uses, commits, context.head.sha, asked)
+        yield from actions.pin_actions(workflows, uses, commits, context.head.sha, demand)
 
     def _included(self, paths: Iterable[str]) -> Iterator[str]:
         excluded = excluder(self.settings.exclude)
@@ -355,8 +355,8 @@ class ScannerObserver:
             place = scanner.first.index(rule) if rule in scanner.first else len(scanner.first)
             whole = "\n".join(text)
             reached = re.search(scanner.reaches.get(rule, r"(?!)"), whole)
-            asked = one.level == "error" and reached and not re.search(scanner.guards.get(rule, r"(?!)"), whole)
-            kind = scanner.asked if asked else scanner.listed
+            error = one.level == "error" and reached and not re.search(scanner.guards.get(rule, r"(?!)"), whole)
+            kind = scanner.asked if error else scanner.listed
             if not kind:
                 continue
             line = text[one.line - 1].strip() if 0 < one.line <= len(text) else ""
@@ -379,7 +379,7 @@ class ScannerObserver:
         )
         rules = Counter(_rule(scanner, one) for one in report.fixed)
         paths = [path for path, _ in report.changes]
-        said = {_rule(scanner, one): one.message.partition(": ")[0] for one in report.fixed}
+        titles = {_rule(scanner, one): one.message.partition(": ")[0] for one in report.fixed}
         return Signal(
             observer=NAME,
             kind="workflow-fix",
@@ -390,7 +390,7 @@ class ScannerObserver:
             effort=0.5,
             detail=block(
                 "\n".join(
-                    f"{rule}, {number} times: {said[rule]}. {scanner.docs}{rule}" for rule, number in rules.items()
+                    f"{rule}, {number} times: {titles[rule]}. {scanner.docs}{rule}" for rule, number in rules.items()
                 )
             ),
             path=paths[0],
@@ -418,8 +418,8 @@ PLAIN = {"F811": "A test that never runs, as another one has its name", "PT014":
 
 def _mended(rules: Iterable[str]) -> str:
     """What is done, as a person would say it."""
-    said = " and ".join(dict.fromkeys(FIXES.get(rule, f"fix what is called {rule}") for rule in rules))
-    return f"{said[:1].upper()}{said[1:]}"
+    title = " and ".join(dict.fromkeys(FIXES.get(rule, f"fix what is called {rule}") for rule in rules))
+    return f"{title[:1].upper()}{title[1:]}"
 
 
 def _same(one: Result) -> tuple[str, str, str]:
@@ -478,6 +478,6 @@ def _rule_signal(
 
 
 def _explain_line(one: ScannedLine, alike: int) -> str:
-    said = one.result.message.partition(": ")[2] or one.result.message
+    message = one.result.message.partition(": ")[2] or one.result.message
     more = f" and {alike - 1} more like it" if alike > 1 else ""
-    return f"{one.place}{more}: {said}" + (f"\n    {one.line}" if one.line else "")
+    return f"{one.place}{more}: {message}" + (f"\n    {one.line}" if one.line else "")

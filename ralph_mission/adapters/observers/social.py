@@ -57,10 +57,10 @@ class Before:
     followers: Mapping[str, int] | None = None
 
     @classmethod
-    def parse(cls, kept: str) -> Before:
+    def parse(cls, text: str) -> Before:
         """From the memory file; what cannot be read is a first look."""
         try:
-            found = json.loads(kept)
+            found = json.loads(text)
             at, counts = datetime.fromisoformat(found["at"]), dict(found["followers"])
         except (ValueError, TypeError, KeyError, RecursionError):
             return cls()
@@ -93,20 +93,20 @@ class Social:
         return self._look(before, posts, context)
 
     def _look(self, before: Before, posts: list[Posted], context: ObservationContext) -> Observation:
-        seen, problems = dict[str, NetworkNews](), dict[str, str]()
+        news, problems = dict[str, NetworkNews](), dict[str, str]()
         for name, network in self.networks.items():
             try:
-                seen[name] = network.look(posts, context.now)
+                news[name] = network.look(posts, context.now)
             except UserError as problem:
                 problems[name] = f"{problem.what}; {problem.next_step}"
         known = dict(before.followers or {})
-        now = known | {name: one.followers for name, one in seen.items() if one.followers is not None}
-        told = tuple(s for name in seen for s in following(name, known.get(name), now.get(name), before.at))
-        words = [f"{name}: {seen[name].words if name in seen else problems[name]}" for name in self.networks]
-        found = self._told(seen.values(), "; ".join(words), Before(context.now, now).dump())
-        if not seen:
+        now = known | {name: one.followers for name, one in news.items() if one.followers is not None}
+        signals = tuple(s for name in news for s in following(name, known.get(name), now.get(name), before.at))
+        words = [f"{name}: {news[name].words if name in news else problems[name]}" for name in self.networks]
+        found = self._told(news.values(), "; ".join(words), Before(context.now, now).dump())
+        if not news:
             return replace(found, status="unavailable", cursor=context.cursor)
-        return replace(found, signals=(*found.signals, *told))
+        return replace(found, signals=(*found.signals, *signals))
 
     def _in_between(self, soon: Observation, posts: list[Posted], context: ObservationContext) -> Observation:
         """What Telegram told whoever looked for orders would not be told again."""
@@ -114,11 +114,11 @@ class Social:
         updates = chat.overheard() if isinstance(chat, TelegramReader) and chat.overheard else ()
         if not updates or not isinstance(chat, TelegramReader):
             return soon
-        seen = chat.heard(updates, posts, context.now)
-        return self._told([seen], f"{soon.detail}; Telegram: {seen.words}", context.cursor)
+        news = chat.heard(updates, posts, context.now)
+        return self._told([news], f"{soon.detail}; Telegram: {news.words}", context.cursor)
 
-    def _told(self, seen: Iterable[NetworkNews], detail: str, cursor: str) -> Observation:
-        every = list(seen)
+    def _told(self, news: Iterable[NetworkNews], detail: str, cursor: str) -> Observation:
+        every = list(news)
         signals = tuple(signal for one in every for signal in one.signals)
         measured = tuple(number for one in every for number in one.measured)
         return Observation(self.name, "ok", signals, detail=detail, cursor=cursor, complete=False, measured=measured)

@@ -24,13 +24,13 @@ GRACE = 3.0
 
 
 def together(
-    asked: Iterable[tuple[Observer, ObservationContext]], patience: float
+    requests: Iterable[tuple[Observer, ObservationContext]], patience: float
 ) -> Generator[Observation, None, None]:
     """One sighting for each, in the same order; `unavailable` for a look that takes over `patience` seconds.
 
     An observer whose own `seconds` are more has those. What it raises is its own to handle.
     """
-    lookups = [_Look(observer, context, patience) for observer, context in asked]
+    lookups = [_Look(observer, context, patience) for observer, context in requests]
     try:
         yield from (one.seen() for one in lookups)
     finally:

@@ -45,14 +45,14 @@ class ForgeCursor:
     def parse(cls, text: str) -> ForgeCursor:
         """From the memory file; what cannot be read is a first look."""
         try:
-            kept = json.loads(text)
-            told = {(str(kind), number) for kind, ranges in kept["told"].items() for number in _numbers(ranges)}
+            document = json.loads(text)
+            items = {(str(kind), number) for kind, ranges in document["told"].items() for number in _numbers(ranges)}
             return cls(
-                _moment(kept["at"]),
-                _moment(kept["since"]),
-                _whole(kept.get("stars")),
-                frozenset(_numbers(kept["read"])),
-                frozenset(told),
+                _moment(document["at"]),
+                _moment(document["since"]),
+                _whole(document.get("stars")),
+                frozenset(_numbers(document["read"])),
+                frozenset(items),
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return cls()
@@ -60,14 +60,14 @@ class ForgeCursor:
     def dump(self) -> str:
         """On one line, as short as may be."""
         kinds = sorted({kind for kind, _ in self.told})
-        kept = {
+        document = {
             "at": self.at.isoformat(timespec="seconds") if self.at else None,
             "since": self.since.isoformat(timespec="seconds") if self.since else None,
             "stars": self.stars,
             "read": _ranges(sorted(self.read)[-ROUND:]),
             "told": {kind: _ranges(sorted(n for of, n in self.told if of == kind)) for kind in kinds},
         }
-        return json.dumps(kept, separators=(",", ":"))
+        return json.dumps(document, separators=(",", ":"))
 
 
 def next_up(items: Sequence[Item], read: frozenset[int], most: int) -> tuple[list[Item], frozenset[int]]:

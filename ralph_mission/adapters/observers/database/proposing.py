@@ -125,7 +125,7 @@ def _votes(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]
         for column in shape.columns:
             if column.type == "enum" and _squeezed(column.name) in STATES and name_paths(shape, catalog):
                 words = {name: set(words_of(name).split()) for name, _ in column.values}
-                live = next((name for wanted in LIVE for name, said in words.items() if wanted in said), "")
+                live = next((name for wanted in LIVE for name, parts in words.items() if wanted in parts), "")
                 if live:
                     name = f"{_slug(words_of(shape.name))}-{_slug(words_of(column.name))}"
                     settings = {"name": name, "model": shape.name, "where": {column.name: live}, "kind": "news"}

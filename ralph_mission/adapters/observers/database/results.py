@@ -177,14 +177,14 @@ def begin(
             return replace(running[way], group=group)
         return WatchEpisode(group, now, way, quiet, many[way] > apart)
 
-    kept = {one.group: one for one in state.episodes if one.group in present and one.group not in fresh}
-    return {**kept, **{group: began(group, way) for group, way in fresh.items()}}
+    lasting = {one.group: one for one in state.episodes if one.group in present and one.group not in fresh}
+    return {**lasting, **{group: began(group, way) for group, way in fresh.items()}}
 
 
 def mark_told(state: WatchState, episodes: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
     """The state with the current episodes, and the earlier ones that must still be remembered."""
-    kept = {one.group: one for one in keep if one.group not in episodes}
-    return replace(state, started=True, episodes=(*episodes.values(), *kept.values()), crowd=False)
+    earlier = {one.group: one for one in keep if one.group not in episodes}
+    return replace(state, started=True, episodes=(*episodes.values(), *earlier.values()), crowd=False)
 
 
 def silent(state: WatchState, episodes: Mapping[str, WatchEpisode]) -> tuple[str, ...]:

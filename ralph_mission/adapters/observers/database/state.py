@@ -94,10 +94,10 @@ def rounded(value: Decimal, digits: int) -> Decimal:
 # --- to read --------------------------------------------------------------------------
 
 
-def load(kept: str, watches: tuple[DatabaseWatch, ...]) -> dict[str, WatchState]:
+def load(text: str, watches: tuple[DatabaseWatch, ...]) -> dict[str, WatchState]:
     """States by watch. One that cannot be read, or belongs to other settings, is a first look."""
     try:
-        found = json.loads(kept)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         found = {}
     entries = found if isinstance(found, dict) else {}
@@ -190,14 +190,14 @@ _READERS: Mapping[str, Callable[[str], Value]] = {
 
 def dump(states: Mapping[str, WatchState], watches: tuple[DatabaseWatch, ...]) -> str:
     """Write the states on one line; only differences from a first look, within the room there is."""
-    kept = {watch.name: states[watch.name] for watch in watches if watch.name in states}
+    entries = {watch.name: states[watch.name] for watch in watches if watch.name in states}
     digests = {watch.name: about(watch) for watch in watches}
-    written = {name: _write(state, digests[name]) for name, state in kept.items()}
+    written = {name: _write(state, digests[name]) for name, state in entries.items()}
     while sum(map(len, written.values())) > ROOM:
         largest = max(written, key=lambda name: len(written[name]))
-        kept[largest] = _shorten(kept[largest])
-        written[largest] = _write(kept[largest], digests[largest])
-    bare = {name for name in written if kept[name] == WatchState()}
+        entries[largest] = _shorten(entries[largest])
+        written[largest] = _write(entries[largest], digests[largest])
+    bare = {name for name in written if entries[name] == WatchState()}
     return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in written.items() if name not in bare) + "}"
 
 

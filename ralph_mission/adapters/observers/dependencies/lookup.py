@@ -141,9 +141,9 @@ class DependencyLookup:
         if alerts is None:
             known, problem = self._osv(map(subject, _packages(reading)))
         vulnerable = {advisory.subject for advisory in known}
-        asked = {p: base for p, base in bases.items() if p.direct or subject(p) in vulnerable}
-        told = self._registries(self.most).tell(question(p, base) for p, base in asked.items() if base)
-        return DependencyFindings(reading, told, asked, known, problem)
+        packages = {p: base for p, base in bases.items() if p.direct or subject(p) in vulnerable}
+        answers = self._registries(self.most).tell(question(p, base) for p, base in packages.items() if base)
+        return DependencyFindings(reading, answers, packages, known, problem)
 
     def a_little(self, reading: DependencyReading) -> DependencyFindings:
         """Look up one package at each registry, and one at OSV. Raises UserError if one of them cannot be reached."""
@@ -152,13 +152,13 @@ class DependencyLookup:
         if "" in bases:
             what = f"it is unknown which registry has {bases[''].name}"
             raise UserError(what, f"set {' or '.join(names[0] for names in indexes.NAMES.values())}")
-        asked = bases.items() if self.updates else ()
-        told = self._registries(len(bases)).tell(question(package, base) for base, package in asked)
-        for why in told.failed.values():
+        questions = bases.items() if self.updates else ()
+        answers = self._registries(len(bases)).tell(question(package, base) for base, package in questions)
+        for why in answers.failed.values():
             raise UserError(why, "look at the network and the registry", "network")
         if self.advisories and bases:
             self._about([subject(next(iter(bases.values())))])
-        return DependencyFindings(reading, told, {})
+        return DependencyFindings(reading, answers, {})
 
     def _registries(self, most: int) -> Registries:
         return Registries(self.web, self.shelf, self.now, self.every, self.seconds, most)
@@ -170,9 +170,9 @@ class DependencyLookup:
         if not self.advisories:
             return (), ""
         failed = f"no answer {self.endpoint}"
-        kept = self.shelf.get(failed)
-        if kept and timedelta(0) <= self.now - kept.asked < PATIENCE:
-            return (), str(kept.facts)
+        answer = self.shelf.get(failed)
+        if answer and timedelta(0) <= self.now - answer.asked < PATIENCE:
+            return (), str(answer.facts)
         try:
             known = self._about(subjects)
         except UserError as problem:
@@ -193,12 +193,12 @@ class DependencyLookup:
         return found
 
     def _built_in(self, ecosystem: Ecosystem) -> str:
-        asked = f"built-in {ecosystem}"
-        kept = self.shelf.get(asked)
-        if kept and kept.facts and timedelta(0) <= self.now - kept.asked < self.every:
-            return str(kept.facts)
+        key = f"built-in {ecosystem}"
+        answer = self.shelf.get(key)
+        if answer and answer.facts and timedelta(0) <= self.now - answer.asked < self.every:
+            return str(answer.facts)
         base = indexes.built_in(ecosystem, self.scratch)
-        self.shelf.put(asked, CachedAnswer(base, self.now))
+        self.shelf.put(key, CachedAnswer(base, self.now))
         return base
 
 
@@ -275,10 +275,10 @@ def dump_bumps(bumped: Bumped, bumps: Sequence[Bump]) -> dict[str, object]:
     }
 
 
-def load_bumps(kept: CachedAnswer, commit: str, bumps: Sequence[Bump]) -> Bumped:
+def load_bumps(answer: CachedAnswer, commit: str, bumps: Sequence[Bump]) -> Bumped:
     """Read stored bumps for `commit`, which has the same files."""
     changes = tuple(
-        FileChange(path, REGULAR, REGULAR, old.encode(), new.encode()) for path, old, new in kept.facts["changes"]
+        FileChange(path, REGULAR, REGULAR, old.encode(), new.encode()) for path, old, new in answer.facts["changes"]
     )
-    refused = tuple((bumps[place], why) for place, why in kept.facts["refused"])
-    return Bumped(Patch(commit, changes) if changes else None, tuple(bumps[i] for i in kept.facts["done"]), refused)
+    refused = tuple((bumps[place], why) for place, why in answer.facts["refused"])
+    return Bumped(Patch(commit, changes) if changes else None, tuple(bumps[i] for i in answer.facts["done"]), refused)

@@ -73,21 +73,21 @@ def build(
 ) -> Dependencies:
     """The observer. `bumper` makes the changes for bumps; without one they are only reported. `pulls` returns the open
     pull requests, `alerts` the forge's security alerts about packages: if there are any, OSV is not asked."""
-    told = registries.own_environment() if environment is None else environment
-    endpoint = told.get("OSV_API_URL", OSV).rstrip("/")
+    variables = registries.own_environment() if environment is None else environment
+    endpoint = variables.get("OSV_API_URL", OSV).rstrip("/")
     if web is None:
         from ralph_mission.adapters.http.guard import GuardedWeb
 
-        web = GuardedWeb(allow=registries.hosts(told, told.get("OSV_API_URL", "")))
+        web = GuardedWeb(allow=registries.hosts(variables, variables.get("OSV_API_URL", "")))
     shelf = AnswerCache(cache / NAME if cache else None)
-    return Dependencies(settings, git, web, shelf, bumper, endpoint, told, pulls, alerts)
+    return Dependencies(settings, git, web, shelf, bumper, endpoint, variables, pulls, alerts)
 
 
-def _unchecked(seen: DependencyFindings) -> Iterator[str]:
-    if seen.problem:
-        yield f"known vulnerabilities of packages: {one_line(seen.problem.removeprefix(NO_ADVISORIES), 200)}"
-    if seen.told.failed:
-        yield f"releases of some packages: {one_line(next(iter(seen.told.failed.values())), 200)}"
+def _unchecked(findings: DependencyFindings) -> Iterator[str]:
+    if findings.problem:
+        yield f"known vulnerabilities of packages: {one_line(findings.problem.removeprefix(NO_ADVISORIES), 200)}"
+    if findings.told.failed:
+        yield f"releases of some packages: {one_line(next(iter(findings.told.failed.values())), 200)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +117,21 @@ class Dependencies:
         reading = self._read(commit)
         if not reading.projects:
             return Observation(NAME, "ok", detail=about.unread(reading) or "no lock files and no exact versions")
-        seen = self._asking(context, self.shelf).all(reading, self._alerts())
+        findings = self._asking(context, self.shelf).all(reading, self._alerts())
         self.shelf.tidy()
-        if not (seen.told.releases or seen.advisories) and seen.told.failed:
-            return Observation(NAME, "unavailable", detail=one_line(next(iter(seen.told.failed.values())), 200))
-        signals = self._signals(seen, commit, context)
-        told = [signal.essence for signal in signals if signal.essence[0] == "vulnerability"]
+        if not (findings.told.releases or findings.advisories) and findings.told.failed:
+            return Observation(NAME, "unavailable", detail=one_line(next(iter(findings.told.failed.values())), 200))
+        signals = self._signals(findings, commit, context)
+        essences = [signal.essence for signal in signals if signal.essence[0] == "vulnerability"]
         return Observation(
             NAME,
             "ok",
             signals,
-            detail=about.detail(seen),
-            cursor=json.dumps(told[:MOST_REMEMBERED], separators=(",", ":")),
-            complete=seen.complete,
-            gone=() if seen.complete else _gone(context.cursor, reading),
-            unchecked=tuple(_unchecked(seen)),
+            detail=about.detail(findings),
+            cursor=json.dumps(essences[:MOST_REMEMBERED], separators=(",", ":")),
+            complete=findings.complete,
+            gone=() if findings.complete else _gone(context.cursor, reading),
+            unchecked=tuple(_unchecked(findings)),
         )
 
     def try_out(self, context: ObservationContext) -> tuple[str, tuple[Project, ...]]:
@@ -161,20 +161,20 @@ class Dependencies:
             self.web, shelf, self.endpoint, self.environment, context.now, Path(context.scratch), *limits
         )
 
-    def _signals(self, seen: DependencyFindings, commit: str, context: ObservationContext) -> tuple[Signal, ...]:
-        tended, known = bots.find_updaters(seen.reading.texts), seen.known()
-        wanted = [bump for bump in seen.patches() if self._routine(bump.package, tended) or fixed_by(bump, known)]
+    def _signals(self, findings: DependencyFindings, commit: str, context: ObservationContext) -> tuple[Signal, ...]:
+        tended, known = bots.find_updaters(findings.reading.texts), findings.known()
+        wanted = [bump for bump in findings.patches() if self._routine(bump.package, tended) or fixed_by(bump, known)]
         pulls = self.pulls() if wanted else ()
         at_work = [bump for bump in wanted if any(_changes(pull, bump.package) for pull in pulls)]
         free = [bump for bump in wanted if bump not in at_work]
         bumps = tuple(sorted(free, key=lambda bump: not fixed_by(bump, known))[:MOST_BUMPS])
-        bumped = self._bumped(seen.reading, commit, bumps, context)
-        vulnerable = about.vulnerable(seen.reading, known, bumped, at_work)
-        updates = self._updates(seen, tended, (*at_work, *bumped.done), bumped)
+        bumped = self._bumped(findings.reading, commit, bumps, context)
+        vulnerable = about.vulnerable(findings.reading, known, bumped, at_work)
+        updates = self._updates(findings, tended, (*at_work, *bumped.done), bumped)
         propose = len(updates) >= bots.BEHIND and not tended and bots.is_wanted(self.git, commit)
-        importers = self._importers(commit, seen.reading) if vulnerable or updates else Importers({})
+        importers = self._importers(commit, findings.reading) if vulnerable or updates else Importers({})
         routine = bots.routine_signal(
-            updates, seen.reading, importers, commit, self._gradle(commit) if propose else None
+            updates, findings.reading, importers, commit, self._gradle(commit) if propose else None
         )
         return (
             *about.bump_signals(bumped, known),
@@ -186,13 +186,13 @@ class Dependencies:
         return tuple(entry.path for entry in self.git.listing(commit) if bots.is_gradle(entry.path))
 
     def _updates(
-        self, seen: DependencyFindings, tended: Mapping[Ecosystem, str], at_work: Iterable[Bump], bumped: Bumped
+        self, findings: DependencyFindings, tended: Mapping[Ecosystem, str], at_work: Iterable[Bump], bumped: Bumped
     ) -> tuple[bots.RoutineUpdate, ...]:
         """The newest release of each package that no bot updates, except for patches in progress."""
         patched = {(bump.package.name, bump.package.version, bump.to) for bump in at_work}
         why = {(bump.package.name, bump.to): reason for bump, reason in bumped.refused}
         found: dict[tuple[str, str], bots.RoutineUpdate] = {}
-        for _, package, best in seen.steps():
+        for _, package, best in findings.steps():
             size = max(best)
             if self._routine(package, tended) and (package.name, package.version, best[size]) not in patched:
                 update = bots.RoutineUpdate(package, best[size], size, why.get((package.name, best[size]), ""))
@@ -203,9 +203,9 @@ class Dependencies:
         """The importers of each package; only for the ecosystems in use, so that little is stored."""
         question = f"importers {commit}"
         with suppress(TypeError, AttributeError, ValueError):
-            kept = self.shelf.get(question)
-            if kept:
-                return load_importers(kept.facts)
+            answer = self.shelf.get(question)
+            if answer:
+                return load_importers(answer.facts)
         found = read_importers(self.git, commit, frozenset(project.ecosystem for project in reading.projects))
         self.shelf.put(question, CachedAnswer(dump_importers(found), NEVER))
         return found
@@ -221,9 +221,9 @@ class Dependencies:
         if not bumps or self.bumper is None or not self.settings.updates:
             return Bumped(None, (), tuple((bump, "nothing here changes files") for bump in bumps))
         question = f"bumps {reading.digest} {' '.join(f'{bump.project.path} {bump}' for bump in bumps)}"
-        kept = self.shelf.get(question)
-        if kept and timedelta(0) <= context.now - kept.asked < self.settings.every:
-            return load_bumps(kept, commit, bumps)
+        answer = self.shelf.get(question)
+        if answer and timedelta(0) <= context.now - answer.asked < self.settings.every:
+            return load_bumps(answer, commit, bumps)
         bumped = self.bumper.bump(commit, bumps, Path(context.scratch))
         if not ((over := STOPPED.get()) and over()):  # results cut off by the time limit were not refused
             self.shelf.put(question, CachedAnswer(dump_bumps(bumped, bumps), context.now))
@@ -234,10 +234,10 @@ def _gone(cursor: str, reading: DependencyReading) -> tuple[tuple[str, ...], ...
     """Reported vulnerabilities whose versions are no longer used."""
     used = {(package.ecosystem, package.name, package.version) for one in reading.projects for package in one.packages}
     try:
-        told = [tuple(map(str, essence)) for essence in json.loads(cursor or "[]")]
+        essences = [tuple(map(str, essence)) for essence in json.loads(cursor or "[]")]
     except (ValueError, TypeError, RecursionError):
         return ()
-    return tuple(e for e in told if not any((e[1], e[2], version) in used for version in e[3:]) and len(e) > 3)
+    return tuple(e for e in essences if not any((e[1], e[2], version) in used for version in e[3:]) and len(e) > 3)
 
 
 def _changes(pull: Pull, package: Package) -> bool:

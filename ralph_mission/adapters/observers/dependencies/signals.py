@@ -108,8 +108,8 @@ def vulnerable(reading: DependencyReading, known: Against, bumped: Bumped, at_wo
         subjects = dict.fromkeys(map(subject, packages))
         left = [a for about in subjects for a in known[about] if a not in fixed]
         refused = [(b, why) for b, why in bumped.refused if subject(b.package) in subjects and fixed_by(b, known)]
-        told = sorted(left, key=lambda one: (-SEVERITIES_ASCENDING.index(one.severity), one.id))
-        found.append(Vulnerable(tuple(packages), tuple(told), refused))
+        advisories = sorted(left, key=lambda one: (-SEVERITIES_ASCENDING.index(one.severity), one.id))
+        found.append(Vulnerable(tuple(packages), tuple(advisories), refused))
     return found
 
 
@@ -160,9 +160,9 @@ def _explain(one: Vulnerable, importers: Importers) -> Iterator[str]:
     if one.target:
         yield f"Upgrade: {_upgrade(one)}"
     yield from (f"{bump} in {bump.project.path} is left to a person: {why}" for bump, why in one.refused)
-    asked = "Asked for directly" if package.direct else "Another package asks for it"
+    origin = "Asked for directly" if package.direct else "Another package asks for it"
     where = "for development only" if package.dev else "for production"
-    yield f"{asked}, {where}. {_imported(package, importers)}".strip()
+    yield f"{origin}, {where}. {_imported(package, importers)}".strip()
 
 
 def _upgrade(one: Vulnerable) -> str:
@@ -190,16 +190,18 @@ def _imported(package: Package, importers: Importers) -> str:
     return f"Imported in {', '.join(files[:3])}{more}."
 
 
-def detail(seen: DependencyFindings) -> str:
+def detail(findings: DependencyFindings) -> str:
     """The number of packages checked, and everything that could not be."""
-    packages = sum(len(project.packages) for project in seen.reading.projects)
-    parts = [f"{count_noun(packages, 'package')} in {count_noun(len(seen.reading.projects), 'file')}"]
-    nobody = sum(not base for base in seen.registries.values())
+    packages = sum(len(project.packages) for project in findings.reading.projects)
+    parts = [f"{count_noun(packages, 'package')} in {count_noun(len(findings.reading.projects), 'file')}"]
+    nobody = sum(not base for base in findings.registries.values())
     parts += [f"no registry is named for {nobody}: set PIP_INDEX_URL or npm_config_registry"] if nobody else []
-    if seen.told.failed:
-        parts.append(f"{len(seen.told.failed)} could not be asked about: {next(iter(seen.told.failed.values()))}")
-    parts += [f"{seen.told.left} wait for the next look"] if seen.told.left else []
-    parts += [part for part in (seen.problem, unread(seen.reading)) if part]
+    if findings.told.failed:
+        parts.append(
+            f"{len(findings.told.failed)} could not be asked about: {next(iter(findings.told.failed.values()))}"
+        )
+    parts += [f"{findings.told.left} wait for the next look"] if findings.told.left else []
+    parts += [part for part in (findings.problem, unread(findings.reading)) if part]
     return one_line("; ".join(parts), 300)
 
 

@@ -161,7 +161,7 @@ def routine_signal(
     table = "\n".join(update_table(updates, importers))
     files = ", ".join(project.path for project in reading.projects[:4])
     more = f" and {len(reading.projects) - 4} more" if len(reading.projects) > 4 else ""
-    asked = f"{count_noun(len(direct), 'package')} asked for directly in {files}{more}."
+    summary = f"{count_noun(len(direct), 'package')} asked for directly in {files}{more}."
     if propose is None:
         return Signal(
             observer=NAME,
@@ -171,7 +171,7 @@ def routine_signal(
             occurrence=cache_key(*sorted({f"{one.package.name} {_series(one.to)}" for one in updates}))[:16],
             confidence=0.9,
             effort=2.0,
-            detail=f"{asked}\n\n{table}",
+            detail=f"{summary}\n\n{table}",
             path=updates[0].package.path,
             facts=(("updates", len(updates)),),
         )
@@ -185,7 +185,7 @@ def routine_signal(
         severity=Severity.LOW,
         confidence=0.9,
         effort=0.5,
-        detail=f"{asked} Neither Renovate nor Dependabot is configured. {behind}".strip(),
+        detail=f"{summary} Neither Renovate nor Dependabot is configured. {behind}".strip(),
         path=DEPENDABOT[0],
         facts=(("packages", len(direct)), ("updates", len(updates))),
         patch=Patch(commit, (FileChange(DEPENDABOT[0], "", REGULAR, None, text.encode()),)),
@@ -198,8 +198,8 @@ def _series(version: str) -> str:
 
 def update_table(updates: Sequence[RoutineUpdate], importers: Importers) -> Iterator[str]:
     """Lines of a plain text table, the most imported first; those without room are counted."""
-    told = sorted(((_imported_in(one.package, importers), one) for one in updates), key=_by_use)
-    cells = [HEADINGS, *(_cells(number, one) for number, one in told)]
+    rows = sorted(((_imported_in(one.package, importers), one) for one in updates), key=_by_use)
+    cells = [HEADINGS, *(_cells(number, one) for number, one in rows)]
     widths = [max(len(row[place]) for row in cells[:60]) for place in range(len(HEADINGS))]
     room = ROOM
     for place, row in enumerate(cells):
@@ -224,8 +224,8 @@ def _imported_in(package: Package, importers: Importers) -> int | None:
 def _cells(imported: int | None, one: RoutineUpdate) -> tuple[str, ...]:
     kind = f"{one.step.word}{', not made: ' + one.held if one.held else ''}"
     where = "?" if imported is None else count_noun(imported, "file")
-    asked = "development" if one.package.dev else "production"
-    return one_line(one.package.name, 60), one_line(one.package.version, 20), one_line(one.to, 20), kind, asked, where
+    purpose = "development" if one.package.dev else "production"
+    return one_line(one.package.name, 60), one_line(one.package.version, 20), one_line(one.to, 20), kind, purpose, where
 
 
 # --- the change that sets somebody up -------------------------------------------------

@@ -111,15 +111,15 @@ class ForgeObserver:
         changes = turns.look(self.forge.pulse, before, context, len(lists.issues), lambda who: _foreign(who, us))
         items, had = self._in_full(lists, before)
         waits = (*self._waits(lists, items, us, context), *self._traces(lists.issues, context.head.sha))
-        told = lists.waiting_still(before, items) | {(signal.essence[0], signal.reference) for signal in waits}
+        known_waits = lists.waiting_still(before, items) | {(signal.essence[0], signal.reference) for signal in waits}
         return Observation(
             self.name,
             "ok",
             (*waits, *changes.signals),
-            detail=f"{_open_words(len(lists.issues), len(lists.pulls), len(told))}{changes.detail}",
-            cursor=ForgeCursor(context.now, changes.since, changes.stars, had, told).dump(),
+            detail=f"{_open_words(len(lists.issues), len(lists.pulls), len(known_waits))}{changes.detail}",
+            cursor=ForgeCursor(context.now, changes.since, changes.stars, had, known_waits).dump(),
             complete=before.at is None and len(lists.stale) <= MOST and len(items) == lists.to_read,
-            gone=tuple((kind, str(number)) for kind, number in sorted(before.told - told)),
+            gone=tuple((kind, str(number)) for kind, number in sorted(before.told - known_waits)),
         )
 
     def _lists(self, us: int, now: datetime) -> OpenLists:
@@ -169,8 +169,8 @@ class ForgeObserver:
 
         conflicts = partial(conflicts_with, self.git, context.head, Path(context.scratch))
         facts, after = PullFacts(us, self.forge.may_approve, self.forge.is_ready, conflicts), self.settings
-        told = (waiting_pull(pull, facts, context.now, after.review_after, after.answer_after) for pull in pulls)
-        return [signal for signal in told if signal]
+        answers = (waiting_pull(pull, facts, context.now, after.review_after, after.answer_after) for pull in pulls)
+        return [signal for signal in answers if signal]
 
     def _traces(self, issues: Sequence[Issue], commit: str) -> Iterable[Signal]:
         if not issues or not commit:
@@ -180,22 +180,26 @@ class ForgeObserver:
         return traced_reports(self.git, commit, issues, self.cache)
 
     def _question(self, item: Issue | Pull, us: int, now: datetime) -> Signal | None:
-        asked = last_word(item)
-        if not _foreign(asked.author, us) or not asks(asked.body) or now - asked.at <= self.settings.answer_after:
+        question = last_word(item)
+        if (
+            not _foreign(question.author, us)
+            or not asks(question.body)
+            or now - question.at <= self.settings.answer_after
+        ):
             return None
         # A member's question may be for the reporter, who then has to answer.
-        member = asked.author.id != item.author.id and self.forge.may_approve(asked.author)
-        said = quote(block(_HIDDEN.sub("", asked.body), QUOTE))
-        age = age_days(asked.at, now)
+        member = question.author.id != item.author.id and self.forge.may_approve(question.author)
+        excerpt = quote(block(_HIDDEN.sub("", question.body), QUOTE))
+        age = age_days(question.at, now)
         return Signal(
             observer=NAME,
             kind="question",
             title=one_line(f"#{item.number} has a question without an answer: {item.title}"),
             essence=("question", str(item.number)),
-            occurrence=f"remark-{asked.remark}",
+            occurrence=f"remark-{question.remark}",
             confidence=0.5 if member else 0.8,
-            detail=block(f"#{item.number}, asked by {one_line(asked.author.login)} {age:.0f} days ago:\n{said}"),
-            author=one_line(asked.author.login),
+            detail=block(f"#{item.number}, asked by {one_line(question.author.login)} {age:.0f} days ago:\n{excerpt}"),
+            author=one_line(question.author.login),
             age_days=age,
             reference=item.number,
         )
@@ -211,8 +215,8 @@ def last_word(item: Issue | Pull) -> OpenQuestionRemark:
 
 def asks(body: str) -> bool:
     """Whether a text ends with a question; quoted lines and hidden comments do not count."""
-    said = [line for line in _HIDDEN.sub("", body).splitlines() if line.strip() and not line.lstrip().startswith(">")]
-    return bool(said) and bool(_QUESTION.search(said[-1][-200:]))
+    prose = [line for line in _HIDDEN.sub("", body).splitlines() if line.strip() and not line.lstrip().startswith(">")]
+    return bool(prose) and bool(_QUESTION.search(prose[-1][-200:]))
 
 
 def _foreign(actor: Actor, us: int) -> bool:

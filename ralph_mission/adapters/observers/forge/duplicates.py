@@ -100,9 +100,9 @@ def likely_duplicates(issues: Iterable[Issue]) -> tuple[DuplicatePair, ...]:
 
 def names(issue: Issue, number: int) -> bool:
     """Whether an issue or its comments mention another one."""
-    said = (issue.title, issue.body, *(remark.body for remark in issue.remarks))
+    texts = (issue.title, issue.body, *(remark.body for remark in issue.remarks))
     expression = re.compile(rf"(?:#|/issues/|/pull/){number}(?!\d)")
-    return any(expression.search(text) for text in said)
+    return any(expression.search(text) for text in texts)
 
 
 # --- titles ---------------------------------------------------------------------------
@@ -167,10 +167,10 @@ def _squeeze(text: str) -> str:
 
 def _by_error(issues: Sequence[Issue]) -> Iterator[DuplicatePair]:
     """Pairs that alone have the same error line, and share two words of their titles or another such line."""
-    said = {issue.number: error_lines(issue.body) for issue in issues}
+    errors = {issue.number: error_lines(issue.body) for issue in issues}
     having: dict[str, list[Issue]] = {}
     for issue in issues:
-        for line in said[issue.number]:
+        for line in errors[issue.number]:
             having.setdefault(line, []).append(issue)
     shared: dict[tuple[int, int], list[str]] = {}
     for line, group in having.items():
@@ -181,7 +181,7 @@ def _by_error(issues: Sequence[Issue]) -> Iterator[DuplicatePair]:
         older, newer = by_number[first], by_number[second]
         related = len(telling_words(older.title) & telling_words(newer.title)) >= 2 or len(lines) >= LINES
         if related and older.author.id != newer.author.id and _may_be_one(older, newer):
-            yield DuplicatePair(older, newer, (_quoted(said[first], lines), _quoted(said[second], lines)), 0.8)
+            yield DuplicatePair(older, newer, (_quoted(errors[first], lines), _quoted(errors[second], lines)), 0.8)
 
 
 def error_lines(body: str) -> dict[str, str]:
@@ -191,5 +191,5 @@ def error_lines(body: str) -> dict[str, str]:
     return {key: line for key, line in found.items() if len(key) >= LENGTH and len(key.split()) >= 4}
 
 
-def _quoted(said: Mapping[str, str], lines: Sequence[str]) -> str:
-    return said[max(lines, key=len)]
+def _quoted(bodies: Mapping[str, str], lines: Sequence[str]) -> str:
+    return bodies[max(lines, key=len)]

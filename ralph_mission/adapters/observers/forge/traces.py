@@ -103,18 +103,18 @@ def traces(text: str) -> list[list[TraceFrame]]:
         *((m.span(), TraceFrame("rust", m[2], int(m[3]), m[1])) for m in _RUST.finditer(text)),
     ]
     found.sort(key=lambda pair: pair[0])
-    told: list[list[TraceFrame]] = []
+    stacks: list[list[TraceFrame]] = []
     end = 0
     for span, frame in found[:FRAMES]:
         between = text[end : span[0]]
         heads = list(_HEAD.finditer(between))
-        if not told or heads or told[-1][0].language != frame.language:
-            told.append([])
+        if not stacks or heads or stacks[-1][0].language != frame.language:
+            stacks.append([])
         if _UNREAD.search(_RUNTIME.sub("", between[heads[-1].end() if heads else 0 :])):
-            told[-1].append(TraceFrame(frame.language, "", 0, ""))  # unknown language
-        told[-1].append(frame)
+            stacks[-1].append(TraceFrame(frame.language, "", 0, ""))  # unknown language
+        stacks[-1].append(frame)
         end = span[1]
-    return [trace[::-1] if trace[0].language == "python" else trace for trace in told]
+    return [trace[::-1] if trace[0].language == "python" else trace for trace in stacks]
 
 
 def _java_path(match: re.Match[str]) -> str:
@@ -182,15 +182,15 @@ def _name(manifest: str) -> str:
 
 def traced_lines(commit: TracedCommit, text: str) -> Iterator[Quote]:
     """The commit's lines that the traces of a text name, innermost first."""
-    seen = set[tuple[str, int]]()
+    known_places = set[tuple[str, int]]()
     for trace in traces(text):
         own = [frame for frame in trace if not _LIBRARY[frame.language].search(frame.path)]
         places = [_place(commit, frame) for frame in own]
         if not places or places[0] is None:
             continue
         for place in places:
-            if place and place not in seen:
-                seen.add(place)
+            if place and place not in known_places:
+                known_places.add(place)
                 path, line = place
                 yield Quote(commit.lines(path)[line - 1].strip(), valid_path(path), line, commit.commit)
 
@@ -245,8 +245,8 @@ def _line(commit: TracedCommit, frame: TraceFrame, path: str) -> int:
         return _quoted_line(lines, frame.line, frame.source)
     if (version := re.search(r"@(v\d+\.\d+\.\d+)/", frame.path)) and frame.language == "go":
         then = commit.lines_at(version[1], path)
-        said = then[frame.line - 1].strip() if 1 <= frame.line <= len(then) else ""
-        return _quoted_line(lines, frame.line, said)
+        text = then[frame.line - 1].strip() if 1 <= frame.line <= len(then) else ""
+        return _quoted_line(lines, frame.line, text)
     name = _function(frame)
     if not re.fullmatch(r"[A-Za-z_$][\w$]{2,}", name) or not 1 <= frame.line <= len(lines):
         return 0
@@ -279,14 +279,14 @@ _BEGINS = {
 """The start of a function, by language; the nearest one above a line contains it."""
 
 
-def _quoted_line(lines: Sequence[str], number: int, said: str) -> int:
+def _quoted_line(lines: Sequence[str], number: int, text: str) -> int:
     """The number of a quoted line: as given, or its only occurrence in the file."""
-    if len(said) < 8:
+    if len(text) < 8:
         return 0
-    if 1 <= number <= len(lines) and lines[number - 1].strip() == said:
+    if 1 <= number <= len(lines) and lines[number - 1].strip() == text:
         return number
-    places = [at for at, line in enumerate(lines, 1) if line.strip() == said]
-    return places[0] if len(places) == 1 and len(said) >= 16 else 0
+    places = [at for at, line in enumerate(lines, 1) if line.strip() == text]
+    return places[0] if len(places) == 1 and len(text) >= 16 else 0
 
 
 def traced_reports(git: Git, commit: str, issues: Iterable[Issue], cache: FileCache) -> list[Signal]:
@@ -302,8 +302,8 @@ def traced_reports(git: Git, commit: str, issues: Iterable[Issue], cache: FileCa
         known = {number: [asdict(quote) for quote in lines] for number, lines in found.items()}
         cache.put(question, known)
         cache.tidy()
-    told = ((issue, [Quote(**one) for one in known.get(str(issue.number), ())]) for issue in newest)
-    return [trace_signal(issue, lines) for issue, lines in told if lines]
+    reports = ((issue, [Quote(**one) for one in known.get(str(issue.number), ())]) for issue in newest)
+    return [trace_signal(issue, lines) for issue, lines in reports if lines]
 
 
 def trace_signal(issue: Issue, lines: Sequence[Quote]) -> Signal:

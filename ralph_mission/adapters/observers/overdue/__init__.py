@@ -83,9 +83,9 @@ class OverdueSearch:
     def _read(self, commit: str, now: datetime, hits: Sequence[Hit], written: Written) -> OverdueReading:
         found, named = self._among(commit, now, hits)[:LOOKED_UP], list(named_issues(hits))[:LOOKED_UP]
         origins = written([*(one.hit for one in found), *(one.hit for one in named)])
-        told = {place: (author, at.isoformat()) for place, (author, at) in origins.items()}
-        dated = [replace(one, written=told.get((one.hit.path, one.hit.line), ("", ""))[1]) for one in named]
-        return OverdueReading(found, dated, told)
+        authors = {place: (author, at.isoformat()) for place, (author, at) in origins.items()}
+        dated = [replace(one, written=authors.get((one.hit.path, one.hit.line), ("", ""))[1]) for one in named]
+        return OverdueReading(found, dated, authors)
 
     def _among(self, commit: str, now: datetime, hits: Iterable[Hit]) -> list[OverdueMarker]:
         def wanted(path: str) -> bool:
@@ -121,13 +121,13 @@ def _encode(reading: OverdueReading) -> dict[str, Any]:
     }
 
 
-def _restore(kept: Any) -> OverdueReading | None:
+def _restore(document: Any) -> OverdueReading | None:
     """What was kept, None where that cannot be read."""
     try:
         return OverdueReading(
-            [_marker(**one) for one in kept["found"]],
-            [NamedIssue(Hit(**one.pop("hit")), **one) for one in kept["named"]],
-            {(path, line): (author, at) for path, line, author, at in kept["origins"]},
+            [_marker(**one) for one in document["found"]],
+            [NamedIssue(Hit(**one.pop("hit")), **one) for one in document["named"]],
+            {(path, line): (author, at) for path, line, author, at in document["origins"]},
         )
     except (TypeError, KeyError, ValueError, AttributeError):
         return None
@@ -151,14 +151,14 @@ def overdue_signal(essence: Essence, found: Sequence[OverdueMarker], commit: str
     behind = hit.text.partition(hit.word)[2]
     tagged = TAG.match(behind)
     tag = tagged[0] if tagged else ""
-    said = behind[len(tag) :].strip(" :-*/")
+    note = behind[len(tag) :].strip(" :-*/")
     more = f" (and {count_noun(len(found) - 1, 'marker')} more)" if len(found) > 1 else ""
     lines = [Quote(one.hit.text.strip(), valid_path(one.hit.path), one.hit.line, commit) for one in found[:QUOTED]]
     who = f"\nLast changed by {one_line(author)}, {age:.0f} days ago." if author else ""
     return Signal(
         observer="code",
         kind=KIND,
-        title=one_line(f"Overdue {hit.word}{tag} in {hit.path}:{hit.line}{more}: {said}"),
+        title=one_line(f"Overdue {hit.word}{tag} in {hit.path}:{hit.line}{more}: {note}"),
         essence=essence,
         severity=Severity.LOW if first.cause else Severity.MEDIUM,
         confidence=0.9,

@@ -40,9 +40,9 @@ def named_issues(hits: Iterable[Hit]) -> Iterator[NamedIssue]:
     for hit in hits:
         if hit.word not in WORDS or is_test_data(hit.path) or hit.path.lower().endswith(PROSE):
             continue
-        said = hit.text.partition(hit.word)[2]
-        for found in _REFERENCE.finditer(said):
-            if not _HISTORY.search(said[: found.start()].lower()):
+        text = hit.text.partition(hit.word)[2]
+        for found in _REFERENCE.finditer(text):
+            if not _HISTORY.search(text[: found.start()].lower()):
                 yield NamedIssue(hit, int(found[1] or found[3]), found[2] or "")
                 break
 
@@ -69,11 +69,11 @@ class ClosedIssues:
 
     def _known(self, numbers: Sequence[int]) -> dict[str, Any]:
         """What is remembered or asked of these; an empty entry is no issue that was ever closed here."""
-        kept = self.cache.get(KEPT)
-        known = kept if isinstance(kept, dict) else {}
-        asked = [number for number in numbers if str(number) not in known][:ASKED]
-        if asked:
-            answers = {str(number): self._ask(number) for number in asked}
+        entry = self.cache.get(KEPT)
+        known = entry if isinstance(entry, dict) else {}
+        questions = [number for number in numbers if str(number) not in known][:ASKED]
+        if questions:
+            answers = {str(number): self._ask(number) for number in questions}
             known = {**known, **{number: answer for number, answer in answers.items() if answer is not None}}
             self.cache.put(KEPT, known)
         return known

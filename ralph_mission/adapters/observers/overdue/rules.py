@@ -85,33 +85,33 @@ def overdue(hits: Iterable[Hit], declared: Callable[[], DeclaredVersions], today
     for hit in hits:
         if hit.word not in WORDS or is_test_data(hit.path) or hit.path.lower().endswith(PROSE):
             continue
-        said = hit.text.partition(hit.word)[2][:LONGEST].rstrip("*/->} ").strip()
-        if found := _left(hit, said) or _dated(hit, said, today) or _by_version(hit, said, declared):
+        text = hit.text.partition(hit.word)[2][:LONGEST].rstrip("*/->} ").strip()
+        if found := _left(hit, text) or _dated(hit, text, today) or _by_version(hit, text, declared):
             yield found
 
 
-def _left(hit: Hit, said: str) -> OverdueMarker | None:
-    if not (_TAGGED.search(said) or _LEFT.search(said)):
+def _left(hit: Hit, text: str) -> OverdueMarker | None:
+    if not (_TAGGED.search(text) or _LEFT.search(text)):
         return None
     return OverdueMarker(hit, "", "It says that it should not be here any more")
 
 
-def _dated(hit: Hit, said: str, today: date) -> OverdueMarker | None:
-    found = _DATED.search(said)
+def _dated(hit: Hit, text: str, today: date) -> OverdueMarker | None:
+    found = _DATED.search(text)
     last = last_day(found["date"]) if found else None
     if found is None or last is None or last >= today or last.year < 2000:
         return None
     return OverdueMarker(hit, "", f"The date that it names is over: {found['date']}")
 
 
-def _by_version(hit: Hit, said: str, declared: Callable[[], DeclaredVersions]) -> OverdueMarker | None:
-    if found := _DROPPED.search(said):
+def _by_version(hit: Hit, text: str, declared: Callable[[], DeclaredVersions]) -> OverdueMarker | None:
+    if found := _DROPPED.search(text):
         return _dropped(hit, found, declared())
-    if found := _REQUIRED.search(said):
+    if found := _REQUIRED.search(text):
         return _required(hit, found, declared())
-    if found := _WORKAROUND.search(said):
+    if found := _WORKAROUND.search(text):
         return _dropped(hit, found, declared())
-    if found := _OWN.search(said):
+    if found := _OWN.search(text):
         return _own(hit, numbers(found["version"] or found["major"]), declared())
     return None
 
@@ -147,11 +147,11 @@ def _own(hit: Hit, version: Numbers, declared: DeclaredVersions) -> OverdueMarke
     own = declared.own_version(hit.path)
     if own is None or not any(version):
         return None
-    now, final, said = own
+    now, final, quote = own
     if not reaches(now, version) or (not final and now[: len(version)] == version):
         return None
-    why = f"Version {'.'.join(map(str, version))} is out: {said.text.rstrip(chr(44))}"
-    return OverdueMarker(hit, f"version {'.'.join(map(str, version))}", why, said)
+    why = f"Version {'.'.join(map(str, version))} is out: {quote.text.rstrip(chr(44))}"
+    return OverdueMarker(hit, f"version {'.'.join(map(str, version))}", why, quote)
 
 
 def _after(version: Numbers) -> Numbers:

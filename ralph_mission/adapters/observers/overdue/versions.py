@@ -97,8 +97,8 @@ def declared_versions(git: Git, commit: str, wanted: Callable[[str], bool]) -> D
     floors: dict[str, VersionFloor | None] = {}
     own = {}
     for path in paths:
-        said = list(_floors(path, texts.get(path, "")))
-        for name, text, needle in said:
+        own_floors = list(_floors(path, texts.get(path, "")))
+        for name, text, needle in own_floors:
             lowest = lower_bound(text)
             quote = _quote(path, texts[path], needle, commit)
             found = VersionFloor(lowest, quote) if lowest else None
@@ -146,8 +146,8 @@ def _floors(path: str, text: str) -> Iterator[tuple[str, str, str]]:
                 yield "go", f">={found[1]}", found[0]
         case "Cargo.toml":
             package = _table(_toml(text).get("package")) or _table(_table(_toml(text).get("workspace")).get("package"))
-            if isinstance(said := package.get("rust-version"), str):
-                yield "rust", f">={said}", "rust-version"
+            if isinstance(minimum := package.get("rust-version"), str):
+                yield "rust", f">={minimum}", "rust-version"
         case _:
             if found := re.search(r"<(java\.version|maven\.compiler\.(?:release|target))>\s*(?:1\.)?(\d+)\s*<", text):
                 yield "java", f">={found[2]}", found[0]
@@ -157,23 +157,23 @@ def _of_pyproject(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     from packaging.requirements import InvalidRequirement, Requirement
 
     project, poetry = _table(tables.get("project")), _table(_table(tables.get("tool")).get("poetry"))
-    if isinstance(said := project.get("requires-python"), str):
-        yield "python", said, "requires-python"
+    if isinstance(minimum := project.get("requires-python"), str):
+        yield "python", minimum, "requires-python"
     listed = project.get("dependencies")
     for line in listed if isinstance(listed, list) else ():
         try:
-            asked = Requirement(str(line))
+            requirement = Requirement(str(line))
         except InvalidRequirement:
             continue
-        yield canonical(asked.name), str(asked.specifier), str(line)
+        yield canonical(requirement.name), str(requirement.specifier), str(line)
     for name, constraint in _table(poetry.get("dependencies")).items():
         constraint = _table(constraint).get("version", "") if isinstance(constraint, dict) else constraint
         yield canonical(name), str(constraint), f"{name} ="
 
 
 def _of_package(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    if isinstance(said := _table(tables.get("engines")).get("node"), str):
-        yield "node", said, '"node"'
+    if isinstance(minimum := _table(tables.get("engines")).get("node"), str):
+        yield "node", minimum, '"node"'
     for section in ("dependencies", "peerDependencies"):
         for name, constraint in _table(tables.get(section)).items():
             if isinstance(constraint, str) and not constraint.startswith(("workspace:", "file:", "link:", "npm:")):
@@ -186,14 +186,14 @@ def _own(path: str, text: str) -> str:
         case "pyproject.toml":
             tables = _toml(text)
             poetry = _table(_table(tables.get("tool")).get("poetry"))
-            said = _table(tables.get("project")).get("version") or poetry.get("version")
+            version = _table(tables.get("project")).get("version") or poetry.get("version")
         case "package.json":
-            said = _json(text).get("version")
+            version = _json(text).get("version")
         case "Cargo.toml":
-            said = _table(_toml(text).get("package")).get("version")
+            version = _table(_toml(text).get("package")).get("version")
         case _:
-            said = None
-    return said if isinstance(said, str) and any(numbers(said)) else ""
+            version = None
+    return version if isinstance(version, str) and any(numbers(version)) else ""
 
 
 def _quote(path: str, text: str, needle: str, commit: str) -> Quote:

@@ -73,8 +73,8 @@ class Source:
         after = replace(before, at=context.now, etag=answer.etag, modified=answer.modified)
         if answer.status == 304:
             return self._seen(replace(before, at=context.now), (), "unchanged")
-        kept = FileCache(self.folder).get(before.text) if before.text else None
-        found = self._read(answer, kept if isinstance(kept, str) else None, Path(context.scratch))
+        text = FileCache(self.folder).get(before.text) if before.text else None
+        found = self._read(answer, text if isinstance(text, str) else None, Path(context.scratch))
         news = self._items if "items" in found else self._text
         return news(found, before, after, context.now)
 
@@ -96,11 +96,11 @@ class Source:
         size = f"{len(found['text']):,} characters"
         if not before.text or before.text == after.text:
             return self._seen(after, (), "unchanged" if before.text else f"first look: {size} remembered")
-        told = found["fits"] if found["changes"] else not self.settings.match
+        fits = found["fits"] if found["changes"] else not self.settings.match
         where = state.without_query(self.settings.url or "")
         signal = state.change(self.settings, where, found["changes"], self._keys, now, after.text)
         return self._seen(
-            after, (signal,) if told else (), f"changed, {size}{'' if told else '; nothing that matches'}"
+            after, (signal,) if fits else (), f"changed, {size}{'' if fits else '; nothing that matches'}"
         )
 
     def _seen(self, cursor: WebCursor, signals: tuple[Signal, ...], detail: str) -> Observation:
@@ -112,12 +112,12 @@ class Source:
         return unavailable(self.name, problem, cursor)
 
     def _ask(self, before: WebCursor, now: datetime) -> WebAnswer:
-        told = self.settings
-        if told.kind == "search":
-            answer = state.search(self.endpoint, told.query, self.allow, self.seconds)
+        settings = self.settings
+        if settings.kind == "search":
+            answer = state.search(self.endpoint, settings.query, self.allow, self.seconds)
         else:
             web, known = GuardedWeb(self.allow, self.seconds), Conditions(before.etag, before.modified)
-            answer = state.fetch(web, told.url or "", known, self.folder, now, self.errands)
+            answer = state.fetch(web, settings.url or "", known, self.folder, now, self.errands)
         if answer.status != 200 and not (answer.status == 304 and (before.etag or before.modified)):
             what = f"{parse_address(answer.url).authority} answers with status {answer.status}"
             raise UserError(what, "look at its address in ralph.yml if this lasts", who="network")
@@ -125,7 +125,7 @@ class Source:
 
     def _read(self, answer: WebAnswer, before: str | None, scratch: Path) -> dict[str, Any]:
         search = self.settings.kind == "search"
-        asked = {
+        request = {
             "kind": "json" if search else self.settings.kind,
             "url": state.without_query(answer.url),
             "type": answer.content_type,
@@ -138,7 +138,7 @@ class Source:
             cwd=scratch,
             home=scratch / f"home-{self.name}",
             timeout=self.patience,
-            stdin=json.dumps(asked).encode() + b"\n" + answer.content,
+            stdin=json.dumps(request).encode() + b"\n" + answer.content,
         )
         found: dict[str, Any] = json.loads(done.stdout) if done.code == 0 else {"complaint": EXHAUSTED}
         if "complaint" in found:
@@ -151,8 +151,8 @@ class Source:
         return state.keys(self.settings.url or "", self.endpoint)
 
     def _about(self) -> str:
-        told = self.settings
-        return digest(told.kind, told.url or "", told.query, told.path)[:8]
+        settings = self.settings
+        return digest(settings.kind, settings.url or "", settings.query, settings.path)[:8]
 
 
 __all__ = ["ALLOW", "ENDPOINT", "Errands", "Source", "WebSettings", "build"]

@@ -45,58 +45,58 @@ class UnreadablePage(Exception):
 def main() -> None:
     """Read the request from standard input, write the answer to standard output."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    asked = json.loads(sys.stdin.buffer.readline())
+    request = json.loads(sys.stdin.buffer.readline())
     try:
-        answer = read(asked, sys.stdin.buffer.read())
+        answer = read(request, sys.stdin.buffer.read())
     except UnreadablePage as error:
         answer = {"complaint": str(error)}
     json.dump(answer, sys.stdout)
 
 
-def read(asked: Mapping[str, Any], content: bytes) -> dict[str, Any]:
+def read(request: Mapping[str, Any], content: bytes) -> dict[str, Any]:
     """The answer to a request. Raises UnreadablePage."""
-    found = {"feed": feed, "json": document, "page": page}[asked["kind"]](asked, content)
-    fits = re.compile(asked["match"], re.IGNORECASE).search
+    found = {"feed": feed, "json": document, "page": page}[request["kind"]](request, content)
+    fits = re.compile(request["match"], re.IGNORECASE).search
     if isinstance(found, list):
         return {"items": [{**item, "fits": bool(fits(f"{item['title']}\n{item['text']}"))} for item in found]}
-    changes = difference(asked["before"], found) if asked["before"] is not None else []
+    changes = difference(request["before"], found) if request["before"] is not None else []
     return {"text": found, "changes": changes[:CHANGES], "fits": any(fits(line[2:]) for line in changes)}
 
 
 # --- feeds and documents --------------------------------------------------------------
 
 
-def feed(asked: Mapping[str, Any], content: bytes) -> list[dict[str, str]]:
+def feed(request: Mapping[str, Any], content: bytes) -> list[dict[str, str]]:
     """The entries of an RSS, RDF, Atom or JSON feed, in order."""
     import feedparser  # type: ignore[import-untyped]  # it tells no types
 
     # A stream, because a text may be mistaken for a URL or a file name, and opened.
-    stream, headers = io.BytesIO(content), {"content-type": asked["type"]}
-    told = feedparser.parse(stream, response_headers=headers, sanitize_html=False, resolve_relative_uris=False)
-    if not told.get("version") and not told.entries:
+    stream, headers = io.BytesIO(content), {"content-type": request["type"]}
+    document = feedparser.parse(stream, response_headers=headers, sanitize_html=False, resolve_relative_uris=False)
+    if not document.get("version") and not document.entries:
         raise UnreadablePage("is no feed")
-    return [_entry(entry, asked["url"]) for entry in told.entries[:ITEMS]]
+    return [_entry(entry, request["url"]) for entry in document.entries[:ITEMS]]
 
 
 def _entry(entry: Any, base: str) -> dict[str, str]:
     when = entry.get("published_parsed") or entry.get("updated_parsed")
-    said = next((part.get("value", "") for part in entry.get("content", [])), "") or entry.get("summary", "")
+    text = next((part.get("value", "") for part in entry.get("content", [])), "") or entry.get("summary", "")
     date = f"{datetime.fromtimestamp(timegm(when), UTC):%Y-%m-%d}" if when else ""
-    return _item(base, entry.get("id"), entry.get("title"), entry.get("link"), date, said)
+    return _item(base, entry.get("id"), entry.get("title"), entry.get("link"), date, text)
 
 
-def document(asked: Mapping[str, Any], content: bytes) -> list[dict[str, str]] | str:
+def document(request: Mapping[str, Any], content: bytes) -> list[dict[str, str]] | str:
     """The value at `path` in a JSON document: a list becomes items, anything else a text."""
     import jmespath
 
     try:
-        found = jmespath.search(asked["path"] or "@", json.loads(content))
+        found = jmespath.search(request["path"] or "@", json.loads(content))
     except (ValueError, RecursionError):
         raise UnreadablePage("is no JSON that `path` fits") from None
     if found is None:
         raise UnreadablePage("has nothing at `path`")
     if isinstance(found, list):
-        return [_thing(thing, asked["url"]) for thing in found[:ITEMS]]
+        return [_thing(thing, request["url"]) for thing in found[:ITEMS]]
     text = found if isinstance(found, str) else json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False)
     return text[:TEXT]
 
@@ -111,8 +111,8 @@ def _thing(thing: Any, base: str) -> dict[str, str]:
 def _item(base: str, name: Any, title: Any, url: Any, date: Any, text: Any) -> dict[str, str]:
     head, link = " ".join(inert(_as_text(title)).split())[:TITLE], _link(base, _as_text(url).strip())
     which = _as_text(name) or link or f"{head} {_as_text(date)}"
-    said = inert(_as_text(text))[:EXCERPT]
-    return {"id": which, "title": head, "url": link, "date": _as_text(date)[:40], "text": said}
+    excerpt = inert(_as_text(text))[:EXCERPT]
+    return {"id": which, "title": head, "url": link, "date": _as_text(date)[:40], "text": excerpt}
 
 
 def _as_text(value: Any) -> str:
@@ -133,15 +133,15 @@ def _link(base: str, url: str) -> str:
 # --- pages ----------------------------------------------------------------------------
 
 
-def page(asked: Mapping[str, Any], content: bytes) -> str:
+def page(request: Mapping[str, Any], content: bytes) -> str:
     """The main text of a page, or of the elements that the CSS selector `path` names, a line per block."""
-    kind = asked["type"].partition(";")[0].strip().lower()
-    text = content.decode(_charset(asked["type"], content), "replace")
+    kind = request["type"].partition(";")[0].strip().lower()
+    text = content.decode(_charset(request["type"], content), "replace")
     if (kind.startswith("text/") and "html" not in kind) or kind == "application/json":
         return text[:TEXT]
     if kind and "html" not in kind and "xml" not in kind:
         raise UnreadablePage(f"is no page but {kind[:40]}")
-    return "\n".join(_main(text, asked["path"]))[:TEXT]
+    return "\n".join(_main(text, request["path"]))[:TEXT]
 
 
 def inert(markup: str) -> str:
@@ -186,8 +186,8 @@ def _is_hidden(attributes: Mapping[str, str | None]) -> bool:
     return "hidden" in attributes or "display:none" in style or "visibility:hidden" in style
 
 
-def _charset(told: str, content: bytes) -> str:
-    named = re.search(r"charset=[\"']?([\w-]{1,40})", told) or re.search(
+def _charset(header: str, content: bytes) -> str:
+    named = re.search(r"charset=[\"']?([\w-]{1,40})", header) or re.search(
         r"<meta[^>]{0,200}charset=[\"']?([\w-]{1,40})", content[:2_000].decode("ascii", "replace"), re.IGNORECASE
     )
     name = named[1] if named else "utf-8"

@@ -132,8 +132,8 @@ def fetch(
     """
     require_extra("web", "sources of the web need")
     cache, today = FileCache(folder), cache_key("robots", f"{now:%Y-%m-%d}")
-    kept = cache.get(today)
-    known = {str(origin): str(text) for origin, text in kept.items()} if isinstance(kept, dict) else {}
+    copy = cache.get(today)
+    known = {str(origin): str(text) for origin, text in copy.items()} if isinstance(copy, dict) else {}
     robots = Robots(web, dict(known), partial((errands or Errands()).once, now))
     answer = replace(web, permit=robots.permit).get(url, etag=since.etag, modified=since.modified)
     if robots.known != known:
@@ -158,16 +158,16 @@ class WebCursor:
     seen: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, kept: str, about: str) -> WebCursor:
+    def parse(cls, line: str, about: str) -> WebCursor:
         """From the memory file; what cannot be read, or is about another place, is a first look."""
         try:
-            found = json.loads(kept)
-            at, seen = datetime.fromisoformat(found["at"]), found["seen"]
+            found = json.loads(line)
+            at, entries = datetime.fromisoformat(found["at"]), found["seen"]
             etag, modified, text = (found[name] for name in ("etag", "modified", "text"))
             words = all(isinstance(word, str) for word in (etag, modified, text))
-            readable = at.tzinfo and words and re.fullmatch("[0-9a-f]*", seen)
+            readable = at.tzinfo and words and re.fullmatch("[0-9a-f]*", entries)
             if readable and found["about"] == about:
-                digests = (seen[place : place + _WIDTH] for place in range(0, len(seen), _WIDTH))
+                digests = (entries[place : place + _WIDTH] for place in range(0, len(entries), _WIDTH))
                 return cls(about, at, etag, modified, text, tuple(digests)[:SEEN])
         except (ValueError, TypeError, KeyError, RecursionError):
             pass
@@ -176,8 +176,8 @@ class WebCursor:
     def dump(self) -> str:
         """On one line."""
         at = self.at.isoformat(timespec="seconds") if self.at else None
-        kept = {"about": self.about, "at": at, "etag": self.etag, "modified": self.modified, "text": self.text}
-        return json.dumps({**kept, "seen": "".join(self.seen)}, separators=(",", ":"))
+        document = {"about": self.about, "at": at, "etag": self.etag, "modified": self.modified, "text": self.text}
+        return json.dumps({**document, "seen": "".join(self.seen)}, separators=(",", ":"))
 
     def having_seen(self, names: Iterable[str]) -> WebCursor:
         """Add these items; earlier ones stay known for a while, because lists vary."""
@@ -206,9 +206,11 @@ UNTRUSTED = "untrusted words of strangers, quoted"
 def item(settings: WebSettings, found: Mapping[str, Any], hidden: Sequence[str], now: datetime) -> Signal:
     """One new item. `hidden` are values that must not be shown."""
     title, url, date = (redact(one_line(found[name], 500), hidden) for name in ("title", "url", "date"))
-    said = redact(block(found["text"], EXCERPT_CHARS), hidden)
+    excerpt = redact(block(found["text"], EXCERPT_CHARS), hidden)
     essence = ("web", settings.name, digest(found["id"]))
-    return _signal(settings, title or url or "an item without a title", url, date, f"{title}\n{said}", essence, "", now)
+    return _signal(
+        settings, title or url or "an item without a title", url, date, f"{title}\n{excerpt}", essence, "", now
+    )
 
 
 def change(
@@ -216,12 +218,12 @@ def change(
 ) -> Signal:
     """A page or a value that changed; `lines` is the difference, empty when what stood there before is not known."""
     more = len(lines) - LINES
-    kept = [redact(one_line(line, 200), hidden) for line in lines[:LINES]]
-    said = "\n".join([*kept, *([f"… {count_noun(more, 'more line')}"] if more > 0 else [])])
-    first = next((line[2:] for line in kept if line.startswith("+")), "")
+    excerpts = [redact(one_line(line, 200), hidden) for line in lines[:LINES]]
+    text = "\n".join([*excerpts, *([f"… {count_noun(more, 'more line')}"] if more > 0 else [])])
+    first = next((line[2:] for line in excerpts if line.startswith("+")), "")
     title = f"changed: {first}" if first else "changed"
-    said = said or "(its earlier text is not kept here)"
-    return _signal(settings, title, url, f"{now:%Y-%m-%d}", said, ("web", settings.name), to, now)
+    text = text or "(its earlier text is not kept here)"
+    return _signal(settings, title, url, f"{now:%Y-%m-%d}", text, ("web", settings.name), to, now)
 
 
 def without_query(url: str) -> str:
@@ -240,7 +242,7 @@ def _signal(
     title: str,
     url: str,
     date: str,
-    said: str,
+    text: str,
     essence: tuple[str, ...],
     which: str,
     now: datetime,
@@ -255,7 +257,7 @@ def _signal(
         severity=settings.severity,
         confidence=0.6,
         effort=2.0,
-        detail=block(f"{where} ({UNTRUSTED}):\n{quote(said.strip())}"),
+        detail=block(f"{where} ({UNTRUSTED}):\n{quote(text.strip())}"),
         age_days=_age(date, now),
         facts=(("source", settings.name), ("url", url), ("date", date)),
     )
