@@ -92,8 +92,14 @@ def _compile_init(cls: Any) -> Any:
             continue
         if one.init:
             (by_name if one.kw_only else places).append(f"{name}={default}" if default in given else name)
-        made = f"{default}()" if has_factory else default
-        value = f"{made} if {name} is {default} else {name}" if one.init and has_factory else name if one.init else made
+        initial = f"{default}()" if has_factory else default
+        value = (
+            f"{initial} if {name} is {default} else {name}"
+            if one.init and has_factory
+            else name
+            if one.init
+            else initial
+        )
         body.append(f"    _set(self, {name!r}, {value})")
     head = ", ".join([*places, *(by_name if len(by_name) > 1 else [])])
     exec("\n".join([f"def __init__({head}):", *body]), given)

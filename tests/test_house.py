@@ -48,6 +48,8 @@ PARTICIPLE = re.compile(
     r"\w{2,}ed|told|said|kept|shown|known|found|given|made|done|gone|held|led|left|lost|met|paid|put|sent|sold|spent|taken|taught"
     r"|thought|won|written|worn|begun|born|bound|broken|built|bought|caught|chosen|cut|drawn|forgotten|hidden|seen|split"
 )
+NO_NOUNS = frozenset("told said asked made held seen kept".split())
+"""Participles that tell nothing of what a variable holds."""
 LOCK_LINE = re.compile(
     r"[a-z0-9-]+==\S+(?: ; .+)? \\|    --hash=sha256:[0-9a-f]{64}(?: \\)?|-r requirements(-[a-z]+)?\.lock"
 )
@@ -339,6 +341,15 @@ def test_functions_are_named_by_a_verb_and_an_object() -> None:
     names = [node.name for _, node in _definitions(ast.FunctionDef)]  # type: ignore[attr-defined]  # as above
     bare = [name for name in names if "_" not in name.strip("_") and PARTICIPLE.fullmatch(name.strip("_"))]
     assert len(bare) <= 0.04 * len(names), sorted(bare)
+
+
+def test_local_names_are_nouns() -> None:
+    classes = (node for _, node in _definitions(ast.ClassDef) if isinstance(node, ast.ClassDef))
+    fields = {row.target for node in classes for row in node.body if isinstance(row, ast.AnnAssign)}
+    stores = [(module, node) for module, node in _definitions(ast.Name) if isinstance(node, ast.Name)]
+    variables = [(module, node.id) for module, node in stores if isinstance(node.ctx, ast.Store) and node not in fields]
+    arguments = [(module, node.arg) for module, node in _definitions(ast.arg) if isinstance(node, ast.arg)]
+    assert [f"{module}: {name}" for module, name in (*variables, *arguments) if name in NO_NOUNS] == []
 
 
 def test_there_is_little_to_learn() -> None:

@@ -41,10 +41,10 @@ HINTS = {
 class TelegramRefused(UserError):
     """Telegram answered, and said no; `code` is its error code."""
 
-    def __init__(self, code: int, said: str) -> None:
+    def __init__(self, code: int, description: str) -> None:
         who = "network" if code == 429 or code >= 500 else "you"
         super().__init__(
-            f"Telegram answers {code}: {said}", HINTS.get(code, "see docs/publishing.md#telegram"), who=who
+            f"Telegram answers {code}: {description}", HINTS.get(code, "see docs/publishing.md#telegram"), who=who
         )
         self.code = code
 

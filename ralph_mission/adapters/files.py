@@ -130,9 +130,9 @@ def hold_file(path: Path, wait: float | None = 0.0) -> Iterator[bool]:
         descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
         try:
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            held = try_lock(descriptor, left)
-            if not held or _stands(path, descriptor):
-                yield held
+            success = try_lock(descriptor, left)
+            if not success or _stands(path, descriptor):
+                yield success
                 return
         finally:
             os.close(descriptor)

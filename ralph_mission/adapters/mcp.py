@@ -174,13 +174,13 @@ def serve(shelf: RunFiles, version: str) -> None:
 
 def server(shelf: RunFiles, version: str) -> MCPServer[Any]:
     """The server with all its tools."""
-    made = _StrictServer("ralph", instructions=INSTRUCTIONS, version=version, log_level="ERROR")
+    result = _StrictServer("ralph", instructions=INSTRUCTIONS, version=version, log_level="ERROR")
     for tools in (_task_tools, _event_tools, _memory_tools, _guidance_tools):
         for tool in tools(shelf):
             reads = tool.__name__ in READ_ONLY
             hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False)
-            made.tool(annotations=hints)(tool)
-    return made
+            result.tool(annotations=hints)(tool)
+    return result
 
 
 class _StrictServer(MCPServer[Any]):
@@ -360,11 +360,11 @@ def _guidance_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     ) -> GuidanceList:
         """What people said since this session began."""
         with _tool_errors():
-            said = shelf.guidance.pending()
+            words = shelf.guidance.pending()
             if acknowledge:
-                shelf.guidance.acknowledge([one.id for one in said])
+                shelf.guidance.acknowledge([one.id for one in words])
             return GuidanceList(
-                guidance=[GuidanceFacts(id=one.id, text=one.text, at=one.at.isoformat()) for one in said]
+                guidance=[GuidanceFacts(id=one.id, text=one.text, at=one.at.isoformat()) for one in words]
             )
 
     return (guidance_read,)

@@ -56,8 +56,8 @@ class Calls:
 
 def objection(calls: Calls, header: Header, now: datetime, limit: int) -> str:
     """Why no wake is sent now, or "". `limit`: wakes in a day, by all ways together."""
-    asked, who = _last_wake(calls, header, now)
-    if asked and abs(now - asked) < AGAIN_AFTER:
+    moment, who = _last_wake(calls, header, now)
+    if moment and abs(now - moment) < AGAIN_AFTER:
         return f"{who} less than 10 minutes ago"
     today = schedule.day_of(header, now)
     left = _is_first(calls, header, today) or calls.on(today) < schedule.repeats(limit)
@@ -99,8 +99,8 @@ def dump(calls: Calls) -> bytes:
 def load(content: bytes) -> Calls:
     """The calls in a file's text; an unreadable text counts as no calls."""
     try:
-        told = json.loads(content)
-        calls = Calls(**told | {"days": tuple(told["days"].items())})
+        document = json.loads(content)
+        calls = Calls(**document | {"days": tuple(document["days"].items())})
         datetime.fromisoformat(calls.at)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Calls()
@@ -318,12 +318,12 @@ def _reason(outcome: DispatchAnswer) -> str:
     """Why the event was not accepted, or ""."""
     if 200 <= outcome.status < 300:
         return ""
-    said = " ".join(outcome.said.split())[:200]
+    words = " ".join(outcome.said.split())[:200]
     if outcome.status == 0:
-        return f"GitHub did not answer ({said or 'no reason given'}): the next wake makes up for it"
-    code = 429 if outcome.status == 403 and "rate limit" in said.lower() else outcome.status
+        return f"GitHub did not answer ({words or 'no reason given'}): the next wake makes up for it"
+    code = 429 if outcome.status == 403 and "rate limit" in words.lower() else outcome.status
     reason = REASONS.get(code, "the next wake makes up for it" if code >= 500 else "look at what it says")
-    return f"HTTP {outcome.status}{f' ({said})' if said else ''}: {reason}"
+    return f"HTTP {outcome.status}{f' ({words})' if words else ''}: {reason}"
 
 
 WAKERS: dict[str, Way] = {way.name: way for way in (TIMER, HEARTBEAT)}

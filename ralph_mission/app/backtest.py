@@ -170,10 +170,10 @@ def _borrow(git: Git, folder: Path) -> Git:
 
 def _replayable(settings: Config) -> Config:
     """Today's settings without anything outside the repository, or that would run its contents."""
-    seen = settings.observers
+    observers = settings.observers
     return settings.model_copy(
         update={
-            "observers": Observers(code=seen.code, docs=seen.docs, releases=seen.releases),
+            "observers": Observers(code=observers.code, docs=observers.docs, releases=observers.releases),
             "hands": CoderSettings(fixers=_own_fixers(settings)),
             "thinker": settings.thinker.model_copy(update={"kind": "rules"}),
             "publishers": Publishers(),
@@ -222,11 +222,11 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
         return GitHubPast(remarks=lambda: (without,))
     from ralph_mission.adapters.forges.github.history import GitHubHistory
 
-    kept = None
+    state = None
     with suppress(OSError):
         keep_out_of_git(git)
-        kept = git.state_dir / "cache" / "backtest"
-    github = GitHubHistory(where, FileCache(kept), since, progress.note)
+        state = git.state_dir / "cache" / "backtest"
+    github = GitHubHistory(where, FileCache(state), since, progress.note)
     history, sources, problems = ForgeHistory(github.begin, {}, {}), [], []
     try:
         progress.phase("GitHub", f"issues and pull requests of {where.repository}")
@@ -270,14 +270,14 @@ def _place(settings: Config) -> RepositoryPlace | None:
         return None
 
 
-def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], seen: Collection[str]) -> Iterator[str]:
+def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], observers: Collection[str]) -> Iterator[str]:
     times = git.text("log", "--first-parent", "--format=%ct", steps[-1].commit, "--").split()
     if ahead := sum(int(at) > time.time() for at in times):
         what = "1 commit is" if ahead == 1 else f"{ahead} commits are"
         yield f"{what} dated in the future, and counted as made no later than the next one, or now."
     if _is_shallow(git):
         yield f"This clone is shallow: its history begins on {steps[0].at:%Y-%m-%d} (git fetch --unshallow)."
-    others = (name for name in OBSERVERS if name not in (*GIT_ALONE, *seen, "briefs"))
+    others = (name for name in OBSERVERS if name not in (*GIT_ALONE, *observers, "briefs"))
     names = [CALLED.get(name, name) for name in others if getattr(settings.observers, name, None)]
     names += [f"extension {one.use}" for one in settings.extensions]
     yield f"Only sources that can be replayed were used; left out: {', '.join(dict.fromkeys(names))}."
@@ -403,15 +403,15 @@ class _Replay:
                 (one, ObservationContext(head, step.at, None, self.cursors.get(one.name, ""), scratch))
                 for one in self.ports.observers
             ]
-            for seen in self.ports.lookups(pairs):
-                observation = redact_observation(self.ports, seen, secrets)
+            for result in self.ports.lookups(pairs):
+                observation = redact_observation(self.ports, result, secrets)
                 self._note_failure(observation, step)
                 self.cursors[observation.name] = observation.cursor or self.cursors.get(observation.name, "")
                 self.tracked = follow(self.tracked, observation, look)
 
-    def _note_failure(self, seen: Observation, step: HistoryStep) -> None:
-        if seen.status == "unavailable":
-            self.failures.setdefault(seen.name, []).append(f"{step.commit[:12]}: {seen.detail}")
+    def _note_failure(self, observation: Observation, step: HistoryStep) -> None:
+        if observation.status == "unavailable":
+            self.failures.setdefault(observation.name, []).append(f"{step.commit[:12]}: {observation.detail}")
 
     def _cycle(self, step: HistoryStep) -> None:
         """Run cycles one after the other, as long as they open something."""

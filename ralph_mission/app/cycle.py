@@ -128,8 +128,8 @@ def refuse_links(git: Git) -> None:
 
     top, ours = git.state_dir.parent, git.state_dir.name  # a separate git directory has another name for it
     names = [name.replace(files.RALPH, ours, 1) for name in run_files.FOLDERS]
-    for folder, kept in ((top, names), (git.common_dir, [files.RALPH_IN_GIT])):
-        if found := files.links(folder, kept):
+    for folder, entries in ((top, names), (git.common_dir, [files.RALPH_IN_GIT])):
+        if found := files.links(folder, entries):
             raise UserError(f"{folder / found[0]} is a link", "move it away, then run again")
 
 
@@ -164,8 +164,8 @@ def _require_known_kinds(settings: Config) -> None:
 
 
 def _name_checks(settings: Config) -> str:
-    told = json.dumps([settings.hands.verify, settings.hands.setup, settings.hands.verify_timeout])
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
+    document = json.dumps([settings.hands.verify, settings.hands.setup, settings.hands.verify_timeout])
+    return hashlib.sha256(document.encode()).hexdigest()[:8]
 
 
 def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings:

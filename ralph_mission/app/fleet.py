@@ -97,8 +97,8 @@ def read_folders(config: FleetConfig, base: Path, now: datetime) -> tuple[Reposi
     found: dict[Path, str] = {}
     for name in (name for pattern in config.folders for name in _folders(base, pattern)):
         found.setdefault(_same(base, name), name)
-    kept = files.content(_defaults(base), 64 * 1024)
-    defaults = _defaults(base) if config.extends and kept == _default_settings(config, base) else None
+    content = files.content(_defaults(base), 64 * 1024)
+    defaults = _defaults(base) if config.extends and content == _default_settings(config, base) else None
     return tuple(_read_folder(base, name, now, defaults) for name in found.values() if not config.excludes(name))
 
 

@@ -226,9 +226,9 @@ def clones(git: Git, environment: Mapping[str, str], name: str = "missions") -> 
 
     There they are named by the checkout, whose objects they borrow: two runners may share it.
     """
-    kept = anchor.folder(environment)
+    folder = anchor.folder(environment)
     beside = hashlib.sha256(os.fsencode(git.common_dir)).hexdigest()[:12]
-    return kept / f"{name}-{beside}" if kept else git.state_dir / name
+    return folder / f"{name}-{beside}" if folder else git.state_dir / name
 
 
 def abandon_clones(git: Git, environment: Mapping[str, str]) -> None:

@@ -83,12 +83,12 @@ def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[R
     factory = AppFactory(ServiceOptions(options.repo, options.config), progress)
     git, pause = factory.first().git, partial(rest, progress.watch)
     place = git.state_dir / LISTED
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if place.exists() and not options.go_on:
             problem = "the last run on issues is not over: not all of them were told how it ended"
             raise UserError(problem, f"finish it with --continue, or remove {WORKING} from them and delete {place}")
         if not place.exists():
-            prd, skipped = run_transaction(factory.context, pause, partial(take_issues, held), LONG)
+            prd, skipped = run_transaction(factory.context, pause, partial(take_issues, stack), LONG)
             for number, why in skipped:
                 progress.note(f"#{number} is not taken: {why}")
             if not prd.stories:

@@ -204,7 +204,7 @@ class ProjectTools:
 
 def _store_and_place(
     options: RunOptions, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
-    planned: Path | None, found: Found, project: ProjectTools, held: Callable[[], HoldOrder],
+    planned: Path | None, found: Found, project: ProjectTools, hold_order: Callable[[], HoldOrder],
 ) -> tuple[FileRunStore, Workplace]:  # fmt: skip  # as one reads it
     checks = options.verify or settings.hands.verify
     if options.require_tests and not checks:
@@ -234,7 +234,7 @@ def _store_and_place(
         root, git.git_dir, workplace.tree, PausingClock().now, go_on=options.go_on,
         archive_previous=options.archive_previous, restarts=not options.errand, ready=ready,
         prd=options.prd_file.absolute() if options.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
-        hold=held, news=(partial(_look_at_files, git, root), partial(_look_at_issues, git, options.config)),
+        hold=hold_order, news=(partial(_look_at_files, git, root), partial(_look_at_issues, git, options.config)),
     )  # fmt: skip  # one call
     return store, workplace
 
@@ -399,8 +399,8 @@ def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str,
     client = find_client(name, words)
     login = find_login(client, os.environ) if level == "env" else None
     env = {**player.extra_env, client.login.variable: str(login)} if client.login and login else player.extra_env
-    seen = (*client.keys, *client.endpoints) or player.allow
-    return replace(player, command=client.program, allow=seen, client=client, name=name, extra_env=env)
+    variables = (*client.keys, *client.endpoints) or player.allow
+    return replace(player, command=client.program, allow=variables, client=client, name=name, extra_env=env)
 
 
 def _choose_agent(options: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:

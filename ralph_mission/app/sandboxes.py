@@ -44,8 +44,8 @@ def agent_sandbox(
     UserError."""
     if found.level == "env":
         return Sandbox(wrap=found.wrap)
-    seen = {name: os.environ[name] for name in names if name in os.environ}
-    sandbox = _sandbox_for(found, git, clone, of_models(seen))
+    variables = {name: os.environ[name] for name in names if name in os.environ}
+    sandbox = _sandbox_for(found, git, clone, of_models(variables))
     return replace(sandbox, readable=tuple(dict.fromkeys((*sandbox.readable, *_named_files(command)))))
 
 
@@ -104,8 +104,8 @@ def sharing(sandbox: Sandbox, ours: Path) -> Sandbox:
     if sandbox.level == "env":
         return sandbox
     shared = (ours / "agent", ours / "loop")
-    held = tuple(ours / name for name in HELD)
-    return replace(sandbox, writable=(*sandbox.writable, *shared), readable=(*sandbox.readable, *held))
+    folders = tuple(ours / name for name in HELD)
+    return replace(sandbox, writable=(*sandbox.writable, *shared), readable=(*sandbox.readable, *folders))
 
 
 def _sandbox_for(found: Found, git: Git, clone: Path | None, endpoints: tuple[Endpoint, ...]) -> Sandbox:

@@ -161,8 +161,8 @@ class AgentGroup(LazyGroup):
     more = unlisted = MappingProxyType[str, str]({})
 
 
-def _tell_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if asked and not context.resilient_parsing:
+def _tell_version(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
         from ralph_mission.cli.version import find_commit
 
         commit = find_commit()

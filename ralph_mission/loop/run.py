@@ -201,7 +201,7 @@ def _pause(this: LoopRun) -> None:
 
 def _await_work(this: LoopRun) -> None:
     """Wait, longer each time, until something changes or a person says something. Calls no model."""
-    ports, seen = this.ports, this.ports.store.look()
+    ports, look = this.ports, this.ports.store.look()
     pause, waited, announced = FIRST_IDLE, 0.0, 0.0
     while waited < IDLE_DAY and not ports.store.heard() and not _reached_limit(this):
         pause = min(pause, this.spec.limits.runtime - this.elapsed)
@@ -210,7 +210,7 @@ def _await_work(this: LoopRun) -> None:
         this.hold()
         ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.asked() != "")
         waited, announced, pause = waited + pause, pause, min(2 * pause, LONGEST_IDLE)
-        if ports.store.look() != seen:
+        if ports.store.look() != look:
             return
 
 

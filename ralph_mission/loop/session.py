@@ -136,11 +136,11 @@ def _keep_allowed(
     found = (*scope.outside(hat, work.changes, kept_by_us), *scope.outside(wide, work.changes, kept_by_us))
     outside = tuple({change.path: change for change in reversed(found)}.values())
     gone = {change.path for change in outside}
-    kept = tuple(change for change in work.changes if change.path not in gone)
+    inside = tuple(change for change in work.changes if change.path not in gone)
     if outside:
         ports.workplace.undo(mark, sorted(gone))
         work = replace(ports.workplace.changed(mark), foreign=work.foreign)
-    return (*kept, *outside, *work.foreign, *restored), work
+    return (*inside, *outside, *work.foreign, *restored), work
 
 
 def _record_event(

@@ -193,9 +193,9 @@ def _waiting(situation: Situation, acts: Sequence[ExecutedDecision], posted: Seq
     order = {fp: place for place, fp in enumerate(fp for t in situation.plan.ranked_findings for fp in t.members)}
     waiting = [finding for finding in situation.fresh if finding.fingerprint not in done]
     doubt = _in_doubt(situation, acts)
-    kept = (finding for finding in situation.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
+    findings = (finding for finding in situation.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
     first = sorted(waiting, key=lambda f: order.get(f.fingerprint, len(order)))
-    return identity.to_backlog((*first, *kept), situation.now)
+    return identity.to_backlog((*first, *findings), situation.now)
 
 
 def _in_doubt(situation: Situation, acts: Sequence[ExecutedDecision]) -> frozenset[posting.Key]:
@@ -382,8 +382,8 @@ def carry_cursors(situation: Situation) -> tuple[tuple[str, str], ...]:
 
 def _was_cut_by_cap(situation: Situation, decided: CycleDecisions) -> bool:
     """Whether a cap alone kept something from being done now."""
-    held = (d for d in decided.decisions if d.verdict is Verdict.HOLD and d.proposal.action is not Action.ANSWER)
-    return any(_cut_by_cap(decision.rules, situation.settings.limits) for decision in held)
+    waiting = (d for d in decided.decisions if d.verdict is Verdict.HOLD and d.proposal.action is not Action.ANSWER)
+    return any(_cut_by_cap(decision.rules, situation.settings.limits) for decision in waiting)
 
 
 def cursors(before: Iterable[tuple[str, str]], observations: Iterable[Observation]) -> tuple[tuple[str, str], ...]:
@@ -391,8 +391,8 @@ def cursors(before: Iterable[tuple[str, str]], observations: Iterable[Observatio
 
     If they do not fit, the largest is dropped, and that observer starts over.
     """
-    kept = {**dict(before), **{s.name: s.cursor for s in observations if s.status == "ok" and s.cursor}}
-    sizes = {name: len(json.dumps(cursor)) for name, cursor in kept.items()}
+    entries = {**dict(before), **{s.name: s.cursor for s in observations if s.status == "ok" and s.cursor}}
+    sizes = {name: len(json.dumps(cursor)) for name, cursor in entries.items()}
     while sum(sizes.values()) > CURSORS:
         del sizes[max(sizes, key=lambda name: sizes[name])]
-    return tuple(sorted((name, kept[name]) for name in sizes))
+    return tuple(sorted((name, entries[name]) for name in sizes))

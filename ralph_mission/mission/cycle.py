@@ -134,8 +134,8 @@ def _ask_about_refusals(
         return tx, decided, acts, known
     tx, known = transaction.commit_intents(tx, batch, known)
     new = {decision.proposal.key for decision in questions.decisions}
-    kept = (decision for decision in decided.decisions if decision.proposal.key not in new)
-    decided = CycleDecisions((*decided.steps, *questions.steps), (*kept, *questions.decisions))
+    decisions = (decision for decision in decided.decisions if decision.proposal.key not in new)
+    decided = CycleDecisions((*decided.steps, *questions.steps), (*decisions, *questions.decisions))
     return tx, decided, (*acts, *transaction.act(tx, questions.allowed, known)), known
 
 

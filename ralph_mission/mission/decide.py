@@ -275,12 +275,14 @@ def next_mission(situation: Situation) -> int:
 
 def keys_to_read(situation: Situation) -> set[str]:
     """The ledger keys that deciding touches; a cycle reads no others."""
-    seen = (*situation.findings, *situation.fresh)
+    findings = (*situation.findings, *situation.fresh)
     parts = {key for finding in situation.findings for key in identity.keys_of_parts(finding.signal)}
     pending = {key for mission in situation.missions for key in mission.pending}
     members = {member for mission in situation.missions for member in mission.members}
     doubt = set(situation.state.unknown)
-    return parts | {f.fingerprint for f in seen} | {monitor_key(f.kind) for f in seen} | pending | members | doubt
+    return (
+        parts | {f.fingerprint for f in findings} | {monitor_key(f.kind) for f in findings} | pending | members | doubt
+    )
 
 
 def _checked(situation: Situation) -> str:
@@ -288,12 +290,12 @@ def _checked(situation: Situation) -> str:
     return f"{situation.world.default.sha} {situation.settings.checks}".strip()
 
 
-def with_held(situation: Situation, held: HeldFix) -> Situation:
+def with_held(situation: Situation, fix: HeldFix) -> Situation:
     """The situation once the repository's own checks failed on a proposal, or could not be run."""
-    state, tried = situation.state, (held.key, _checked(situation))
-    others = tuple(one for one in state.held if one.key != held.key)
+    state, tried = situation.state, (fix.key, _checked(situation))
+    others = tuple(one for one in state.held if one.key != fix.key)
     return replace(
-        situation, state=replace(state, unverified=(*state.unverified, tried)[-50:], held=(*others, held)[-50:])
+        situation, state=replace(state, unverified=(*state.unverified, tried)[-50:], held=(*others, fix)[-50:])
     )
 
 
@@ -305,8 +307,8 @@ def without_retried(situation: Situation, force: bool) -> Situation:
     gone = {one.key for one in state.held if one.members and present.isdisjoint(one.members)}
     unverified = () if force else tuple(one for one in state.unverified if one[0] not in gone)
     failed = {key for key, base in unverified if base == now}
-    held = tuple(one for one in state.held if one.key in failed)
-    return replace(situation, state=replace(state, unverified=unverified, held=held))
+    fixes = tuple(one for one in state.held if one.key in failed)
+    return replace(situation, state=replace(state, unverified=unverified, held=fixes))
 
 
 def failed_verifications(situation: Situation) -> tuple[tuple[str, str], ...]:

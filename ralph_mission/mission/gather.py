@@ -161,8 +161,8 @@ def _read_forge(
     ticked, us = read_ticks(ports, settings, state), forge.identity().id
     followed = {mission.pull for mission in (*state.missions, *adopted)}
     rejected = (pull for pull in pulls if pull.number not in followed and ownership.was_rejected(pull, us))
-    seen = (read_if_there(pull.number, forge.pull) for pull in rejected)
-    reopened = tuple(pull for pull in seen if pull and not ownership.was_left(pull, us))
+    rejected_pulls = (read_if_there(pull.number, forge.pull) for pull in rejected)
+    reopened = tuple(pull for pull in rejected_pulls if pull and not ownership.was_left(pull, us))
     return ForgeSnapshot(
         us, forge.default_branch(), branches, issues, pulls, facts, adopted=adopted, reopened=reopened, **ticked
     )

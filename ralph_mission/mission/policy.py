@@ -70,8 +70,8 @@ def _thread_cap(proposal: Proposal, context: PolicyContext) -> bool:
         return False
     most = context.limits.threads_per_week
     grave = any(member.signal.severity is Severity.HIGH for member in proposal.members)
-    kept, patience = (0, 2 * most) if grave else (1 if proposal.unasked or most <= 2 else 2, most)
-    too_many = context.spent.threads_week + proposal.threads > most - kept
+    reserve, patience = (0, 2 * most) if grave else (1 if proposal.unasked or most <= 2 else 2, most)
+    too_many = context.spent.threads_week + proposal.threads > most - reserve
     return too_many or (proposal.new_mission and context.spent.unanswered >= patience)
 
 

@@ -37,8 +37,8 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
         why = truncate(detail.partition("\n")[0], WHY)
         members = tuple(member.fingerprint for member in candidate.members)
         whole = outcome.red_base or not outcome.ran
-        held = HeldFix(candidate.key, candidate.title, why, members, whole, outcome.ran)
-        situation = replace(with_held(situation, held), refused=(*situation.refused, failure))
+        fix = HeldFix(candidate.key, candidate.title, why, members, whole, outcome.ran)
+        situation = replace(with_held(situation, fix), refused=(*situation.refused, failure))
     return situation
 
 

@@ -224,10 +224,10 @@ def _are_pinned(spans: Iterable[tuple[list[str], list[str]]], pins: list[Raised]
 
 def _are_derived(spans: Iterable[tuple[list[str], list[str]]], old: list[str], new: list[str]) -> bool:
     """Whether lines are of the same kinds as those they replace; the number of archives may differ."""
-    known, kept = _archives(old), _archives(new)
+    known, remaining = _archives(old), _archives(new)
     for gone, come in spans:
         before, after = _kinds(gone), _kinds(come)
-        if before.keys() - after.keys() - kept.keys():
+        if before.keys() - after.keys() - remaining.keys():
             return False
         if not all(_has_risen(known | before, kind, lines) for kind, lines in after.items()):
             return False
@@ -323,6 +323,6 @@ def _mask(found: re.Match[str], parts: frozenset[str]) -> str:
     if kind not in parts:
         return found[0]
     if kind in ("version", "wheel"):
-        kept = ".".join(map(str, series(numbers(found[0].partition("-")[0]))))
-        return f"\0{kind} {kept}{'.whl' * (kind == 'wheel')}"
+        version = ".".join(map(str, series(numbers(found[0].partition("-")[0]))))
+        return f"\0{kind} {version}{'.whl' * (kind == 'wheel')}"
     return f"\0{kind}"

@@ -174,8 +174,8 @@ def workflow_commands(text: str, markdown: bool = False) -> tuple[str, ...]:
     return _matches(WORKFLOW, views_of(views_of(text, markdown).live, False).raw)
 
 
-def _matches(pattern: re.Pattern[str], seen: Iterable[str]) -> tuple[str, ...]:
-    return _different(*(" ".join(match.group().split()) for view in seen for match in pattern.finditer(view)))
+def _matches(pattern: re.Pattern[str], texts: Iterable[str]) -> tuple[str, ...]:
+    return _different(*(" ".join(match.group().split()) for view in texts for match in pattern.finditer(view)))
 
 
 def _different(*texts: str) -> tuple[str, ...]:

@@ -97,14 +97,14 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
 
 
 def _pairs(node: yaml.MappingNode, path: Path, lines: dict[Path, int]) -> Iterator[tuple[str, yaml.Node]]:
-    seen = set()
+    keys = set()
     for key, child in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise YamlError("a key must be a plain word", line)
-        if key.value in seen:
+        if key.value in keys:
             raise YamlError(f"the key {_one_line(key.value)} stands here twice", line)
-        seen.add(key.value)
+        keys.add(key.value)
         lines[(*path, key.value)] = line
         yield key.value, child
 

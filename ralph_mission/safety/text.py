@@ -94,8 +94,8 @@ def _is_live(text: str, sink: str) -> bool:
 
 def _without_markup(text: str, everywhere: bool) -> str:
     """The text without mark-up that hides a live word; if something else hides it, the text as readers see it."""
-    seen = (prose(text), text) if everywhere else (prose(text),)
-    dropped = {at for one in seen for at in _disguise(one)}
+    texts = (prose(text), text) if everywhere else (prose(text),)
+    dropped = {at for one in texts for at in _disguise(one)}
     return "".join(letter for at, letter in enumerate(text) if at not in dropped) if dropped else as_shown(text)
 
 

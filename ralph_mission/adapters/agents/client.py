@@ -257,8 +257,8 @@ class CommandAgent:
         return replace(turn, refused=tuple(dict.fromkeys(refused)), agent=self.name, left_running=running)
 
     def _place(self) -> SessionPlace:
-        seen = {name: os.environ[name] for name in self.allow if name in os.environ} | dict(self.extra_env)
-        return SessionPlace(self.work_tree, self.home, seen, self.trusted, self.sandbox.level == "bwrap")
+        variables = {name: os.environ[name] for name in self.allow if name in os.environ} | dict(self.extra_env)
+        return SessionPlace(self.work_tree, self.home, variables, self.trusted, self.sandbox.level == "bwrap")
 
 
 def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:

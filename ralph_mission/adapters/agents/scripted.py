@@ -195,8 +195,8 @@ def _count_call(place: Path, session: Session) -> int:
 
     A session with a smaller number than the previous belongs to a new run, which counts from the start.
     """
-    kept = _read_count(place)
-    calls = dict(kept.calls) if session.iteration >= kept.iteration else {}
+    count = _read_count(place)
+    calls = dict(count.calls) if session.iteration >= count.iteration else {}
     calls[session.hat.name] = calls.get(session.hat.name, 0) + 1
     top = files.top_of(place)
     files.unlink(top, (str(place.parent.relative_to(top)),))

@@ -68,10 +68,10 @@ def _postgresql(rest: str) -> Address:
     if parts.port == 0:
         raise ValueError("port 0")
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    kept = {name: value for name, value in query.items() if name not in PRISMAS_OWN}
-    if query.get("sslaccept") == "strict" and kept.get("sslmode", "prefer") in ("prefer", "require"):
-        kept = {"sslrootcert": "system", **kept, "sslmode": "verify-full"}  # what Prisma means by strict
-    bare = parts._replace(query=urlencode(kept)).geturl()
+    options = {name: value for name, value in query.items() if name not in PRISMAS_OWN}
+    if query.get("sslaccept") == "strict" and options.get("sslmode", "prefer") in ("prefer", "require"):
+        options = {"sslrootcert": "system", **options, "sslmode": "verify-full"}  # what Prisma means by strict
+    bare = parts._replace(query=urlencode(options)).geturl()
     url = bare if "://" in bare else bare.replace("postgresql:", "postgresql://", 1)
     return Address("postgresql", url, schema=query.get("schema", ""))
 

@@ -84,9 +84,9 @@ class AgentCoder:
 
     def tidy(self, missions: Collection[int]) -> None:
         """As in the port."""
-        kept = {str(mission) for mission in missions}
+        names = {str(mission) for mission in missions}
         with suppress(OSError):  # what cannot be removed now does no harm
-            for folder in [one for one in self._folders() if one.name.partition("-")[0] not in kept]:
+            for folder in [one for one in self._folders() if one.name.partition("-")[0] not in names]:
                 remove_folder(os.fsencode(folder))
 
     def left(self, number: int) -> Path | None:
@@ -247,5 +247,5 @@ def read_conventions(git: Git, base: str) -> str:
     Links and folders do not count. Raises GitError.
     """
     found = {entry.path: entry.oid for entry in git.listing(base, *GUIDES) if entry.mode in (REGULAR, EXECUTABLE)}
-    held = git.blobs(found.values())
-    return conventions({path: held[oid] for path, oid in found.items() if oid in held})
+    contents = git.blobs(found.values())
+    return conventions({path: contents[oid] for path, oid in found.items() if oid in contents})

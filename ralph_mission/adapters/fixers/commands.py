@@ -91,9 +91,9 @@ class CommandFixes:
         cache = FileCache(self.cache)
         question = cache_key(str(ENCODING), commit, self.setup.digest(commit), *map(repr, tools))
         with suppress(ValueError, KeyError, TypeError):
-            kept = cache.get(f"fixer-{self.name}")
-            if kept["of"] == question:
-                return [_decode(one) for one in kept["results"]]
+            entry = cache.get(f"fixer-{self.name}")
+            if entry["of"] == question:
+                return [_decode(one) for one in entry["results"]]
         results = list(self._run_tools(commit, tools, scratch))
         cache.put(f"fixer-{self.name}", {"of": question, "results": [_encode(one) for one in results]})
         return results
@@ -135,11 +135,11 @@ class CommandFixes:
         if done.timed_out or done.truncated or any(change.new is None or _new_mode(change) for change in changes):
             why = "it does not end in time" if done.timed_out else "it does more than edit files"
             return ToolResult(tool, note=f"left alone: {why}")
-        kept = [fix for change in changes if (fix := _fix(change))]
-        size = sum(len(fix.old) + len(fix.new) for fix in kept)
+        fixes = [fix for change in changes if (fix := _fix(change))]
+        size = sum(len(fix.old) + len(fix.new) for fix in fixes)
         if size > MOST_BYTES:
-            return ToolResult(tool, note=f"would change {len(kept)} files, which is too much to show")
-        return ToolResult(tool, tuple(kept), more=len(changes) - len(kept))
+            return ToolResult(tool, note=f"would change {len(fixes)} files, which is too much to show")
+        return ToolResult(tool, tuple(fixes), more=len(changes) - len(fixes))
 
     def _signals(self, commit: str, result: ToolResult) -> Iterator[Signal]:
         tool, fixes = result.fixer, result.fixes

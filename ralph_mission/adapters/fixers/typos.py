@@ -185,13 +185,13 @@ def correct(
     certain = [one for one in _locate(text, found) if one.word.lower() not in names and _is_certain(path, text, one)]
     counted = Counter(one.word.lower() for one in certain)
     # A word that also stands elsewhere in the file, or within a longer name, is a name itself.
-    kept = {
+    corrections = {
         word
         for word, times in counted.items()
         if _count(word, text) != _count(word, written) or (word not in strong and _count(word, written) != times)
     }
     few = {word for word, times in counted.items() if times <= MAX_REPEATS or word in strong}
-    certain = [one for one in certain if one.word.lower() in few - kept]
+    certain = [one for one in certain if one.word.lower() in few - corrections]
     if not certain or not _is_plausible(written, len(certain)):
         return text, ()
     for one in reversed(certain):

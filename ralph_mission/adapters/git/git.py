@@ -248,8 +248,8 @@ class Git:
             self.run("update-index", "-z", "--index-info", stdin=index_info(entries), env=env)
             tree = self.run("write-tree", env=env).decode().strip()
         # git skips a path it refuses (`.git/x`, `../x`) with a warning, and exits 0.
-        held = {entry.path: (entry.mode, entry.oid) for entry in self.listing(tree)}
-        if refused := [path for path, entry in entries.items() if held.get(path) != entry]:
+        files = {entry.path: (entry.mode, entry.oid) for entry in self.listing(tree)}
+        if refused := [path for path, entry in entries.items() if files.get(path) != entry]:
             raise GitError(("write-tree",), 0, f"git refuses the path {refused[0]!r}")
         return tree
 

@@ -116,13 +116,13 @@ def _address(name: str, url: str) -> str:
     return url.rstrip("/")
 
 
-def read_shared(kept: Path, repository: str, commit: str, path: str) -> bytes | None:
+def read_shared(folder: Path, repository: str, commit: str, path: str) -> bytes | None:
     """A file of any repository on our server at a commit, or None. Raises UserError.
 
-    Public ones need no token. Files are cached below `kept`, a git common directory, by commit and path.
+    Public ones need no token. Files are cached below `folder`, a git common directory, by commit and path.
     """
     name = hashlib.sha256(f"{repository}\n{commit}\n{path}".encode()).hexdigest()[:32]
-    cached = kept / "ralph" / "shared" / name
+    cached = folder / "ralph" / "shared" / name
     with suppress(OSError):
         return cached.read_bytes()
     signed_in = any(os.environ.get(name) for name in ("GITHUB_TOKEN", "GITHUB_APP_ID"))
@@ -327,8 +327,8 @@ class Remote:
         what = f"the server refused the push to {branch} ({_reason(error.detail)})"
         raise Denied(what, "look at its rules and hooks", lasting=not BUSY.search(error.detail))
 
-    def _hold(self, seen: Iterable[tuple[str, str]]) -> None:
-        for ref, oid in seen:
+    def _hold(self, references: Iterable[tuple[str, str]]) -> None:
+        for ref, oid in references:
             self.git.run("update-ref", "--no-deref", _kept_ref(ref), oid)
             self._held.add((ref, oid))
 
@@ -439,8 +439,8 @@ def without_steering(git: Git, base: str, head: str, steers: Callable[[str], boo
         if not paths:
             return head
         before = {entry.path: entry for entry in git.listing(base, *paths) if entry.mode != GITLINK}
-        held = git.blobs(entry.oid for entry in before.values())
-        back = {path: (entry.mode, held[entry.oid]) for path, entry in before.items()}
+        contents = git.blobs(entry.oid for entry in before.values())
+        back = {path: (entry.mode, contents[entry.oid]) for path, entry in before.items()}
         changes = dict.fromkeys((path for path in paths if path not in back), None) | back  # deletions first
         return git.commit_tree(git.write_tree(head, changes), [head], "What steers agents is as on the base\n", EPOCH)
     except GitError as error:

@@ -188,8 +188,8 @@ def _conditions(etag: str, modified: str) -> dict[str, str]:
 
 
 def _answer(response: requests.Response, there: WebAddress) -> WebAnswer:
-    kept = [_field(response.headers.get(name, "")) for name in ("content-type", "etag", "last-modified")]
-    return WebAnswer(there.url, response.status_code, response.content, *kept)
+    fields = [_field(response.headers.get(name, "")) for name in ("content-type", "etag", "last-modified")]
+    return WebAnswer(there.url, response.status_code, response.content, *fields)
 
 
 def _field(value: str) -> str:

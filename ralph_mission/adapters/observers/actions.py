@@ -274,12 +274,12 @@ def loose_uses(
     workflows: Mapping[str, bytes],
     named: Collection[tuple[str, int]],
     settings: Mapping[str, bytes],
-    asked: bool = False,
+    demand: bool = False,
     own: str = "",
 ) -> list[LooseUse]:
     """The uses that this repository would have pinned, of those that zizmor `named` (path and line).
 
-    All of them if it `asked` for that, else those of others or of GitHub, if nearly all of their kind are pinned.
+    All of them on `demand` of the settings, else those of others or of GitHub, if nearly all of their kind are pinned.
     Where Renovate or another bot is configured that pins, there are none. `settings`: files that `is_bot_file` names.
     `own`: the repository's owner, who need not mistrust their own actions.
     """
@@ -293,18 +293,18 @@ def loose_uses(
         for path, found in uses
         if not path.startswith(OURS)
     )
-    made = []
+    result = []
     for path, found in uses:
         action, line = found["action"], texts[path].count("\n", 0, found.start()) + 1
         official = action.startswith(OFFICIAL)
         usual = counted[official, True] >= max(PINNED, TO_LOOSE * counted[official, False])
         foreign = not (own and action.lower().startswith(f"{own.lower()}/"))
         loose = not (COMMIT.fullmatch(found["ref"]) or BY_TAG.fullmatch(action))
-        if not loose or (path, line) not in named or not (asked or (usual and foreign)):
+        if not loose or (path, line) not in named or not (demand or (usual and foreign)):
             continue
         pinnable = VERSION.fullmatch(found["ref"]) and NO_COMMENT.fullmatch(found["comment"])
-        made.append(LooseUse(path, line, found[0].strip(), action, found["ref"], bool(pinnable)))
-    return made
+        result.append(LooseUse(path, line, found[0].strip(), action, found["ref"], bool(pinnable)))
+    return result
 
 
 def pin_actions(
@@ -312,10 +312,10 @@ def pin_actions(
     uses: Sequence[LooseUse],
     commits: Mapping[LooseUse, tuple[str, str]],
     commit: str,
-    asked: bool,
+    demand: bool,
 ) -> Iterator[Signal]:
-    """One finding with a fix for all uses that have a commit, and one line about the others; `asked`: by settings."""
-    why = "as the settings of zizmor ask" if asked else "as others here are"
+    """One finding with a fix for all uses that have a commit, and one line about the others; `demand`: by settings."""
+    why = "as the settings of zizmor ask" if demand else "as others here are"
     if pinned := [use for use in uses if use in commits]:
         yield _pins(workflows, pinned, commits, commit, why)
     if left := [use for use in uses if use not in commits]:

@@ -91,7 +91,7 @@ TITLES: tuple[tuple[str, str], ...] = (
     ("SC2086", "a variable without quotes is split into words"),
 )  # fmt: skip  # a table
 """Titles for codes of common linters and type checkers; `{0}` is the first name in the message."""
-_BY_CODE = {code: said for codes, said in TITLES for code in codes.split()}
+_BY_CODE = {code: title for codes, title in TITLES for code in codes.split()}
 _NAMES = compile_regex(r"[`'\"\u2018]([\w.$/@-]{1,40})[`'\"\u2019]")
 SAID = 70  # characters of a tool's own words in a title
 

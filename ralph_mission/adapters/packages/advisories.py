@@ -181,14 +181,14 @@ class Advisories:
         found: list[Advisory] = []
         requests = late = over = 0
         for subject, id, modified in named:
-            kept = self.shelf.get(self._question(id, modified))
-            if kept is None and requests >= MOST:
+            answer = self.shelf.get(self._question(id, modified))
+            if answer is None and requests >= MOST:
                 over += 1
-            elif kept is None and self.clock() >= until:
+            elif answer is None and self.clock() >= until:
                 late += 1
             else:
-                requests += kept is None
-                found.append(self._in_full(subject, id, modified, kept))
+                requests += answer is None
+                found.append(self._in_full(subject, id, modified, answer))
         return Known(tuple(advisory for advisory in found if advisory.id), late, over)
 
     def _batch(self, subjects: Sequence[Subject], until: float) -> list[tuple[list[list[str]], bool]] | None:
@@ -199,9 +199,9 @@ class Advisories:
         queries = [{"package": {"ecosystem": e, "name": n}, "version": v} for e, n, v in subjects]
         body = json.dumps({"queries": queries}).encode()
         question = f"{self.endpoint} paged {hashlib.sha256(body).hexdigest()}"
-        kept = self.shelf.get(question)
-        if kept and timedelta(0) <= self.now - kept.asked < self.every:
-            return [(row[0], bool(row[1])) for row in kept.facts]
+        entry = self.shelf.get(question)
+        if entry and timedelta(0) <= self.now - entry.asked < self.every:
+            return [(row[0], bool(row[1])) for row in entry.facts]
         if self.clock() >= until:
             return None
         answer = self._json(self.web.post(f"{self.endpoint}/v1/querybatch", body, headers=JSON))
@@ -218,15 +218,15 @@ class Advisories:
     def _question(self, id: str, modified: str) -> str:
         return f"{self.endpoint} {id} {modified}"
 
-    def _in_full(self, subject: Subject, id: str, modified: str, kept: CachedAnswer | None) -> Advisory:
+    def _in_full(self, subject: Subject, id: str, modified: str, answer: CachedAnswer | None) -> Advisory:
         """The advisory in full; it counts for this version even without its text."""
         try:
-            if kept is None:
-                kept = CachedAnswer(
+            if answer is None:
+                answer = CachedAnswer(
                     self._json(self.web.get(f"{self.endpoint}/v1/vulns/{quote(id, safe='')}")), self.now
                 )
-                self.shelf.put(self._question(id, modified), kept)
-            return _advisory(subject, kept.facts)
+                self.shelf.put(self._question(id, modified), answer)
+            return _advisory(subject, answer.facts)
         except (UserError, TypeError, KeyError, AttributeError, ValueError):
             return Advisory(id, subject, bare=True)
 

@@ -225,11 +225,11 @@ def _pnpm(path: str, text: str) -> Iterator[Package]:
 
 def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """(section, name, version, range) of the requirements of a workspace folder."""
-    told = importer.get("specifiers") or {}
+    specifiers = importer.get("specifiers") or {}
     for section in SECTIONS:
         for name, entry in (importer.get(section) or {}).items():
             version = str(entry.get("version", "") if isinstance(entry, dict) else entry)
-            range_ = str((entry.get("specifier") if isinstance(entry, dict) else None) or told.get(name, ""))
+            range_ = str((entry.get("specifier") if isinstance(entry, dict) else None) or specifiers.get(name, ""))
             yield section, name, re.split(r"[(_]", version)[0], range_
 
 

@@ -67,9 +67,9 @@ class AnswerCache:
             return CachedAnswer(**{**found, "asked": datetime.fromisoformat(found["asked"])})
         return None
 
-    def put(self, question: str, kept: CachedAnswer) -> None:
+    def put(self, question: str, answer: CachedAnswer) -> None:
         """Keep it."""
-        self._cache.put(_file_name(question), {**asdict(kept), "asked": kept.asked.isoformat()})
+        self._cache.put(_file_name(question), {**asdict(answer), "asked": answer.asked.isoformat()})
 
 
 def _file_name(question: str) -> str:
@@ -216,34 +216,34 @@ class Registries:
         failed: dict[RegistryQuestion, str] = {}
         stale: list[tuple[RegistryQuestion, CachedAnswer | None]] = []
         for question in dict.fromkeys(questions):
-            kept = self.shelf.get(question.url)
-            if kept and timedelta(0) <= self.now - kept.asked < self.every:
-                releases[question] = _restore(kept)
+            answer = self.shelf.get(question.url)
+            if answer and timedelta(0) <= self.now - answer.asked < self.every:
+                releases[question] = _restore(answer)
             else:
-                stale.append((question, kept))
+                stale.append((question, answer))
         deadline, requests = time.monotonic() + self.seconds, 0
-        for question, kept in sorted(stale, key=lambda row: row[1].asked.timestamp() if row[1] else 0.0):
+        for question, answer in sorted(stale, key=lambda row: row[1].asked.timestamp() if row[1] else 0.0):
             if requests == self.most or time.monotonic() > deadline:
                 break
             requests += 1
             try:
-                releases[question] = self._ask(question, kept)
+                releases[question] = self._ask(question, answer)
             except UserError as problem:
                 failed[question] = problem.what
         return ReleaseAnswers(releases, failed, len(stale) - requests)
 
-    def _ask(self, question: RegistryQuestion, kept: CachedAnswer | None) -> tuple[Release, ...]:
+    def _ask(self, question: RegistryQuestion, earlier: CachedAnswer | None) -> tuple[Release, ...]:
         address, credentials = apart(question.url)
         answer = self.web.get(
             address,
-            etag=kept.etag if kept else "",
-            modified=kept.modified if kept else "",
+            etag=earlier.etag if earlier else "",
+            modified=earlier.modified if earlier else "",
             headers={"Accept": ACCEPT[question.ecosystem], **credentials},
             cap=CAP,
         )
-        if answer.status == 304 and kept:
-            self.shelf.put(question.url, CachedAnswer(kept.facts, self.now, kept.etag, kept.modified))
-            return _restore(kept)
+        if answer.status == 304 and earlier:
+            self.shelf.put(question.url, CachedAnswer(earlier.facts, self.now, earlier.etag, earlier.modified))
+            return _restore(earlier)
         if answer.status != 200:
             raise UserError(
                 f"the registry answers {answer.status} for {question.name}", "look at the registry", "network"
@@ -264,8 +264,8 @@ def apart(address: str) -> tuple[str, Mapping[str, str]]:
     return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {encoded}"}
 
 
-def _restore(kept: CachedAnswer) -> tuple[Release, ...]:
-    return tuple(Release(str(version), bool(gone), str(runtime)) for version, gone, runtime in kept.facts)
+def _restore(answer: CachedAnswer) -> tuple[Release, ...]:
+    return tuple(Release(str(version), bool(gone), str(runtime)) for version, gone, runtime in answer.facts)
 
 
 def _read(question: RegistryQuestion, answer: WebAnswer) -> tuple[Release, ...]:

@@ -100,8 +100,8 @@ def files_for_manager(files: Files) -> dict[str, bytes]:
 
 def addresses(files: Files) -> tuple[str, ...]:
     """Every web URL that a manager could take from them. Raises UserError for ambiguous contents."""
-    kept = {path: _text(path, content) for path, content in files.items() if not _is_settings(path)}
-    found = (url for path, text in kept.items() for string in _strings_in(path, text) for url in _urls(string))
+    texts = {path: _text(path, content) for path, content in files.items() if not _is_settings(path)}
+    found = (url for path, text in texts.items() for string in _strings_in(path, text) for url in _urls(string))
     return tuple(dict.fromkeys(found))
 
 
@@ -124,16 +124,16 @@ def _reduce(path: str, content: bytes) -> bytes:
     match posixpath.basename(path):
         case "package.json":
             manifest = _read(path, _text(path, content), json.loads)
-            kept = {name: value for name, value in manifest.items() if name not in ("packageManager", "devEngines")}
-            if "configDependencies" in _table(kept.get("pnpm")):
-                kept["pnpm"] = {k: v for k, v in kept["pnpm"].items() if k != "configDependencies"}
+            members = {name: value for name, value in manifest.items() if name not in ("packageManager", "devEngines")}
+            if "configDependencies" in _table(members.get("pnpm")):
+                members["pnpm"] = {k: v for k, v in members["pnpm"].items() if k != "configDependencies"}
         case "pnpm-workspace.yaml":
             manifest = _read(path, _text(path, content), plain_yaml)
-            kept = {name: value for name, value in manifest.items() if name in WORKSPACE}
-            _one_registry(path, json.dumps({k: v for k, v in manifest.items() if k not in kept}, default=str))
+            members = {name: value for name, value in manifest.items() if name in WORKSPACE}
+            _one_registry(path, json.dumps({k: v for k, v in manifest.items() if k not in members}, default=str))
         case _:
             return content
-    return content if kept == manifest else json.dumps(kept, indent=2).encode()  # which is YAML, too
+    return content if members == manifest else json.dumps(members, indent=2).encode()  # which is YAML, too
 
 
 # --- addresses -----------------------------------------------------------------------
@@ -307,12 +307,12 @@ def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Co
     folder = posixpath.dirname(project.path)
     paths = {*project.manifests, project.path}
     paths |= {p for p in entries if posixpath.dirname(p) == folder and posixpath.basename(p) in DATA}
-    held = {path: entries[path].oid for path in sorted(paths) if path in entries}
-    found = sizes(git, list(held.values()))
-    if large := [path for path, oid in held.items() if found.get(oid, 0) > LARGEST]:
+    objects = {path: entries[path].oid for path in sorted(paths) if path in entries}
+    found = sizes(git, list(objects.values()))
+    if large := [path for path, oid in objects.items() if found.get(oid, 0) > LARGEST]:
         raise UserError(f"{large[0]} is too large", "update it yourself")
-    blobs = git.blobs(held.values())
-    return {path: blobs[oid] for path, oid in held.items()}
+    blobs = git.blobs(objects.values())
+    return {path: blobs[oid] for path, oid in objects.items()}
 
 
 def astray(files: Contents, base: str, allow: Collection[str], until: float) -> str:

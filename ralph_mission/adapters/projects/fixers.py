@@ -73,9 +73,9 @@ def _node(paths: Collection[str], read: Read, text: str) -> Iterator[ProjectFixe
     if "prettier" in packages and (_any(PRETTIER, paths) or "prettier" in manifest):
         words, named = _arguments("prettier", lines)
         call, checks = shlex.join(["prettier", *(words or ["."])]), re.compile(r"prettier\b.*\s(--check|-c|-l|--list)")
-        held = named and any(checks.search(line) for line in (*lines, *text.splitlines()))
+        has_check = named and any(checks.search(line) for line in (*lines, *text.splitlines()))
         yield ProjectFixer(
-            "prettier", "formatting", f"{call} --write", f"{call} --check", "prettier", lent=True, enforced=held
+            "prettier", "formatting", f"{call} --write", f"{call} --check", "prettier", lent=True, enforced=has_check
         )
 
 

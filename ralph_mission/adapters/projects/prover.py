@@ -153,8 +153,8 @@ class ProofBench:
             return known
         report = self.run(request)
         if everything and not report.ended:
-            kept = [[case.id, case.file, case.status] for case in report.cases]
-            self.prover.cache.put(question, {"cases": kept})
+            rows = [[case.id, case.file, case.status] for case in report.cases]
+            self.prover.cache.put(question, {"cases": rows})
             self.prover.cache.tidy()
         return report
 
@@ -209,13 +209,13 @@ def _notes(home: Path, of: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, text.split("\n"))))
 
 
-def _remove_others(folder: Path, kept: Collection[str]) -> None:
-    above = {str(parent) for name in kept for parent in Path(name).parents}
+def _remove_others(folder: Path, names: Collection[str]) -> None:
+    above = {str(parent) for name in names for parent in Path(name).parents}
 
     def visit(place: str) -> None:
         for entry in list(os.scandir(folder / place)):
             path = f"{place}/{entry.name}" if place else entry.name
-            if path in kept:
+            if path in names:
                 continue
             if path in above and entry.is_dir(follow_symlinks=False):
                 visit(path)

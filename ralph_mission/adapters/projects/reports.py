@@ -171,9 +171,9 @@ def _go_cases(
 
 def _each_once(cases: Iterable[CaseResult]) -> Iterator[CaseResult]:
     """Cases of one name are told apart by their number."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for case in cases:
-        seen[case.id] = number = seen.get(case.id, 0) + 1
+        counts[case.id] = number = counts.get(case.id, 0) + 1
         if number == 1:
             yield case
         else:

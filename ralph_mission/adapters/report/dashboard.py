@@ -198,9 +198,9 @@ def _held(fixes: Sequence[HeldFix]) -> list[str]:
 RETRIED = " (tried again on the next commit)"
 
 
-def _next(backlog: Sequence[Finding], held: Collection[str]) -> list[str]:
+def _next(backlog: Sequence[Finding], fingerprints: Collection[str]) -> list[str]:
     """Findings that are not started, best first."""
-    waiting = (finding for finding in backlog if finding.fingerprint not in held)
+    waiting = (finding for finding in backlog if finding.fingerprint not in fingerprints)
     rows = _cut([f"- {foreign(redact(finding.title))}" for finding in waiting], NEXT)
     return ["## Also found", "", *rows] if rows else []
 

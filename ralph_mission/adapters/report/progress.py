@@ -59,21 +59,21 @@ def cap_lines(lines: Sequence[str], space: int, where: str) -> list[str]:
     """Those of `lines` that fit in `space` rows; the rest is counted, and `where` names its place."""
     if sum(map(rows, lines)) <= space:
         return list(lines)
-    kept = _fitting(lines, space - 1)
-    if not kept and space > 1:  # a count alone says nothing: as many rows of the first as there is room for
-        kept = ["\n".join(_fitting(lines[0].split("\n"), space - 1)) or shorten(lines[0], WIDTH * (space - 1))]
+    first = _fitting(lines, space - 1)
+    if not first and space > 1:  # a count alone says nothing: as many rows of the first as there is room for
+        first = ["\n".join(_fitting(lines[0].split("\n"), space - 1)) or shorten(lines[0], WIDTH * (space - 1))]
         if len(lines) == 1:
-            return [*kept, f"  … the rest: {where}"]
-    return [*kept, f"  … and {len(lines) - len(kept)} more: {where}"]
+            return [*first, f"  … the rest: {where}"]
+    return [*first, f"  … and {len(lines) - len(first)} more: {where}"]
 
 
 def _fitting(lines: Iterable[str], space: int) -> list[str]:
-    kept: list[str] = []
+    first: list[str] = []
     for line in lines:
-        if sum(map(rows, (*kept, line))) > space:
+        if sum(map(rows, (*first, line))) > space:
             break
-        kept.append(line)
-    return kept
+        first.append(line)
+    return first
 
 
 def indent_lines(lines: Iterable[str]) -> list[str]:
@@ -172,18 +172,18 @@ LOOK = 0.2  # seconds between two polls for requests
 def rest(watch: RunWatch, seconds: float = 0.0, *, stays: bool = True) -> None:
     """A safe point outside loops: wait so long, and, while it `stays`, as long as a person pauses it. Raises
     KeyboardInterrupt to stop."""
-    until, held = time.monotonic() + seconds, False
+    until, paused_once = time.monotonic() + seconds, False
     while True:
         order = watch.asked()
         if order == "stop":
             raise KeyboardInterrupt
-        if stays and held != (order == "pause"):
-            held = not held
-            watch.tell(RunEvent("held", "paused" if held else ""))
+        if stays and paused_once != (order == "pause"):
+            paused_once = not paused_once
+            watch.tell(RunEvent("held", "paused" if paused_once else ""))
         remaining = until - time.monotonic()
-        if remaining <= 0 and not held:
+        if remaining <= 0 and not paused_once:
             return
-        time.sleep(LOOK if held else min(remaining, LOOK))
+        time.sleep(LOOK if paused_once else min(remaining, LOOK))
 
 
 def begin_phase(watch: RunWatch, name: str, note: str) -> None:

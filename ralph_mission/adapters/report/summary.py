@@ -164,8 +164,8 @@ def _sections(
     public = tuple(_post_lines(cycle_summary.posts, at, report.staged, report.staged or whole_account))
     post_rows = 0 if not public else 7 if report.staged else 5
     done = "Would do" if report.staged else "Done"
-    quiet = [f"looked at {seen}"] if (seen := looked_at(report)) else []
-    held = cycle_summary.held if whole_account else [_RULES.sub("", line) for line in cycle_summary.held]
+    quiet = [f"looked at {look}"] if (look := looked_at(report)) else []
+    waiting = cycle_summary.held if whole_account else [_RULES.sub("", line) for line in cycle_summary.held]
     return (
         SummarySection(done, "good", _done_lines(report, cycle_summary, at), 4 if post_rows else 6, whole),
         SummarySection("Nothing needs you", "good", fold_lines(quiet), 3, whole),
@@ -174,7 +174,11 @@ def _sections(
             "Waiting for you", "waits", waiting_blocks(cycle_summary.waiting), 4 if post_rows else 7, "ralph status"
         ),
         SummarySection(
-            "Held back", "quiet", fold_lines(map(at.typed, held or _verdicts(report)), 4), 3 if post_rows else 5, whole
+            "Held back",
+            "quiet",
+            fold_lines(map(at.typed, waiting or _verdicts(report)), 4),
+            3 if post_rows else 5,
+            whole,
         ),
         SummarySection(
             f"Watched{f', see {at.dashboard}' if at.dashboard else ''}",
@@ -190,9 +194,9 @@ def _sections(
 
 
 def _whole_account(report: CycleReport, cycle_summary: CycleSummary, verbose: bool) -> Iterator[SummarySection]:
-    seen = [f"{one.name}: {one.detail or count_noun(one.signals, 'result')}" for one in report.observers]
+    looks = [f"{one.name}: {one.detail or count_noun(one.signals, 'result')}" for one in report.observers]
     new = [one for one in report.findings if not one.known]
-    yield SummarySection("Looked at", "quiet", fold_lines(seen), 0, "")
+    yield SummarySection("Looked at", "quiet", fold_lines(looks), 0, "")
     if not verbose:
         yield SummarySection("New", "quiet", fold_lines(one.title for one in new), 0, "")
         return
@@ -249,8 +253,8 @@ def looked_at(report: CycleReport) -> str:
     if report.outcome != "done" or report.missions or any(effect.kind in SHOWN for effect in report.effects):
         return ""
     there = (one for one in report.observers if one.status == "ok" and not one.detail.startswith("no "))
-    seen = [f"{one.name}: {re.split('[;,] ', one.detail)[0] or count_noun(one.signals, 'result')}" for one in there]
-    return "; ".join(seen)
+    looks = [f"{one.name}: {re.split('[;,] ', one.detail)[0] or count_noun(one.signals, 'result')}" for one in there]
+    return "; ".join(looks)
 
 
 def _done_lines(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:

@@ -327,9 +327,9 @@ def _places(view: View) -> Iterator[tuple[str, ...]]:
     yield ("--bind", str(view.scratch), "/tmp") if view.scratch else ("--perms", "1777", "--tmpfs", "/tmp")
     known = (*view.writable, *SYSTEM)
     needed = {place for place in _needed_paths(view) if not _inside(place, known)}
-    seen = {*view.readable, *needed} - {*view.writable}
-    steps = [(place, 0, _cover(place)) for place in view.hidden if _inside(place, (*known, *seen))]
-    steps += [(place, 1, ("--ro-bind", str(place), str(place))) for place in seen]
+    places = {*view.readable, *needed} - {*view.writable}
+    steps = [(place, 0, _cover(place)) for place in view.hidden if _inside(place, (*known, *places))]
+    steps += [(place, 1, ("--ro-bind", str(place), str(place))) for place in places]
     steps += [(place, 2, ("--bind", str(place), str(place))) for place in view.writable]
     # If bubblewrap created them implicitly, the parent folders would be closed to another user.
     above = {parent for place, _, _ in steps for parent in place.parents[:-1] if not _inside(parent, SYSTEM)}

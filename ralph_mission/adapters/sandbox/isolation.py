@@ -95,12 +95,12 @@ def enter_sandbox(
     if not bwrap.program():
         raise UserError(bwrap.MISSING, bwrap.INSTALL)
     writable, readable, invisible = map(_keep_existing, ((*sandbox.writable, home), sandbox.readable, sandbox.hidden))
-    with ExitStack() as held:
+    with ExitStack() as stack:
         closed = sandbox.endpoints is not None and not bwrap.attempt().open_network
         ways = (sandbox.endpoints or ()) if closed else ()
-        socket = held.enter_context(relay(ways)) if ways else None
+        socket = stack.enter_context(relay(ways)) if ways else None
         view = bwrap.View(writable, readable, invisible, scratch.resolve(), path, argv[0], cwd.resolve(), socket)
-        report = held.enter_context(bwrap.reporting())
+        report = stack.enter_context(bwrap.reporting())
         command = bwrap.with_helper(argv, cwd.resolve(), ways, report.writing)
         yield Inside(tuple(bwrap.wrap_command(view, command, closed)), report)
 

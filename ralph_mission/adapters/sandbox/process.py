@@ -216,8 +216,8 @@ class _Capture:
 
     def last_line(self) -> str:
         """The last line that ended and is not empty, of the stream that was written to last; never a part of one."""
-        kept = self._kept[self._latest]
-        whole = kept[-WINDOW:].replace(b"\r", b"\n").split(b"\n")[len(kept) > WINDOW : -1]
+        lines = self._kept[self._latest]
+        whole = lines[-WINDOW:].replace(b"\r", b"\n").split(b"\n")[len(lines) > WINDOW : -1]
         last = next((line for line in reversed(whole) if line.strip()), b"")
         return last.decode("utf-8", "replace").strip() if len(last) <= LINE else ""
 
@@ -295,11 +295,11 @@ def _signals_held() -> Iterator[Callable[[], None]]:
     A handler instead of a mask, which the child would inherit. Only the main thread gets signals.
     """
     pending: list[int] = []
-    held: dict[int, Any] = {}
+    handlers: dict[int, Any] = {}
 
     def let_go() -> None:
-        while held:
-            signal.signal(*held.popitem())
+        while handlers:
+            signal.signal(*handlers.popitem())
         while pending:
             signal.raise_signal(pending.pop())
 
@@ -307,7 +307,7 @@ def _signals_held() -> Iterator[Callable[[], None]]:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if callable(signal.getsignal(number)):
-                    held[number] = signal.signal(number, lambda got, _: pending.append(got))
+                    handlers[number] = signal.signal(number, lambda got, _: pending.append(got))
         yield let_go
     finally:
         let_go()
@@ -326,8 +326,8 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
 
 def _find_remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[tuple[str, ...], bool]:
     """Processes still running after the command and a grace period; whether there is nothing to end."""
-    seen = still(lambda: sorted({*_left_running(process, scratch)}))
-    return (*seen, *(inside.report.heard() if inside.report else ())), not seen
+    processes = still(lambda: sorted({*_left_running(process, scratch)}))
+    return (*processes, *(inside.report.heard() if inside.report else ())), not processes
 
 
 def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:

@@ -107,21 +107,21 @@ def load(folder: Path | None, header: Header, booked: Collection[str]) -> KeptRe
     if folder is None:
         return here
     with suppress(OSError, ValueError, ValidationError):
-        kept = KeptReply.model_validate_json(files.content(folder / FILE, CAP) or b"")
-        same = (kept.lineage, kept.cycle) == (here.lineage, here.cycle)
-        fresh = kept.lineage in ("", here.lineage) and here.cycle - kept.cycle <= NAMED
-        owed = fresh and kept.paid not in booked
-        money = {"usd": kept.usd, "paid": kept.paid} if owed else {}
-        return here.model_copy(update={**money, "cursor": kept.cursor if same else ""})
+        reply = KeptReply.model_validate_json(files.content(folder / FILE, CAP) or b"")
+        same = (reply.lineage, reply.cycle) == (here.lineage, here.cycle)
+        fresh = reply.lineage in ("", here.lineage) and here.cycle - reply.cycle <= NAMED
+        owed = fresh and reply.paid not in booked
+        money = {"usd": reply.usd, "paid": reply.paid} if owed else {}
+        return here.model_copy(update={**money, "cursor": reply.cursor if same else ""})
     return here
 
 
-def save(folder: Path | None, kept: KeptReply) -> None:
+def save(folder: Path | None, reply: KeptReply) -> None:
     """Store it if possible; without storage, a dying cycle may pay again."""
     if folder is None:
         return
     with suppress(OSError):
-        files.write(files.own(folder) / FILE, kept.model_dump_json().encode())
+        files.write(files.own(folder) / FILE, reply.model_dump_json().encode())
 
 
 PAID = 8  # names of costs that are kept; no more runners die or lose at once
@@ -147,8 +147,8 @@ class Remembered(BaseModel):
 
     def written(self) -> str:
         """The form for memory."""
-        for kept in (self, self.without_words(), self.bare()):
-            if len(text := kept.model_dump_json(exclude_defaults=True)) <= ROOM:
+        for reply in (self, self.without_words(), self.bare()):
+            if len(text := reply.model_dump_json(exclude_defaults=True)) <= ROOM:
                 return text
         return ""
 

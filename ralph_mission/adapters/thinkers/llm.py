@@ -211,33 +211,33 @@ class LlmThinker:
         if not chosen:
             return plan
         booked = answers.read(brief).paid
-        kept = load(self.folder, brief.memory.header, booked)
-        ranked, paid = self._thought(plan, brief, chosen, kept)
-        return _book_earlier(ranked, kept, brief, paid)
+        reply = load(self.folder, brief.memory.header, booked)
+        ranked, paid = self._thought(plan, brief, chosen, reply)
+        return _book_earlier(ranked, reply, brief, paid)
 
     def may_cost(self, brief: Brief) -> float:
         """The most that the model would cost now, in USD; 0 if it would not be asked."""
         chosen = _best(self.rules.think(brief), brief.findings, self.settings.max_findings)
-        kept = load(self.folder, brief.memory.header, answers.read(brief).paid)
+        reply = load(self.folder, brief.memory.header, answers.read(brief).paid)
         basis = answers.basis_of(brief, self.settings.model)
-        if not chosen or answers.read(brief, kept.cursor).covers(basis, chosen):
+        if not chosen or answers.read(brief, reply.cursor).covers(basis, chosen):
             return 0.0
         question = self._question(brief, chosen)
-        return 0.0 if self._may_not(question, brief, kept.usd) else self._most(question)
+        return 0.0 if self._may_not(question, brief, reply.usd) else self._most(question)
 
-    def _thought(self, plan: Plan, brief: Brief, chosen: Sequence[Finding], kept: KeptReply) -> tuple[Plan, str]:
+    def _thought(self, plan: Plan, brief: Brief, chosen: Sequence[Finding], earlier: KeptReply) -> tuple[Plan, str]:
         """The plan, what to remember, and the name of an unbooked cost, or ""."""
-        before, basis = answers.read(brief, kept.cursor), answers.basis_of(brief, self.settings.model)
+        before, basis = answers.read(brief, earlier.cursor), answers.basis_of(brief, self.settings.model)
         former = _apply_answer(plan, before.answer, brief.findings, self.secrets)
         if before.covers(basis, chosen):
-            return former, kept.paid
+            return former, earlier.paid
         question = self._question(brief, chosen)
-        if reason := self._may_not(question, brief, kept.usd):
-            return replace(former, remark=_instead(reason)), kept.paid
+        if reason := self._may_not(question, brief, earlier.usd):
+            return replace(former, remark=_instead(reason)), earlier.paid
         assert self.ask is not None
         reply = self.ask(question)
         ranked = self._concluded(plan, former, reply, question, _Asked(basis, chosen, brief.findings))
-        after = kept.spent_more(ranked.usage.cost_usd, ranked.cursor, answers.payment(brief, self.nonce()))
+        after = earlier.spent_more(ranked.usage.cost_usd, ranked.cursor, answers.payment(brief, self.nonce()))
         save(self.folder, after)
         return ranked, after.paid
 
@@ -297,13 +297,13 @@ class _Asked:
         return whole.without_words().written() if find_secrets(whole.written(), secrets) else whole.written()
 
 
-def _book_earlier(plan: Plan, kept: KeptReply, brief: Brief, paid: str) -> Plan:
+def _book_earlier(plan: Plan, reply: KeptReply, brief: Brief, paid: str) -> Plan:
     """Add the cost an earlier run could not record, its answer, and the name it is booked under.
 
     Memory stores cost and name together, so that nothing is booked twice or never.
     """
-    usage = replace(plan.usage, cost_usd=round(plan.usage.cost_usd + kept.usd, 6))
-    cursor = plan.cursor or kept.cursor
+    usage = replace(plan.usage, cost_usd=round(plan.usage.cost_usd + reply.usd, 6))
+    cursor = plan.cursor or reply.cursor
     if paid:
         cursor = answers.read(brief, cursor).with_paid(answers.read(brief).paid, paid).written()
     return replace(plan, usage=usage, cursor=cursor)

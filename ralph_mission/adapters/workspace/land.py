@@ -77,8 +77,8 @@ class Landing:
         if judged.base and not objects.behind(judged.base, head):
             raise self._branch_moved_error(judged)
         if met := meeting(judged.paths, objects.paths_between(judged.base, head)):
-            kept = self.keep_patch(judged.base, judged.commit)
-            what = f"{met[0]} was committed in the checkout meanwhile; what was built is in {kept}"
+            patch = self.keep_patch(judged.base, judged.commit)
+            what = f"{met[0]} was committed in the checkout meanwhile; what was built is in {patch}"
             raise UserError(what, "git apply what you want of it, then resume with --continue")
         commit = objects.commit(head, judged.paths, judged.message, datetime.now(UTC), self.user.identity)
         return Judged(head, judged.paths, judged.message, commit)
@@ -99,8 +99,8 @@ class Landing:
             if carried:
                 _index(here, before)
             self._note.unlink(missing_ok=True)
-            kept = self.keep_patch(judged.base, judged.commit)
-            what = f"what was built cannot be taken over: {_said(error)}; it is in {kept}"
+            patch = self.keep_patch(judged.base, judged.commit)
+            what = f"what was built cannot be taken over: {_said(error)}; it is in {patch}"
             raise UserError(what, "commit or stash what stands in the way, then resume with --continue") from None
         if not here.move_ref(tip, judged.commit, judged.base):
             _read_tree(here, judged.commit, base)
@@ -144,8 +144,8 @@ class Landing:
         return self.aside.parent / "landing.json"
 
     def _branch_moved_error(self, judged: Judged) -> UserError:
-        kept = self.keep_patch(judged.base, judged.commit)
-        what = f"the branch moved while a session worked apart; what it built is in {kept}"
+        patch = self.keep_patch(judged.base, judged.commit)
+        what = f"the branch moved while a session worked apart; what it built is in {patch}"
         return UserError(what, "see that nothing else moves it, then resume with --continue")
 
 
@@ -251,8 +251,8 @@ def _read_settings(folder: str) -> dict[str, str]:
 def _git_environment() -> dict[str, str]:
     """The environment that leads git to its settings. On a runner, HOME is not used: an earlier job may have written
     there."""
-    seen = {name: value for name, value in os.environ.items() if name in SEEN or name.startswith("GIT_CONFIG")}
-    return seen | ({"GIT_CONFIG_GLOBAL": os.devnull} if acts_on_github(os.environ) else {})
+    variables = {name: value for name, value in os.environ.items() if name in SEEN or name.startswith("GIT_CONFIG")}
+    return variables | ({"GIT_CONFIG_GLOBAL": os.devnull} if acts_on_github(os.environ) else {})
 
 
 def _default_excludes() -> str:

@@ -142,7 +142,7 @@ class Reader:
             folders = [path for path in visible if path.endswith("/") and not self._ignores_itself(path)]
             new = [one for folder in folders for one in self._list(folder.rstrip("/"), look)]
         if len(self._seen) > len(look.files):
-            self._seen = {path: seen for path, seen in self._seen.items() if path in look.files}
+            self._seen = {path: entry for path, entry in self._seen.items() if path in look.files}
         return Reading(look.files, tuple(sorted(look.repositories)))
 
     def content(self, path: str) -> tuple[File, bytes] | None:
@@ -224,9 +224,9 @@ class Reader:
 
     def _file(self, path: str, status: os.stat_result, began: int) -> File:
         signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode)
-        seen = self._seen.get(path)
-        if seen is not None and seen[0] == signature:
-            return seen[1]
+        entry = self._seen.get(path)
+        if entry is not None and entry[0] == signature:
+            return entry[1]
         file = self._hash_file(path, status)
         if _is_settled(status.st_ctime_ns, began) and file.oid != UNREADABLE:
             self._seen[path] = (signature, file)

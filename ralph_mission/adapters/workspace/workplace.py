@@ -197,9 +197,9 @@ class Workspace:
     def changed(self, mark: str) -> SessionWork:
         """The differences from the mark, stored as they are read, so that later writes do not matter."""
         assert mark == self._marked, "the session of another mark"
-        seen = self._read(self._before, self._rules)
-        changes = self._without_repositories(seen)
-        files = dict(seen.files)
+        reading = self._read(self._before, self._rules)
+        changes = self._without_repositories(reading)
+        files = dict(reading.files)
         ignored = self._ignored_since(files)
         changes += self._undo_unsafe(files, ignored)
         files = self._store_objects(files, ignored)
@@ -217,12 +217,12 @@ class Workspace:
             what = f"{error.filename or self.clone.folder}: {(error.strerror or type(error).__name__).lower()}"
             raise UserError(f"what a session left cannot be read: {what}", "go on with --continue") from None
 
-    def _without_repositories(self, seen: Reading) -> tuple[PathChange, ...]:
+    def _without_repositories(self, reading: Reading) -> tuple[PathChange, ...]:
         """Ignore repositories that a session created in its clone: their files count like any others."""
-        for folder in seen.repositories:
+        for folder in reading.repositories:
             remove_any(os.fsencode(self.clone.folder / folder / REPOSITORY))
         return tuple(
-            PathChange(f"{folder}/.git", "created", "removed; its files count") for folder in seen.repositories
+            PathChange(f"{folder}/.git", "created", "removed; its files count") for folder in reading.repositories
         )
 
     def _undo_unsafe(self, files: dict[str, File], ignored: frozenset[str]) -> tuple[PathChange, ...]:
@@ -291,8 +291,8 @@ class Workspace:
     def _content(self, file: File | None) -> bytes:
         if file is None or not file.storable:
             return b""
-        held = self._judged_contents.get(file.oid)
-        return self._objects.contents([file.oid]).get(file.oid, b"") if held is None else held
+        content = self._judged_contents.get(file.oid)
+        return self._objects.contents([file.oid]).get(file.oid, b"") if content is None else content
 
     def _ignored_since(self, files: Files) -> frozenset[str]:
         """Files the session created and ignored by its own rules: seen, but not landed."""
@@ -333,10 +333,10 @@ class Workspace:
         self._put_back(now, dict.fromkeys(paths, ""))
         self._now = now
 
-    def _put_right(self, seen: Reading) -> list[str]:
+    def _put_right(self, reading: Reading) -> list[str]:
         """Make the clone match `_now`; returns what did not match."""
-        self._without_repositories(seen)
-        wrong = differing(self._now, seen.files)
+        self._without_repositories(reading)
+        wrong = differing(self._now, reading.files)
         self._restore({path: self._now.get(path) for path in wrong})
         return wrong
 
@@ -387,10 +387,10 @@ class Workspace:
         try:
             found = verdict(checks, self.clone.folder, self._seconds, self._sandbox, self._environment, self._known)
         finally:
-            before, seen = self._now, self._read(self._now)
-            wrong = self._put_right(seen)
+            before, reading = self._now, self._read(self._now)
+            wrong = self._put_right(reading)
         undone = (
-            PathChange(path, how(before[path], seen.files.get(path)), CHECKED) for path in wrong if path in before
+            PathChange(path, how(before[path], reading.files.get(path)), CHECKED) for path in wrong if path in before
         )
         return replace(found, undone=tuple(undone))
 
@@ -558,5 +558,5 @@ def _files_below(top: str, path: str) -> list[str]:
 
 
 def _apply_files(files: Files, paths: Mapping[str, File | None]) -> Files:
-    kept = {path: file for path, file in files.items() if path not in paths}
-    return kept | {path: file for path, file in paths.items() if file}
+    rest = {path: file for path, file in files.items() if path not in paths}
+    return rest | {path: file for path, file in paths.items() if file}

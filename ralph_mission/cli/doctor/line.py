@@ -109,5 +109,5 @@ def attempt(name: str, check: Made, prefix: str = "broken: ") -> Iterator[Doctor
 def hint_of(problem: UserError) -> str:
     """What to do about it now. Cycles may leave it to the next wake; who asks the doctor wants to know today."""
     clauses = problem.next_step.split("; ")
-    kept = [clause for clause in clauses if clause not in LATER]
-    return "; ".join([*kept, NOW.get(problem.who, AGAIN)] if len(kept) < len(clauses) else kept)
+    rest = [clause for clause in clauses if clause not in LATER]
+    return "; ".join([*rest, NOW.get(problem.who, AGAIN)] if len(rest) < len(clauses) else rest)

@@ -81,10 +81,10 @@ def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 
     A loop ends its session first. Paused time does not count towards a run's limits.
     """
-    held = _order(repo, run, "pause")
-    paused = not run and _set_paused(repo, config, True, needed=not held)
+    records = _order(repo, run, "pause")
+    paused = not run and _set_paused(repo, config, True, needed=not records)
     nothing = ["nothing is done until `ralph resume`"] if paused else []
-    _tell_order(repo, held, nothing, "pauses at its next safe point", "paused", as_json, paused=paused)
+    _tell_order(repo, records, nothing, "pauses at its next safe point", "paused", as_json, paused=paused)
 
 
 @click.command()
@@ -93,10 +93,10 @@ def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 @json_option
 def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
     """Resume RUN after `ralph pause`; without RUN everything that runs here, and cycles."""
-    held = _order(repo, run, "")
-    lifted = not run and _set_paused(repo, config, False, needed=not held)
+    records = _order(repo, run, "")
+    lifted = not run and _set_paused(repo, config, False, needed=not records)
     line = ["the next cycle runs when it is due; now: ralph cycle --force"] if lifted else []
-    _tell_order(repo, held, line, "continues", "resumed", as_json, paused=False)
+    _tell_order(repo, records, line, "continues", "resumed", as_json, paused=False)
 
 
 @click.command()
@@ -108,10 +108,10 @@ def stop(run: str, repo: Path, as_json: bool) -> None:
 
     `ralph run --continue` resumes it; `ralph agent cancel` does not wait for the session.
     """
-    held = _order(repo, run, "stop")
-    if not held:
+    records = _order(repo, run, "stop")
+    if not records:
         raise UserError("nothing runs here", "see: ralph status", usage=True)
-    _tell_order(repo, held, [], "stops at its next safe point", "stopping", as_json)
+    _tell_order(repo, records, [], "stops at its next safe point", "stopping", as_json)
 
 
 def _order(repo: Path, name: str, order: HoldOrder) -> tuple[LiveRecord, ...]:
@@ -150,12 +150,12 @@ def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> 
 
 
 def _tell_order(
-    repo: Path, held: Sequence[LiveRecord], more: Sequence[str], does: str, word: str, as_json: bool, **facts: Any
+    repo: Path, records: Sequence[LiveRecord], more: Sequence[str], does: str, word: str, as_json: bool, **facts: Any
 ) -> None:
     if as_json:
-        print_json({**facts, "runs": [one.id for one in held]})
+        print_json({**facts, "runs": [one.id for one in records]})
         return
-    for line in (*(f"{one.id} {does}" for one in held), *(type_commands(f"{word}: {line}", repo) for line in more)):
+    for line in (*(f"{one.id} {does}" for one in records), *(type_commands(f"{word}: {line}", repo) for line in more)):
         click.echo(line)
 
 
@@ -212,11 +212,11 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
             one, live.last_words(home, one.id, LAST), typed, live.read_order(home / live.FOLDER / one.id)
         )
     ]
-    told = ["running here", *lines] if lines else []
+    rows = ["running here", *lines] if lines else []
     ended = [one for one in known if one.kind == "run" and one.state == "ended"]
     if ended and not any(one.kind == "run" for one in listed):
-        told += ["last loop", *_last(ended[-1], repo)]
-    return documents, told
+        rows += ["last loop", *_last(ended[-1], repo)]
+    return documents, rows
 
 
 def is_resumable(record: LiveRecord) -> bool:
@@ -229,15 +229,15 @@ def resume_command(record: LiveRecord, repo: Path) -> str:
     more = ["--max-iterations", str(2 * record.sessions)] if record.doing.startswith("iterations") else []
     words = shlex.split(record.command)
     end = words.index("--") if "--" in words else len(words)
-    before, kept = iter(words[:end]), list[str]()
+    before, options = iter(words[:end]), list[str]()
     for word in before:
         name, given, _ = word.partition("=")
         if name in ("--repo", *more[:1]):
             if not given:
                 next(before, "")  # its value
         elif word not in ("--continue", "--detach"):
-            kept.append(word)
-    command = spell(f"ralph {shlex.join([*kept, '--continue', *more])}", repo)
+            options.append(word)
+    command = spell(f"ralph {shlex.join([*options, '--continue', *more])}", repo)
     return f"{command} {shlex.join(words[end:])}".rstrip()
 
 

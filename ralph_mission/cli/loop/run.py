@@ -147,17 +147,17 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
     return account.ending.code
 
 
-def _with_last_command(problem: UserError, asked: RunOptions) -> UserError:
+def _with_last_command(problem: UserError, options: RunOptions) -> UserError:
     """The problem of a run that is continued without an agent, with the command that names the one of the last run."""
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import list_runs
     from ralph_mission.cli.loop.hold import resume_command
 
-    if problem.what == NO_AGENT and asked.go_on and not (asked.command or asked.agent):
-        runs = [one for one in list_runs(Git.open(asked.repo).state_dir) if one.kind == "run" and not one.alive]
+    if problem.what == NO_AGENT and options.go_on and not (options.command or options.agent):
+        runs = [one for one in list_runs(Git.open(options.repo).state_dir) if one.kind == "run" and not one.alive]
         named = [one for one in runs if "--command" in one.command or "--agent" in one.command]
         if named:
-            problem.next_step = f"as the last run was begun: {resume_command(named[-1], asked.repo)}"
+            problem.next_step = f"as the last run was begun: {resume_command(named[-1], options.repo)}"
     return problem
 
 
@@ -227,8 +227,8 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
         print_json(simulation.document(name, account))
     else:
         click.echo(simulation.summary_text(name, account))
-        kept = f"the repository: {keep}" if keep else "it was played in a temporary repository; --keep DIR keeps one"
-        click.echo(kept, err=True)
+        place = f"the repository: {keep}" if keep else "it was played in a temporary repository; --keep DIR keeps one"
+        click.echo(place, err=True)
     return account.ending.code
 
 

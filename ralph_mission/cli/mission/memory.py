@@ -126,14 +126,14 @@ def _healthy(app: App) -> bool:
 def _tell_healthy(app: App, as_json: bool) -> None:
     recalled = app.store.recall()
     header, oid = (recalled.memory.header, recalled.oid) if recalled else (Header(), "")
-    held = _claim_lines(app, recalled)
+    claims = _claim_lines(app, recalled)
     if as_json:
-        print_json({"lineage": header.lineage, "serial": header.serial, "commit": oid, "kept": [], "lost": held})
+        print_json({"lineage": header.lineage, "serial": header.serial, "commit": oid, "kept": [], "lost": claims})
     elif recalled is None:
         click.echo("there is no memory yet and nothing to recover it from; next: ralph cycle")
     else:
         click.echo(
-            "\n".join([f"memory is healthy (serial {header.serial}): nothing was done", *map(reveal_hidden, held)])
+            "\n".join([f"memory is healthy (serial {header.serial}): nothing was done", *map(reveal_hidden, claims)])
         )
 
 

@@ -172,8 +172,10 @@ def check_permissions() -> Iterator[DoctorLine]:
         yield DoctorLine("permissions", "note", "those of the app cannot be seen with this token", hint)
         return
     current_token(app)
-    held = getattr(app, "permissions", {})
-    missing = [f"{name}: {level}" for name, level in PERMISSIONS.items() if held.get(name) not in (level, "write")]
+    permissions = getattr(app, "permissions", {})
+    missing = [
+        f"{name}: {level}" for name, level in PERMISSIONS.items() if permissions.get(name) not in (level, "write")
+    ]
     if missing:
         what = f"the app's installation in {control.repository} has no {', '.join(missing).replace('_', ' ')}"
         hint = "the app's settings on GitHub, Permissions & events; then accept the new ones in its installation"

@@ -156,8 +156,8 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     planned = [(file, file.state(top, force)) for file in files_planned]
     if not options.pull_request:  # which shows what differs
         refuse_differing(planned)
-    kept = planned[0][1] == "kept"
-    config = load((read_text(settings.place) or "") if kept else settings.text)
+    unchanged = planned[0][1] == "kept"
+    config = load((read_text(settings.place) or "") if unchanged else settings.text)
     steps = list(_steps(git, top, options, planned, config))
     notes = list(_notes(top, planned))
     keep_out_of_git(git)

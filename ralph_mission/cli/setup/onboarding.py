@@ -128,9 +128,9 @@ def propose_settings(app: App, extends: str) -> tuple[CycleReport, CycleSummary]
 
 
 def _commit(git: Git, base: str, texts: Mapping[str, str]) -> str:
-    held = {path: File(REGULAR, git.write_blob(text.encode())) for path, text in texts.items()}
+    files = {path: File(REGULAR, git.write_blob(text.encode())) for path, text in texts.items()}
     message = f"{TITLE}\n\nThe pull request describes what a first cycle would do."
-    return Objects(git).commit(base, held, message, datetime.now(UTC), User.of(git).identity)
+    return Objects(git).commit(base, files, message, datetime.now(UTC), User.of(git).identity)
 
 
 def _is_replaceable(git: Git, tip: str, texts: Mapping[str, str]) -> bool:

@@ -58,10 +58,10 @@ def scratchpad(snapshot: RunSnapshot, home: str) -> str:
     """Earlier sessions' notes: the tail, and the headings of the dropped part."""
     if not snapshot.scratchpad.strip():
         return ""
-    kept, dropped = tail(snapshot.scratchpad)
+    excerpt, dropped = tail(snapshot.scratchpad)
     older = f"Older notes were left out. Their headings: {list_names(dropped, 20)}." if dropped else ""
     return section("SCRATCHPAD", f"Notes of earlier sessions, from {home}/{SCRATCHPAD_FILE}.", older,
-                   quote_text(kept, SCRATCHPAD))  # fmt: skip  # one sentence
+                   quote_text(excerpt, SCRATCHPAD))  # fmt: skip  # one sentence
 
 
 def begin(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
@@ -173,9 +173,9 @@ def _ahead(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> list[UserSt
 
 def memories_section(spec: RunSpec, snapshot: RunSnapshot, home: str) -> str:
     """Memories of earlier runs, within the budget of the run."""
-    kept, omitted = within(snapshot.memories, spec.memory_budget)
+    excerpt, omitted = within(snapshot.memories, spec.memory_budget)
     more = f"{omitted} more are in {home}/agent/memories.md." if omitted else ""
-    text = quote_text(TAGS.sub("", kept), spec.memory_budget)
+    text = quote_text(TAGS.sub("", excerpt), spec.memory_budget)
     return section("MEMORIES", "Remembered from earlier runs.", more, text) if text else ""
 
 
@@ -184,12 +184,12 @@ def last(state: RunState) -> str:
     last = state.last
     if last is None:
         return ""
-    kept = [change.path for change in last.changes if not change.reverted]
+    paths = [change.path for change in last.changes if not change.reverted]
     red = last.verification.ran and not last.verification.green
     return section(
         "LAST SESSION",
         f"{line(last.hat, 40)} reported at the end: {line(last.summary, 500) or '(nothing)'}",
-        f"Files it changed: {list_names(kept, 8)}." if kept else "It changed no file.",
+        f"Files it changed: {list_names(paths, 8)}." if paths else "It changed no file.",
         "The project's checks were red after it:" if red else "",
         quote_text(last.verification.said, 1_500) if red else "",
     )
@@ -277,8 +277,8 @@ def within(text: str, budget: int) -> tuple[str, int]:
         return (text, 0) if budget > 0 else ("", 0)
     entries = _split_entries(text)
     if not entries:
-        kept, _ = tail(text, budget)
-        return kept, 1
+        excerpt, _ = tail(text, budget)
+        return excerpt, 1
     chosen = _take_newest(entries, budget)
     return "\n".join(entries[place][1].rstrip() for place in sorted(chosen)), len(entries) - len(chosen)
 

@@ -100,9 +100,9 @@ LEFT = compile_regex(rf"\.({'|'.join(map(re.escape, OUR_FILES))})\.\d+\.\d+")
 """Temporary files that a kill leaves behind."""
 
 
-def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
-    """Why this hat may not write there, or "". `kept`: further files of the engine."""
-    if ours(path, kept):
+def why_outside(hat: Hat, path: str, engine_files: Collection[str] = ()) -> str:
+    """Why this hat may not write there, or "". `engine_files`: further files of the engine."""
+    if ours(path, engine_files):
         return ""
     if hat.write_denied and _matches(hat.write_denied, path):
         return f"{hat.name} may not write there"
@@ -114,17 +114,17 @@ def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
     return ""
 
 
-def outside(hat: Hat, changes: Iterable[PathChange], kept: Collection[str] = ()) -> tuple[PathChange, ...]:
+def outside(hat: Hat, changes: Iterable[PathChange], engine_files: Collection[str] = ()) -> tuple[PathChange, ...]:
     """The changes to undo, each with its reason."""
-    found = ((change, why_outside(hat, change.path, kept)) for change in changes)
+    found = ((change, why_outside(hat, change.path, engine_files)) for change in changes)
     return tuple(PathChange(change.path, change.how, why) for change, why in found if why)
 
 
-def ours(path: str, kept: Collection[str] = ()) -> bool:
+def ours(path: str, engine_files: Collection[str] = ()) -> bool:
     """Whether this is a file of the engine. Its folder is not: as a link it would lead elsewhere."""
     folder, _, name = path.rpartition("/")
     return (
-        path in kept
+        path in engine_files
         or path.startswith(tuple(f"{ours}/" for ours in OUR_FOLDERS))
         or (folder in FOUND_IN and (name in OUR_FILES or LEFT.fullmatch(name) is not None))
     )

@@ -52,19 +52,19 @@ def threshold(kind: str, settings: Mapping[str, object] | str, verdicts: Iterabl
     fixed = settings.get(kind) if isinstance(settings, Mapping) else None
     if type(fixed) is int and fixed >= 0:
         return fixed
-    seen = [verdict for verdict in verdicts if verdict.kind == kind]
+    votes = [verdict for verdict in verdicts if verdict.kind == kind]
     default = DEFAULTS.get(kind, 0)
-    fine = [count for count in {verdict.left for verdict in seen} if _is_acceptable(seen, count) is True]
-    return max([*fine, 0 if _is_acceptable(seen, default) is False else default])
+    fine = [count for count in {verdict.left for verdict in votes} if _is_acceptable(votes, count) is True]
+    return max([*fine, 0 if _is_acceptable(votes, default) is False else default])
 
 
-def _is_acceptable(seen: list[AcceptanceVerdict], count: int) -> bool | None:
+def _is_acceptable(votes: list[AcceptanceVerdict], count: int) -> bool | None:
     """Whether people take work with so many left; None while too few have said.
 
     Who takes more takes so many too, and who refuses fewer refuses so many too.
     """
-    yes = sum(verdict.accepted and verdict.left >= count for verdict in seen)
-    no = sum(not verdict.accepted and verdict.left <= count for verdict in seen)
+    yes = sum(verdict.accepted and verdict.left >= count for verdict in votes)
+    no = sum(not verdict.accepted and verdict.left <= count for verdict in votes)
     return (1 + yes) / (2 + yes + no) >= MEAN if yes + no >= ENOUGH else None
 
 

@@ -59,11 +59,11 @@ def judge_stories(
     if listed is None:
         return StoryJudgement(None)
     flips = flipped_stories(before, listed)
-    kept, why = _accept_flips(spec, item, flips, checked, net, built)
-    lost = {id(story) for story in flips if story not in kept}
+    passing, why = _accept_flips(spec, item, flips, checked, net, built)
+    lost = {id(story) for story in flips if story not in passing}
     stories = tuple(replace(story, passes=False) if id(story) in lost else story for story in listed.stories)
-    also = _find_built(spec, kept, flips, net, built)
-    return StoryJudgement(replace(listed, stories=stories), kept, (*complaints, *why), also)
+    also = _find_built(spec, passing, flips, net, built)
+    return StoryJudgement(replace(listed, stories=stories), passing, (*complaints, *why), also)
 
 
 def commit_message(story: UserStory) -> str:
@@ -165,13 +165,13 @@ def _accept_flips(
 
 
 def _find_built(
-    spec: RunSpec, kept: tuple[UserStory, ...], flips: tuple[UserStory, ...], net: NetChange, built: Collection[str]
+    spec: RunSpec, stories: tuple[UserStory, ...], flips: tuple[UserStory, ...], net: NetChange, built: Collection[str]
 ) -> tuple[str, ...]:
     """Stories that only had to wait for their turn, at most one per changed file."""
-    if not kept:
+    if not stories:
         return ()
-    spare = len(net.tests if spec.require_checks else net.paths) - (kept[0].id not in built)
-    waiting = sorted((story for story in flips if story not in kept), key=lambda story: story.priority)
+    spare = len(net.tests if spec.require_checks else net.paths) - (stories[0].id not in built)
+    waiting = sorted((story for story in flips if story not in stories), key=lambda story: story.priority)
     return tuple(story.id for story in waiting[: max(0, spare)])
 
 
@@ -284,10 +284,10 @@ def restore_entries(before: str, after: str) -> str:
         return before
     old, new = blocks(before), blocks(after)
     fresh = [block for block in new if _PATTERNS.match(block) and patterns(block)]
-    kept = [fresh[0] if fresh and _PATTERNS.match(block) else block for block in old]
+    earlier = [fresh[0] if fresh and _PATTERNS.match(block) else block for block in old]
     known = {line.strip() for line in before.splitlines()}
     added = [block for block in new if not _PATTERNS.match(block) and _adds(block, known)]
-    return _join_parts([*kept, *added])
+    return _join_parts([*earlier, *added])
 
 
 def _adds(block: str, known: set[str]) -> bool:

@@ -49,8 +49,8 @@ def layer_of(story: UserStory) -> str:
     if _STORES.match(story.title):
         return SCHEMA
     found = _most(story.title) or _most(" ".join((_WHY.sub("", story.description), *story.criteria)))
-    seen = any(_BROWSER.search(criterion) for criterion in story.criteria)
-    return UI if seen and found not in (UI, DASHBOARD) else found
+    browser = any(_BROWSER.search(criterion) for criterion in story.criteria)
+    return UI if browser and found not in (UI, DASHBOARD) else found
 
 
 def is_ui(story: UserStory) -> bool:

@@ -342,9 +342,9 @@ def convert_prd(text: str, project: str = "", complete: bool = True) -> Prd:
 
 def add_standard_criteria(story: UserStory) -> UserStory:
     """Add “Typecheck passes” to the story, and “Verify in browser” if it changes the user interface."""
-    seen = lint.is_ui(story) and not any(BROWSER.search(criterion) for criterion in story.criteria)
+    needs_browser = lint.is_ui(story) and not any(BROWSER.search(criterion) for criterion in story.criteria)
     typed = any(TYPECHECK.search(criterion) for criterion in story.criteria)
-    more = (*(() if typed else (TYPECHECK_PASSES,)), *((VERIFY_IN_BROWSER,) if seen else ()))
+    more = (*(() if typed else (TYPECHECK_PASSES,)), *((VERIFY_IN_BROWSER,) if needs_browser else ()))
     return replace(story, criteria=(*story.criteria, *more))
 
 

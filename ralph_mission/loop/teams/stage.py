@@ -258,19 +258,19 @@ def freeze_sections(approved: Mapping[str, str], plan: str) -> tuple[str, tuple[
 
     A missing one returns after its approved predecessor; of duplicates the first stays.
     """
-    new, put_back, seen = list[PlanSection](), list[str](), set[str]()
+    new, put_back, names = list[PlanSection](), list[str](), set[str]()
     for section in split_sections(plan):
-        if section.name in approved and section.name in seen:
+        if section.name in approved and section.name in names:
             put_back.append(section.name)
             continue
-        seen.add(section.name)
-        kept = PlanSection(section.name, approved.get(section.name, section.text))
-        if kept.text.rstrip() != section.text.rstrip():
+        names.add(section.name)
+        copy = PlanSection(section.name, approved.get(section.name, section.text))
+        if copy.text.rstrip() != section.text.rstrip():
             put_back.append(section.name)
-        new.append(kept)
+        new.append(copy)
     before = ""
     for name, text in approved.items():
-        if name not in seen:
+        if name not in names:
             new.insert(_section_after(new, before), PlanSection(name, text))
             put_back.append(name)
         before = name

@@ -144,9 +144,9 @@ class PastForge:
         for one in every.values():
             is_open = one.closed_at is None or one.closed_at > at
             if state == "all" or (state == "open") == is_open:
-                seen = thread_at(one, self.history.begin, at)
-                if seen:
-                    yield seen
+                thread = thread_at(one, self.history.begin, at)
+                if thread:
+                    yield thread
 
     def issue(self, number: int) -> Issue:
         """With all comments until then. Raises Missing, also if they are unknown."""
@@ -157,7 +157,7 @@ class PastForge:
 
         What a dismissed review had said is not told, and where the head was only by a review of it.
         """
-        seen, at = self._in_full(self.history.pulls, number), self.now()
+        thread, at = self._in_full(self.history.pulls, number), self.now()
         reviews, events = self.details.reviews(number), self.details.events(number)
         if reviews is None or events is None:
             raise _unknown(number)
@@ -166,7 +166,10 @@ class PastForge:
             replace(review, state="commented") if review.state == "dismissed" else review for review in then
         )
         return replace(
-            seen, reviews=visible, head_sha=visible[-1].sha if visible else "", draft=was_draft(events, seen.draft, at)
+            thread,
+            reviews=visible,
+            head_sha=visible[-1].sha if visible else "",
+            draft=was_draft(events, thread.draft, at),
         )
 
     def _in_full(self, every: Mapping[int, Thread], number: int) -> Thread:
@@ -174,14 +177,14 @@ class PastForge:
         remarks = (
             one.remarks if one and number in self.history.whole else self.details.comments(number) if one else None
         )
-        seen = (
+        thread = (
             thread_at(replace(one, remarks=remarks), self.history.begin, self.now())
             if one and remarks is not None
             else None
         )
-        if seen is None:
+        if thread is None:
             raise _unknown(number)
-        return seen
+        return thread
 
     def pulse(self, since: datetime, few: int = 0) -> Pulse:
         """Merged, opened and closed threads from `since` to then; past stars are unknown."""

@@ -157,9 +157,9 @@ def _guidance(order: ChatCommand, done: CommandResults, store: CommandContext) -
         return _add_reply(done, order, f"Not done: no mission has the number #{order.number}.")
     if not order.words:
         return _add_reply(done, order, "Not done: /guidance needs words for the next session.")
-    kept = ChatGuidance(order.id, store.now, order.words[:WORDS], mission.id if mission else 0)
-    kept = replace(kept, seal=_seal_of(kept, store.seal))
-    state = replace(done.state, guidance=(*done.state.guidance, kept)[-KEPT:])
+    guidance = ChatGuidance(order.id, store.now, order.words[:WORDS], mission.id if mission else 0)
+    guidance = replace(guidance, seal=_seal_of(guidance, store.seal))
+    state = replace(done.state, guidance=(*done.state.guidance, guidance)[-KEPT:])
     whose = f"of #{order.number}" if mission else "of every mission that an agent works on"
     return _add_reply(replace(done, state=state), order, f"The next session {whose} gets it, once.")
 

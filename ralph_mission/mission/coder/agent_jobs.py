@@ -60,8 +60,8 @@ def _run_job(
 ) -> tuple[Transaction, Situation]:
     """Run one job. Its money is reserved in memory first."""
     budget = _budget_left(situation, until - tx.ports.clock.now().timestamp())
-    if held := _reason_to_stop(tx.ports, budget, situation.settings.limits):
-        result = AgentResult(mission.id, "held", held)
+    if reason := _reason_to_stop(tx.ports, budget, situation.settings.limits):
+        result = AgentResult(mission.id, "held", reason)
         return tx, replace(situation, made=(*situation.made, result))
     mission = advance(mission, MissionEvent.STARTED, situation.now) if mission.status is Status.PLANNED else mission
     tx, situation = reserve_money(tx, situation, budget.usd, mission)

@@ -39,12 +39,12 @@ def normalise_line(line: str) -> str:
 
 def identify(signals: Iterable[Signal]) -> tuple[Finding, ...]:
     """Signals with their fingerprints. Equal essences are numbered by place, so order does not matter."""
-    seen: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     findings = []
     for signal in sorted(signals, key=lambda s: (s.kind, s.essence, s.path, s.line, s.occurrence)):
         identity = (signal.kind, *signal.essence, signal.occurrence)
-        findings.append(Finding(key_of("finding", signal.kind, *signal.essence, str(seen[identity])), signal))
-        seen[identity] += 1
+        findings.append(Finding(key_of("finding", signal.kind, *signal.essence, str(counts[identity])), signal))
+        counts[identity] += 1
     return tuple(findings)
 
 
@@ -105,7 +105,7 @@ def without_parts(finding: Finding, settled: Callable[[str], bool]) -> Finding |
     if not parts or not over <= out:
         return None
     count, before = len(parts), len(signal.parts)
-    kept = replace(
+    rest = replace(
         signal,
         title=count_noun(count, signal.kind) + signal.title.removeprefix(count_noun(before, signal.kind)),
         essence=tuple(sorted({part.essence for part in parts})),
@@ -116,7 +116,7 @@ def without_parts(finding: Finding, settled: Callable[[str], bool]) -> Finding |
         patch=replace(signal.patch, changes=(replace(change, new=_with_hunks(old, new, remaining)),)),
         parts=parts,
     )
-    return replace(identify((kept,))[0], seen_at=finding.seen_at)
+    return replace(identify((rest,))[0], seen_at=finding.seen_at)
 
 
 def _lines_of(hunk: Span) -> range:
@@ -147,8 +147,8 @@ def merge_findings(observations: Iterable[Observation], backlog: Iterable[Findin
     unanswered = {observation.name for observation in observations} - answered
     backlog = tuple(backlog)
     first = {(one.fingerprint, one.signal.occurrence): one.seen_at for one in backlog}
-    seen = identify(signal for observation in observations for signal in observation.signals)
-    fresh = (replace(one, seen_at=first.get((one.fingerprint, one.signal.occurrence))) for one in seen)
+    identities = identify(signal for observation in observations for signal in observation.signals)
+    fresh = (replace(one, seen_at=first.get((one.fingerprint, one.signal.occurrence))) for one in identities)
     gone = Counter((observation.name, essence) for observation in observations for essence in observation.gone)
     waiting = (finding for finding in backlog if finding.signal.observer in unanswered)
     return drop_duplicates((*fresh, *_without(waiting, gone)))
@@ -192,8 +192,8 @@ def to_backlog(findings: Iterable[Finding], now: datetime | None = None) -> tupl
 
     `now`: the start of waiting for new ones.
     """
-    kept = tuple(findings)[:BACKLOG]
-    bare = (replace(f, signal=replace(f.signal, patch=None, parts=())) for f in kept)
+    first = tuple(findings)[:BACKLOG]
+    bare = (replace(f, signal=replace(f.signal, patch=None, parts=())) for f in first)
     return tuple(replace(f, seen_at=f.seen_at or now) for f in bare)
 
 

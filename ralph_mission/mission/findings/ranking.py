@@ -249,7 +249,7 @@ def not_seen_again(
     What was observed in this cycle is true. What was not may still be, for a day, if its observer answered and only
     reports changes (it keeps a cursor and says what is gone).
     """
-    seen = {
+    keys = {
         (signal.observer, signal.kind, signal.essence, signal.occurrence)
         for observation in observations
         for signal in observation.signals
@@ -263,7 +263,7 @@ def not_seen_again(
         finding
         for finding in findings
         if lookup(finding.kind).route is Route.PROPOSE
-        and (finding.signal.observer, finding.kind, finding.signal.essence, finding.signal.occurrence) not in seen
+        and (finding.signal.observer, finding.kind, finding.signal.essence, finding.signal.occurrence) not in keys
         and not (finding.signal.observer in reporters and finding.seen_at and now - finding.seen_at < BELIEVED)
     )
 

@@ -80,21 +80,21 @@ def plan_fleet(
     headers = sorted(headers, key=lambda one: one.name)
     state = settle_bookings(_follow(state, headers, now), headers, now)
     onboarding = [one for one in headers if limits.onboard and _is_asked(one)]
-    due, held, failing = _sort_out([one for one in headers if one not in onboarding], state, now)
+    due, waiting, failing = _sort_out([one for one in headers if one not in onboarding], state, now)
     failing += [HeldRepository(name, f"{GONE} since {at:%Y-%m-%d}") for name, at in sorted(state.unlisted.items())]
-    held += [HeldRepository(one.name, ASKED[one.onboarding]) for one in onboarding]
+    waiting += [HeldRepository(one.name, ASKED[one.onboarding]) for one in onboarding]
     purse = _open_purse(headers, limits, state, now, rate)
     starts, bookings = [], dict(state.bookings)
     for one in sorted(due, key=lambda each: each.order):
         start = purse.take(one)
         if isinstance(start, str):
-            held.append(HeldRepository(one.header.name, start))
+            waiting.append(HeldRepository(one.header.name, start))
             continue
         onboard = limits.onboard and _is_stranger(one.header)
         starts.append(replace(start, onboard=onboard))
         bookings[one.header.name] = _book(start, one, state, now)
     free = max(1, limits.parallel - state.under_way)
-    return FleetPlan(tuple(starts), tuple(held), tuple(failing), replace(state, bookings=bookings), free)
+    return FleetPlan(tuple(starts), tuple(waiting), tuple(failing), replace(state, bookings=bookings), free)
 
 
 def _follow(state: FleetState, headers: Iterable[RepositoryHeader], now: datetime) -> FleetState:
@@ -190,7 +190,7 @@ def _sort_out(
     headers: Iterable[RepositoryHeader], state: FleetState, now: datetime
 ) -> tuple[list[_Due], list[HeldRepository], list[HeldRepository]]:
     due: list[_Due] = []
-    held: list[HeldRepository] = []
+    waiting: list[HeldRepository] = []
     failing: list[HeldRepository] = []
     for header in headers:
         if header.failure:
@@ -204,12 +204,12 @@ def _sort_out(
         if found is None:
             continue
         if booking and booking.minutes:
-            held.append(HeldRepository(header.name, f"started at {booking.at:%H:%M} UTC, and not over yet"))
+            waiting.append(HeldRepository(header.name, f"started at {booking.at:%H:%M} UTC, and not over yet"))
         elif booking and now < booking.at + REST[min(booking.tries, len(REST)) - 1]:
-            held.append(HeldRepository(header.name, "waits before it is tried again"))
+            waiting.append(HeldRepository(header.name, "waits before it is tried again"))
         else:
             due.append(replace(found, tries=booking.tries + 1 if booking else 1))
-    return due, held, failing
+    return due, waiting, failing
 
 
 def _when_due(header: RepositoryHeader, state: FleetState, now: datetime) -> _Due | None:

@@ -195,11 +195,11 @@ def work_once(worker: IssueWorker) -> WorkReport:
         return WorkReport("lost", reason=f"{busy.what}; {busy.next_step}")
     for line in worker.tend():
         worker.say(line)
-    with ExitStack() as held:
-        claim = _take_issue(worker, held)
+    with ExitStack() as stack:
+        claim = _take_issue(worker, stack)
         while claim.unknown:  # no lock is held while the checks run
-            seen = worker.hands.look_at_base(claim.unknown)
-            claim = _take_issue(replace(worker, base=(claim.unknown, seen)), held)
+            base = worker.hands.look_at_base(claim.unknown)
+            claim = _take_issue(replace(worker, base=(claim.unknown, base)), stack)
         if claim.record is None or claim.job is None:
             return WorkReport(
                 claim.outcome, claim.code, None, reason=claim.reason, skipped=claim.skipped, settled=settled
@@ -228,9 +228,9 @@ def work_lines(report: WorkReport) -> Iterator[str]:
         yield f"#{report.record.issue} {report.title}: exit code {report.code}, {report.outcome}{why}"
 
 
-def _take_issue(worker: IssueWorker, held: ExitStack) -> TakenIssue:
+def _take_issue(worker: IssueWorker, stack: ExitStack) -> TakenIssue:
     try:
-        claim = run_transaction(worker.opened, worker.sleep, partial(_take_next, worker, held), BRIEF)
+        claim = run_transaction(worker.opened, worker.sleep, partial(_take_next, worker, stack), BRIEF)
         if claim.record and claim.job is None:
             run_transaction(worker.opened, worker.sleep, partial(_cancel_try, claim.record), BRIEF)
         return claim
@@ -258,8 +258,8 @@ class TakenIssue:
     unknown: str = ""
 
 
-def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIssue:
-    held.pop_all().close()  # of an attempt that somebody else claimed first
+def _take_next(worker: IssueWorker, stack: ExitStack, tx: Transaction) -> TakenIssue:
+    stack.pop_all().close()  # of an attempt that somebody else claimed first
     if execute.is_stopped(tx.ports):
         return TakenIssue("paused")
     usd = schedule.allowance(tx.memory.header, tx.now, tx.settings.limits, worker.usd_per_issue)
@@ -279,7 +279,7 @@ def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIs
                 return TakenIssue("idle", skipped=tuple(skipped), unknown=sha)
             if red := baseline.why_not_asked(worker.base[1], _task_text(worker, tx, task)):
                 why = _tell_red(tx, task.issue, red)
-        if not why and not held.enter_context(tx.store.at_work(issue.number)):
+        if not why and not stack.enter_context(tx.store.at_work(issue.number)):
             why = "another process here is at it"
         if why or task is None:
             skipped.append((issue.number, why))

@@ -232,16 +232,16 @@ def _carry_out(
     record: WorkRecord,
     issue: Issue | None,
     effects: tuple[Effect, ...],
-    kept: work.UnsentChange | None = None,
+    unsent: work.UnsentChange | None = None,
 ) -> WorkRecord:
     back, record = schedule.settle_reserve(record.reserved, record.at, 0.0, tx.now), replace(record, reserved=0.0)
     if issue is None:  # deleted: nothing can be posted there
         record = replace(record, state="withdrawn", holder="")
         note_record(tx, record, back)
         return record
-    keys, patch = (work.change_keys(record), kept[1]) if kept else ((), None)
+    keys, patch = (work.change_keys(record), unsent[1]) if unsent else ((), None)
     done = carry_out_plan(tx, record, work.work_proposal(record, issue, effects, patch), back, keys)
-    if kept and done.refused:
+    if unsent and done.refused:
         record = work.release_issue(record, f"the change may not be sent: {', '.join(done.rules)}", 1)
         note_record(tx, record)
         return record
@@ -270,17 +270,17 @@ def leftovers(opened: Open, sleep: Sleep, spent: Spent) -> Iterator[tuple[int, s
     """Finish work whose runner is proven dead."""
     past = opened().ports.store.recall()
     for number in past.state.working if past else ():
-        with ExitStack() as held:
-            record = run_transaction(opened, sleep, partial(_taken_over, held, number), BRIEF)
+        with ExitStack() as stack:
+            record = run_transaction(opened, sleep, partial(_taken_over, stack, number), BRIEF)
             if record is not None:
                 yield number, _drive(opened, sleep, record, spent).state
 
 
-def _taken_over(held: ExitStack, number: int, tx: Transaction) -> WorkRecord | None:
+def _taken_over(stack: ExitStack, number: int, tx: Transaction) -> WorkRecord | None:
     """Take over a dead runner's record; None while it may be alive."""
-    held.pop_all().close()
+    stack.pop_all().close()
     record = tx.work_record(number)
-    if record is None or not held.enter_context(tx.store.at_work(number)):
+    if record is None or not stack.enter_context(tx.store.at_work(number)):
         return None
     if record.holder and not tx.store.proven_dead(record.holder):
         return None

@@ -29,14 +29,14 @@ Skipped = tuple[tuple[int, str], ...]
 """Ready issues that are not taken, and why."""
 
 
-def take_issues(held: ExitStack, tx: Transaction) -> tuple[Prd, Skipped]:
-    """The issues that are ready, as stories, labelled as worked on; `held` keeps other processes here from them."""
-    held.pop_all().close()  # of an attempt that somebody else was ahead of
+def take_issues(stack: ExitStack, tx: Transaction) -> tuple[Prd, Skipped]:
+    """The issues that are ready, as stories, labelled as worked on; `stack` keeps other processes here from them."""
+    stack.pop_all().close()  # of an attempt that somebody else was ahead of
     ready: list[WorkTask] = []
     skipped: list[tuple[int, str]] = []
     for issue in _sort_by_needs(list_ready(tx)):
         task, why = look_at(tx, issue, also=[one.issue.number for one in ready])
-        if task and not held.enter_context(tx.store.at_work(issue.number)):
+        if task and not stack.enter_context(tx.store.at_work(issue.number)):
             task, why = None, "another process here is at it"
         if task:
             ready.append(task)

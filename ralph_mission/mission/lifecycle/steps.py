@@ -396,11 +396,11 @@ def _carry_out(step: StepBuilder, facts: MissionFacts, who: str) -> MissionStep:
     """
     mission, executing = step.before, step.after
     records = [step.context.records.get(key) for key in mission.pending]
-    kept = [record for record in records if isinstance(record, EffectRecord)]
-    effects = tuple(record.effect for record in kept if isinstance(record.effect, PushBranch | OpenPull))
+    planned_effects = [record for record in records if isinstance(record, EffectRecord)]
+    effects = tuple(record.effect for record in planned_effects if isinstance(record.effect, PushBranch | OpenPull))
     named = facts.announced | facts.offered if who else facts.announced
     announced = all(ownership.change_digest(effect) in named for effect in effects)
-    strange = not announced or any(record.mission != mission.id for record in kept)
+    strange = not announced or any(record.mission != mission.id for record in planned_effects)
     who = "" if strange else who
     step = step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=step.context.now).send(*effects)
     return (step.teach("accepted") if who else step).propose(

@@ -287,8 +287,8 @@ def _is_revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> b
 
     If no label of ours got there, anything newer than what had been seen counts.
     """
-    put, seen = _put_at(issue, mission), mission.question.seen_at or mission.changed_at
-    return any(at >= put if put else at > seen for at in _calls_back(issue, authorised))
+    put, seen_at = _put_at(issue, mission), mission.question.seen_at or mission.changed_at
+    return any(at >= put if put else at > seen_at for at in _calls_back(issue, authorised))
 
 
 def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:

@@ -82,10 +82,10 @@ def render_notes(completed: Iterable[CompletedNote], observations: Iterable[Cycl
 
 def trim_memory(memory: Memory) -> tuple[Memory, str]:
     """The memory within its bounds, and the text of what was trimmed, for the archive."""
-    kept = replace(
+    rest = replace(
         memory, completed=memory.completed[:KEEP_COMPLETED], observations=memory.observations[:KEEP_OBSERVATIONS]
     )
-    return kept, render_notes(memory.completed[KEEP_COMPLETED:], memory.observations[KEEP_OBSERVATIONS:])
+    return rest, render_notes(memory.completed[KEEP_COMPLETED:], memory.observations[KEEP_OBSERVATIONS:])
 
 
 def _mission_lines(note: MissionNote) -> list[str]:

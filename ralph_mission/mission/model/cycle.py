@@ -375,7 +375,11 @@ class Situation:
     @property
     def usage(self) -> Usage:
         """The cost of models in this cycle: thinker, observers and agents."""
-        spent = [self.plan.usage, *(result.usage for result in self.made), *(seen.usage for seen in self.observations)]
+        spent = [
+            self.plan.usage,
+            *(result.usage for result in self.made),
+            *(observation.usage for observation in self.observations),
+        ]
         return Usage(
             sum(one.model_calls for one in spent),
             sum(one.input_tokens for one in spent),

@@ -299,8 +299,8 @@ def build_intents(
 
 def settle(record: EffectRecord, receipt: Receipt) -> EffectRecord:
     """The record once its receipt is in. What may have to be sent again keeps its effect."""
-    kept = None if receipt.status in SETTLED else record.effect
-    return replace(record, state=receipt.status, receipt=receipt, effect=kept)
+    effect = None if receipt.status in SETTLED else record.effect
+    return replace(record, state=receipt.status, receipt=receipt, effect=effect)
 
 
 def remaining(effects: Iterable[Effect], records: Mapping[str, Record]) -> tuple[Effect, ...]:

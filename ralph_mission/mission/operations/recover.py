@@ -102,8 +102,8 @@ def _without_forge(salvaged: Salvage, report: RecoveryReport) -> Salvage:
 
 def _whole(salvaged: Salvage, anchors: Iterable[Anchor]) -> bool:
     """Whether nothing of what was said in public can be missing: our last commit is there, and none is known after."""
-    seen = {anchor.oid for anchor in anchors}
-    return salvaged.state is not None and not salvaged.broken and seen == {salvaged.head}
+    commits = {anchor.oid for anchor in anchors}
+    return salvaged.state is not None and not salvaged.broken and commits == {salvaged.head}
 
 
 def _quieten(state: OpenState, now: datetime, report: RecoveryReport) -> OpenState:
@@ -199,14 +199,14 @@ def _one_of_each_number(
     """Of missions that claim one number, the one whose issue or pull request says so: a cycle refuses two."""
     issues = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
     alone = {(trace.members, trace.thing.number) for trace in traces if trace.alone}
-    kept: dict[int, Mission] = {}
+    by_id: dict[int, Mission] = {}
     for mission in sorted(
         missions, key=lambda one: (one.id, one.thread) not in issues and (one.members, one.thread) not in alone
     ):
-        first = kept.setdefault(mission.id, mission)
+        first = by_id.setdefault(mission.id, mission)
         if first is not mission:
             report.lost.append(f"mission #{mission.id} on #{mission.thread}: #{first.thread} has that number")
-    return kept.values()
+    return by_id.values()
 
 
 def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], now: datetime) -> Iterable[Mission]:

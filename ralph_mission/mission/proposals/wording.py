@@ -431,9 +431,9 @@ def _places_of(member: Finding, page: str) -> list[str]:
 
 def _said_besides(finding: Finding) -> str:
     """The observer's text, besides the quoted lines."""
-    seen = {one.text.strip() for one in finding.signal.quotes}
+    quotes = {one.text.strip() for one in finding.signal.quotes}
     return "\n".join(
-        line for line in finding.signal.detail.splitlines() if not line.strip() or line.strip() not in seen
+        line for line in finding.signal.detail.splitlines() if not line.strip() or line.strip() not in quotes
     )
 
 

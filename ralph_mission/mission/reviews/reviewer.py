@@ -214,10 +214,10 @@ def review_once(reviewer: ReviewSetup, number: int, force: bool = False) -> Revi
 
     Raises UserError: usage for somebody else's pull request that nobody asked about, Missing if there is none.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
             begun = run_transaction(
-                reviewer.opened, reviewer.sleep, partial(_begin, reviewer, number, force, held), BRIEF
+                reviewer.opened, reviewer.sleep, partial(_begin, reviewer, number, force, stack), BRIEF
             )
         except Busy as busy:
             return ReviewReport("lost", number, reason=f"{busy.what}; {busy.next_step}")
@@ -244,9 +244,9 @@ def review_lines(report: ReviewReport) -> Iterator[str]:
 
 
 def _begin(
-    reviewer: ReviewSetup, number: int, force: bool, held: ExitStack, tx: Transaction
+    reviewer: ReviewSetup, number: int, force: bool, stack: ExitStack, tx: Transaction
 ) -> StartedReview | ReviewReport:
-    held.pop_all().close()  # of an attempt that lost a race
+    stack.pop_all().close()  # of an attempt that lost a race
     forge, us = tx.ports.forge, tx.ports.forge.identity().id
     pull = forge.pull(number)
     why, asking = review.why_not_ours(pull, us), None
@@ -264,7 +264,7 @@ def _begin(
         if asking is None:
             raise
         return _decline(tx, pull, asking, problem)
-    if not held.enter_context(tx.store.at_work(number)):
+    if not stack.enter_context(tx.store.at_work(number)):
         return ReviewReport("lost", number, pull.head_sha, "another process here is at it")
     usd = schedule.allowance(tx.memory.header, tx.now, tx.settings.limits, reviewer.usd)
     if usd <= 0:

@@ -198,7 +198,7 @@ def test_a_pin_is_written_as_update_bots_write_it_and_changes_nothing_else() -> 
     named = {("a.yml", line) for line in (3, 4, 5, 6)}
     uses = loose_uses({"a.yml": text, "b.yml": others}, named, {})
     pins = {one: (SHA, "v4.2.1") for one in uses if one.pinnable}
-    fix, line = pin_actions({"a.yml": text, "b.yml": others}, uses, pins, "0" * 40, asked=False)
+    fix, line = pin_actions({"a.yml": text, "b.yml": others}, uses, pins, "0" * 40, demand=False)
     assert fix.patch is not None
     (change,) = fix.patch.changes
     pinned = text.replace(b"'harbour/pilot@v4'   # v4", f"'harbour/pilot@{SHA}' # v4.2.1".encode())

@@ -264,11 +264,11 @@ def parse(files: Mapping[str, str], origin: str) -> Catalog:
 
 
 def _check_names(found: Iterable[SchemaBlock], origin: str) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for block in found:
-        if block.name in seen:
+        if block.name in names:
             raise UserError(f"{origin} declares {block.name} twice", "keep one of them")
-        seen.add(block.name)
+        names.add(block.name)
 
 
 def _values(enum: SchemaBlock) -> tuple[tuple[str, str], ...]:

@@ -31,7 +31,7 @@ def connect(
 
     `required_checks_only`: a merge only waits for the checks that GitHub requires.
     """
-    kept = ReadCache(None if staged else git.common_dir / "ralph" / "github.json", scope_of(place))
-    api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
+    read_cache = ReadCache(None if staged else git.common_dir / "ralph" / "github.json", scope_of(place))
+    api = Api(place, read_cache, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
     remote = VerifiedRemote(git, place.git_url, place.credential, keep=not staged, api=api)
     return GitHubForge(git, remote, api, now, required_checks_only)

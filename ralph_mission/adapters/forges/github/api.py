@@ -116,16 +116,16 @@ def slim(value: Any) -> Any:
         return [slim(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    kept = {key: slim(item) for key, item in value.items() if key not in BALLAST and not _is_link(key)}
+    members = {key: slim(item) for key, item in value.items() if key not in BALLAST and not _is_link(key)}
     for name in ("repo", "repository", "head_repository"):
         if (
             isinstance(repo := value.get(name), Mapping) and "full_name" in repo
         ):  # GraphQL uses this name for other things
-            kept[name] = {key: repo.get(key) for key in ("id", "full_name")}
+            members[name] = {key: repo.get(key) for key in ("id", "full_name")}
     if "node_id" in value and {"issue_url", "default_branch", "repository_url", "submitted_at"} & value.keys():
         # GraphQL identifies comments, the repository, issues and reviews by it
-        kept["node_id"] = value["node_id"]
-    return kept
+        members["node_id"] = value["node_id"]
+    return members
 
 
 def _is_link(key: str) -> bool:
@@ -166,7 +166,7 @@ class Api:
     def __init__(
         self,
         place: RepositoryPlace,
-        kept: ReadCache,
+        read_cache: ReadCache,
         *,
         note: Callable[[str], None] = lambda text: None,
         sleep: Callable[[float], None] = time.sleep,
@@ -174,7 +174,7 @@ class Api:
         timeout: float = 30,
         staged: bool = False,
     ) -> None:
-        self.place, self.kept, self.note, self.sleep = place, kept, note, sleep
+        self.place, self.kept, self.note, self.sleep = place, read_cache, note, sleep
         self.pace, self.staged = pace, staged
         self.counts = Counts()
         self.waited = 0.0
@@ -203,13 +203,13 @@ class Api:
 
     def pages(self, path: str, fresh: bool = False, key: str = "") -> Iterator[list[Any]]:
         """The pages of a list, loaded lazily; it may be under a key. Raises Absent, UserError."""
-        below, seen = self._below(path), set[str]()
+        below, addresses = self._below(path), set[str]()
         while below:
-            if below in seen or len(seen) == LONGEST:
+            if below in addresses or len(addresses) == LONGEST:
                 raise UserError(
                     f"GitHub's list {path.partition('?')[0]} has no end", "check GITHUB_API_URL", who="forge"
                 )
-            seen.add(below)
+            addresses.add(below)
             page = self._page(below, fresh)
             found = page.body.get(key) if key and isinstance(page.body, dict) else page.body
             if not isinstance(found, list):

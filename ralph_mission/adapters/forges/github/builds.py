@@ -125,12 +125,12 @@ def workflow_runs(api: Api, branch: str, workflow: int, event: str, failed: bool
     query |= {"event": event} if event else {}
     query |= {"status": "failure"} if failed else {}
     found: list[WorkflowRun] = []
-    seen = 0
+    total = 0
     try:
         for page in api.pages(f"{below}?{urlencode(query)}", key="workflow_runs"):
             found += own_runs(page, branch)
-            seen += len(page)
-            if seen >= most:
+            total += len(page)
+            if total >= most:
                 break
     except Absent:
         raise UserError(*OVER) from None
@@ -180,12 +180,12 @@ def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJo
     if not failed:
         return ()
     name, ids = f"failed {sha}", [[run.id, run.attempt] for run in failed]
-    kept = api.kept.get(name)
-    if not isinstance(kept, dict) or kept.get("runs") != ids:
+    entry = api.kept.get(name)
+    if not isinstance(entry, dict) or entry.get("runs") != ids:
         jobs = [job for run in failed for job in failed_jobs(api, run, log=True)]
-        kept = {"runs": ids, "jobs": [[job.name, job.step, job.url, failing_lines(job.log)] for job in jobs]}
-        api.kept.put(name, kept)
-    return tuple(FailedJob(*map(str, job)) for job in kept["jobs"])
+        entry = {"runs": ids, "jobs": [[job.name, job.step, job.url, failing_lines(job.log)] for job in jobs]}
+        api.kept.put(name, entry)
+    return tuple(FailedJob(*map(str, job)) for job in entry["jobs"])
 
 
 def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, ...], bool]:

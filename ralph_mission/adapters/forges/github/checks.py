@@ -53,8 +53,8 @@ def require_green(threads: Threads, wire: PullWire) -> None:
     found, everything = read_checks(threads, wire.head.sha, runs)
     results = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
     bad = [check for check in results if check.result not in WELL] or [*_told_by_run(runs)]
-    if held := [check for check in bad if check.result == HELD]:
-        what = f"{HELD_CHECKS}: {_links(held)}"
+    if waiting := [check for check in bad if check.result == HELD]:
+        what = f"{HELD_CHECKS}: {_links(waiting)}"
         raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)

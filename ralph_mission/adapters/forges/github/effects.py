@@ -230,9 +230,9 @@ class GitHubEffects(EffectVerbs):
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:
         wire = self.threads.pull(effect.pull, fresh=True)
-        kept = effect.head_sha and self.heads.remote.head(wire.head.ref) == effect.head_sha
+        same_head = effect.head_sha and self.heads.remote.head(wire.head.ref) == effect.head_sha
         over = wire.status == "closed" or (wire.status == "merged" and bool(effect.head_sha))
-        return _adopted_receipt(effect, wire) if over and not kept else None
+        return _adopted_receipt(effect, wire) if over and not same_head else None
 
     def do_close_pull(self, effect: ClosePull) -> Receipt:
         wire = self.threads.pull(effect.pull)

@@ -174,12 +174,12 @@ class GitHubForge:
             return {}
         try:
             runs = builds.runs_at(self.api, wire.head.sha)
-            held = tuple(run.url for run in runs if run.conclusion == HELD)
+            waiting = tuple(run.url for run in runs if run.conclusion == HELD)
             red, services, everything = builds.services_at(self.api, wire.head.sha)
             well = (*(run.conclusion in WELL for run in runs), *services)
             failed = (*builds.failed_at(self.api, wire.head.sha, runs), *red)
             passed, unchecked = bool(well) and all(well), everything and not well
-            return {"held": held, "failed": failed, "passed": passed, "unchecked": unchecked}
+            return {"held": waiting, "failed": failed, "passed": passed, "unchecked": unchecked}
         except (Absent, UserError):
             return {}
 

@@ -71,8 +71,8 @@ class HistoryPages(ReadCache):
     def put_page(self, path: str, page: Page) -> None:
         """Cache an answer that a server can revalidate later."""
         if page.etag:
-            kept = {"etag": page.etag, "body": compact(page.body), "next": page.next}
-            self.files.put(cache_key(self.scope, path), kept)
+            entry = {"etag": page.etag, "body": compact(page.body), "next": page.next}
+            self.files.put(cache_key(self.scope, path), entry)
 
 
 class GitHubHistory:

@@ -86,15 +86,15 @@ class Labelling:
 
     def _debts(self) -> Iterator[tuple[int, list[str]]]:
         """Owed labels that could be ours: files in a clone are not trusted."""
-        kept = self.threads.api.kept.get(OWED)
-        for number, names in kept.items() if isinstance(kept, Mapping) else ():
+        entry = self.threads.api.kept.get(OWED)
+        for number, names in entry.items() if isinstance(entry, Mapping) else ():
             if re.fullmatch(r"[0-9]{1,9}", number) and isinstance(names, list):
                 yield int(number), [name for name in names if isinstance(name, str) and name.startswith(PREFIX)]
 
     def _owe(self, number: int, names: Iterable[str]) -> None:
         before = dict(self._debts())
-        after = {other: kept for other, kept in before.items() if other != number}
+        after = {other: debt for other, debt in before.items() if other != number}
         if owed := [name for name in names if name.startswith(PREFIX)]:
             after[number] = owed
         if after != before:
-            self.threads.api.kept.put(OWED, {str(other): kept for other, kept in after.items()})
+            self.threads.api.kept.put(OWED, {str(other): debt for other, debt in after.items()})

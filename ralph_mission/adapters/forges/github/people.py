@@ -139,9 +139,9 @@ class People:
         if body.get("user") is None:  # a deleted account
             return False
         user = reading.actor(reading.read(reading.UserWire, body["user"]))
-        held = {str(body.get("permission")), str(body.get("role_name"))}
+        roles = {str(body.get("permission")), str(body.get("role_name"))}
         # A login can pass to another person; the number cannot.
-        return user.id == actor.id and not user.is_bot and bool(held & WRITERS)
+        return user.id == actor.id and not user.is_bot and bool(roles & WRITERS)
 
     def _user(self) -> Actor | None:
         """The person a token belongs to; None for an app's token."""

@@ -164,9 +164,9 @@ class Threads:
         )
 
     def _parts(self, number: int, changed: datetime, comments: int | None, reviewed: bool) -> Mapping[str, list[Any]]:
-        kept = self.api.kept.get(f"details {number}")
-        if isinstance(kept, dict) and self._holds(number, kept, changed, comments):
-            known: Mapping[str, list[Any]] = kept["parts"]
+        entry = self.api.kept.get(f"details {number}")
+        if isinstance(entry, dict) and self._holds(number, entry, changed, comments):
+            known: Mapping[str, list[Any]] = entry["parts"]
             return known
         at = self.api.now
         parts = ("events", *(("comments",) if comments != 0 else ()), *(("reviews",) if reviewed else ()))
@@ -187,8 +187,8 @@ class Threads:
         never = people.never_edited(self.api, doubtful) if doubtful else frozenset()
         return [{**one, "unedited": wire.node_id in never} for one, wire in zip(comments, wires, strict=True)]
 
-    def _holds(self, number: int, kept: Mapping[str, Any], changed: datetime, comments: int | None) -> bool:
-        at, was, parts = reading.moment(kept.get("at")), reading.moment(kept.get("changed")), kept.get("parts")
+    def _holds(self, number: int, entry: Mapping[str, Any], changed: datetime, comments: int | None) -> bool:
+        at, was, parts = reading.moment(entry.get("at")), reading.moment(entry.get("changed")), entry.get("parts")
         if at is None or was != changed or not isinstance(parts, dict):
             return False
         known = parts.get("comments", [])

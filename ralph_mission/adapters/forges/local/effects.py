@@ -158,9 +158,9 @@ class LocalEffects(EffectVerbs):
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:
         thread = self.store.require("pull", effect.pull)
-        kept = effect.head_sha and self.git.resolve(branches.HEADS + thread.head) == effect.head_sha
+        same_head = effect.head_sha and self.git.resolve(branches.HEADS + thread.head) == effect.head_sha
         over = thread.state == "closed" or (self._merged(thread) and bool(effect.head_sha))
-        return self._adopt(effect, thread) if over and not kept else None
+        return self._adopt(effect, thread) if over and not same_head else None
 
     def do_close_pull(self, effect: ClosePull) -> Receipt:
         thread = self.store.require("pull", effect.pull)

@@ -176,11 +176,11 @@ def _finite(raw: Any) -> Decimal:
 
 
 _READERS: Mapping[str, Callable[[str], Value]] = {
-    "bool": lambda said: said == "true",
+    "bool": lambda word: word == "true",
     "int": int,
     "decimal": _finite,
     "time": _time,
-    "null": lambda said: None,
+    "null": lambda _: None,
     "text": str,
 }
 

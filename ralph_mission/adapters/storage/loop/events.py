@@ -132,9 +132,9 @@ class EventLog:
     def record(self, event: LoopEvent) -> None:
         """Append an event. Foreign changes to the log are undone, and reported by `restore`."""
         with run_files.hold_file_lock(self.path):
-            kept = self._put_back()
-            torn = b"\n" if kept and not kept.endswith(b"\n") else b""
-            self._kept = kept + torn + _line(event, event.at or self.now())
+            log = self._put_back()
+            torn = b"\n" if log and not log.endswith(b"\n") else b""
+            self._kept = log + torn + _line(event, event.at or self.now())
             run_files.write(self.path, self._kept)
 
     def restore(self) -> tuple[PathChange, ...]:
@@ -175,9 +175,9 @@ def _line(event: LoopEvent, at: datetime) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _how(found: bytes, kept: bytes) -> str:
+def _how(found: bytes, copy: bytes) -> str:
     if not found:
         return "deleted"
-    if kept.startswith(found):
+    if copy.startswith(found):
         return "cut short"
-    return "added to" if found.startswith(kept) else "edited"
+    return "added to" if found.startswith(copy) else "edited"

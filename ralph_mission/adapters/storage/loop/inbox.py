@@ -130,14 +130,14 @@ class Questions:
     @contextmanager
     def attended(self) -> Iterator[bool]:
         """A lock held by whoever answers; False if somebody does already."""
-        with self._hold() as held:
-            yield held
+        with self._hold() as lock:
+            yield lock
 
     @property
     def heard(self) -> bool:
         """Whether anybody answers right now."""
-        with self._hold() as held:
-            return not held
+        with self._hold() as lock:
+            return not lock
 
     @property
     def _path(self) -> Path:

@@ -133,10 +133,10 @@ def hold_file_lock(path: Path, wait: float = 30) -> Iterator[None]:
     _make_folder(path.parent)
     with ExitStack() as stack:
         try:
-            held = stack.enter_context(files.hold_file(lock, wait))
+            success = stack.enter_context(files.hold_file(lock, wait))
         except OSError as error:
             raise _strange(lock, error) from None
-        if not held:
+        if not success:
             what = f"another process has held {lock} for {wait:g} seconds"
             raise UserError(what, f"see who: fuser {lock}; then run again")
         yield

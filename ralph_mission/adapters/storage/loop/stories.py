@@ -40,12 +40,14 @@ class Stories:
     run's has replaced it. `going_on`: a run is continued, so the copy counts, whatever a killed session left.
     """
 
-    def __init__(self, root: Path, named: Path | None = None, kept: Path | None = None, going_on: bool = False) -> None:
+    def __init__(
+        self, root: Path, named: Path | None = None, copies: Path | None = None, going_on: bool = False
+    ) -> None:
         self.root = root
         self.named = named
         self.going_on = going_on
         self.complaint = ""
-        self._copy = (kept or root / ".ralph" / "loop") / NAME
+        self._copy = (copies or root / ".ralph" / "loop") / NAME
         self._path: Path | None = None
         self._text = ""
         self._earlier: tuple[str, ...] = ()

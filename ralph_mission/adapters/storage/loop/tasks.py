@@ -184,8 +184,8 @@ def _parse(content: bytes) -> tuple[Line, ...]:
     """Parse the file. Of two lines with the same id the first counts; the other is reported and kept."""
     found = [_line(raw) for raw in content.split(b"\n") if raw.strip()]
     ids = [line.task.id for line in found if line.task]
-    seen: set[str] = set()
-    return tuple(found if len(set(ids)) == len(ids) else (_once(line, seen) for line in found))
+    known_ids: set[str] = set()
+    return tuple(found if len(set(ids)) == len(ids) else (_once(line, known_ids) for line in found))
 
 
 def _render(
@@ -194,14 +194,14 @@ def _render(
     """The file with updated `tasks`. `more`: fields to set by id. `moment` (ISO 8601): the time of changes."""
     known = {line.task.id for line in found if line.task}
     now = {task.id: task for task in tasks}
-    kept = [
+    rows = [
         _rewrite_line(line, now.get(line.task.id), moment, more)
         if line.task and (more or now.get(line.task.id) is not line.task)
         else line.raw
         for line in found
     ]
     new = tuple(task for task in tasks if task.id not in known)
-    return b"".join(line + b"\n" for line in kept if line) + _render_new(new, moment, more)
+    return b"".join(line + b"\n" for line in rows if line) + _render_new(new, moment, more)
 
 
 def _render_new(tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
@@ -218,12 +218,12 @@ def _line(raw: bytes) -> Line:
         return Line(raw, wrong=wrong or "too deep")
 
 
-def _once(line: Line, seen: set[str]) -> Line:
+def _once(line: Line, ids: set[str]) -> Line:
     if line.task is None:
         return line
-    if line.task.id in seen:
+    if line.task.id in ids:
         return Line(line.raw, wrong=f"a second task {line.task.id!r}")
-    seen.add(line.task.id)
+    ids.add(line.task.id)
     return line
 
 

@@ -83,8 +83,8 @@ class Anchorage:
     @contextmanager
     def working(self) -> Iterator[bool]:
         """Held for a whole cycle; False if another process of this clone holds it."""
-        with files.hold_file(self.folder / "lock") as held:
-            yield held
+        with files.hold_file(self.folder / "lock") as lock:
+            yield lock
 
 
 def this_holder(clone: str = "") -> str:

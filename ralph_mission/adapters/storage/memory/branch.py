@@ -84,8 +84,8 @@ class BranchStore:
         and its linked work trees, one per issue."""
         with ExitStack() as lock:
             with explain_errors("lock an issue"):
-                held = lock.enter_context(durable_files.hold_file(self.anchorage.folder / f"work-{issue}"))
-            yield held
+                success = lock.enter_context(durable_files.hold_file(self.anchorage.folder / f"work-{issue}"))
+            yield success
 
     @contextmanager
     def exclusive(self) -> Iterator[bool]:
@@ -93,12 +93,12 @@ class BranchStore:
         linked work trees."""
         with ExitStack() as lock:
             with explain_errors("lock memory"):
-                held = lock.enter_context(self.anchorage.working())
-            self._working = self._working or held
+                success = lock.enter_context(self.anchorage.working())
+            self._working = self._working or success
             try:
-                yield held
+                yield success
             finally:
-                self._working = self._working and not held
+                self._working = self._working and not success
 
     # --- reading ---
 

@@ -73,13 +73,13 @@ def due_fast(
 
 def due_on_server(
     place: RepositoryPlace,
-    kept: Path,
+    folder: Path,
     now: datetime,
     branch: str = layout.BRANCH,
     path: str = layout.MEMORY,
     longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
-    """The same for a server's memory branch, with or without a clone; `kept`: the cache folder.
+    """The same for a server's memory branch, with or without a clone; `folder`: the cache folder.
 
     Reads the ref; the file is only fetched if the branch moved. Raises UserError.
     """
@@ -89,12 +89,12 @@ def due_on_server(
         oid = remote.head(branch)
         if not oid:
             return True, None, "due: there is no memory yet"
-        known = _read_cache(kept, oid, path)
+        known = _read_cache(folder, oid, path)
         if known is None:
             known = _header(remote.peek(branch, path))
             if known is None:
                 return True, None, "due: memory cannot be read"
-            _remember(kept, oid, path, known)
+            _remember(folder, oid, path, known)
     return _decide_due(known, now, longest)
 
 
@@ -180,11 +180,11 @@ def _packed_ref(common: Path, ref: str) -> str | None:
 
 def _read_cache(common: Path, oid: str, path: str) -> _Known | None:
     try:
-        kept = json.loads((common / "ralph" / "due.json").read_bytes())
-        if (kept["oid"], kept["path"]) != (oid, path) or type(kept["paused"]) is not bool:
+        document = json.loads((common / "ralph" / "due.json").read_bytes())
+        if (document["oid"], document["path"]) != (oid, path) or type(document["paused"]) is not bool:
             return None
-        when, last = (_parse_moment(kept[name]) for name in ("next_due_at", "last_cycle_at"))
-        return _Known(when, kept["paused"], last)
+        when, last = (_parse_moment(document[name]) for name in ("next_due_at", "last_cycle_at"))
+        return _Known(when, document["paused"], last)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -201,9 +201,9 @@ def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
     from ralph_mission.adapters import files
 
     when, last = (moment and moment.isoformat() for moment in (known.next_due_at, known.last_cycle_at))
-    kept = {"oid": oid, "path": path, "next_due_at": when, "last_cycle_at": last, "paused": known.paused}
+    document = {"oid": oid, "path": path, "next_due_at": when, "last_cycle_at": last, "paused": known.paused}
     with suppress(OSError):  # just a cache: a read-only repository is read again
-        files.write(files.own(common / "ralph") / "due.json", json.dumps(kept).encode())
+        files.write(files.own(common / "ralph") / "due.json", json.dumps(document).encode())
 
 
 def _read(git: Git, oid: str, path: str) -> _Known | None:

@@ -122,9 +122,9 @@ def render_file(memory: Memory) -> bytes:
 
 def unsaid(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> MemoryBatch:
     """A batch without the values `known`, by any author; texts in `but` stay unchanged."""
-    kept = strip_known(replace(batch, archive=()), known, but)
+    news = strip_known(replace(batch, archive=()), known, but)
     archive = tuple((month, _notes_without(text, known, but)) for month, text in batch.archive)
-    return replace(kept, archive=archive)
+    return replace(news, archive=archive)
 
 
 def _archives(git: Git, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
@@ -140,5 +140,5 @@ def _notes_without(text: str, known: Sequence[str], but: Collection[str]) -> str
     """Notes for the archive, cleaned one by one: cleaning the whole text could break a heading and make it
     unreadable."""
     notes = parse_notes(text)
-    kept = strip_known(notes, known, but)
-    return text if kept is notes else render_notes(*kept)
+    news = strip_known(notes, known, but)
+    return text if news is notes else render_notes(*news)

@@ -99,7 +99,7 @@ class RecoverableStore(BranchStore):
         is_lost = last and not (head and self.branch.contains(last, head))
         ahead = last if is_lost else ""  # our commits that the branch lost
         trusted = _newest_trusted(self, mark)
-        memory, kept = _memory(self, [ahead, head, trusted])
+        memory, rescue = _memory(self, [ahead, head, trusted])
         state = _state(self, trusted) if trusted else None
         records = tuple(_records(self, trusted)[0]) if trusted else ()
         doubtful, broken = _records(self, head) if head and head != trusted else ([], [])
@@ -116,7 +116,7 @@ class RecoverableStore(BranchStore):
             records,
             tuple(doubtful),
             (*broken, *_odd(self, head)),
-            kept=tuple(kept),
+            kept=tuple(rescue),
             lost=tuple(lost),
             documents=tuple(_documents(self, ahead).items()) if ahead else (),
         )
