@@ -105,7 +105,7 @@ class Schedule(SettingsSection):
         description="What wakes the next cycle; `ralph init --wake auto` sets it up. auto: the best that is set up.",
     )
     review: Annotated[Literal["auto", "always", "never"], OLD_LIMIT] = "auto"
-    """never: no dispatch wakes the review of our pulls."""
+    """never: no dispatch wakes the review of our pull requests."""
 
     def rhythm(self) -> Rhythm:
         """The pauses for `mission.memory.schedule`."""

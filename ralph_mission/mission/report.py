@@ -243,8 +243,14 @@ def _cycle_summary(
         ),
         refusal=refusal(acts),
         late=conclusion.header.drift_seconds,
+        taken=sum(map(_was_done, acts)),
         answers=tuple(_answers(decided.decisions, {act.decision.proposal.key: act for act in acts}).items()),
     )
+
+
+def _was_done(act: ExecutedDecision) -> bool:
+    """Whether all of it was done for certain."""
+    return act.complete and all(item.receipt.status in SETTLED for item in act.applied)
 
 
 def _answers(decisions: Iterable[Decision], acts: Mapping[str, ExecutedDecision]) -> dict[int, Answer]:
@@ -252,7 +258,7 @@ def _answers(decisions: Iterable[Decision], acts: Mapping[str, ExecutedDecision]
     found: dict[int, Answer] = {}
     for decision in decisions:
         mission, act = decision.proposal.before, acts.get(decision.proposal.key)
-        answer: Answer = "done" if act and act.complete else "waits"
+        answer: Answer = "done" if act and _was_done(act) else "waits"
         answer = "refused" if decision.verdict is Verdict.DENY else answer
         for number in {mission.issue, mission.pull} - {0} if mission else ():
             found[number] = max(found.get(number, answer), answer, key=ANSWERS.index)

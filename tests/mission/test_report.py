@@ -182,3 +182,8 @@ def test_a_cycle_that_was_left_without_any_memory_says_why(outcome: Any, word: s
     report, cycle_summary = report_skipped(outcome, None, "cli", True, NOW, LATER)
     assert (report.cycle, report.next_due_at, report.staged) == (0, None, True)
     assert word in cycle_summary.remarks[0]
+
+
+def test_only_actions_that_were_done_count_as_taken():
+    acts = tuple(act(status, fix()) for status in ("done", "adopted", "failed", "unknown", "staged"))
+    assert told(acts=acts)[1].taken == 2

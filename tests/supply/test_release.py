@@ -139,11 +139,13 @@ def test_what_a_runner_downloads_is_what_the_action_runs_and_no_more() -> None:
         pytest.skip("not a git checkout")
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         held = {member.name for member in archive.getmembers() if member.isfile()}
-    listed = ["git", "-C", str(ROOT), "ls-tree", "-r", "--name-only", "HEAD", "ralph_mission", "scripts"]
+    listed = ["git", "-C", str(ROOT), "ls-tree", "-r", "--name-only", "HEAD", "ralph_mission", "scripts/action"]
     assert set(subprocess.check_output(listed, text=True).splitlines()) <= held
     names = {name.partition("/")[0] for name in held}
     assert {each for each in ACTION if "lock" not in each} <= names
-    assert not names & {"tests", "docs", "tools", "bench", "memory", ".github", ".ci", "requirements-dev.lock"}
+    needless = {"tests", "docs", "tools", "bench", "examples", "memory", ".github", ".ci", "requirements-dev.lock"}
+    assert not names & {*needless, "Makefile"}
+    assert [name for name in held if name.startswith("scripts/") and not name.startswith("scripts/action/")] == []
     assert {"requirements.lock", *(f"requirements-{extra}.lock" for extra in extras())} <= names
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from ralph_mission.adapters.report.progress import RequestCounts, count_noun, drift, spell, stamp
 from ralph_mission.adapters.report.summary import SAYINGS, is_done, looked_at, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
-from ralph_mission.mission.model.mission import Verdict, WaitingLine
+from ralph_mission.mission.model.mission import WaitingLine
 from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex, dataclass
@@ -291,7 +291,8 @@ def tell_runner(
         return
     page = step_summary(report, cycle_summary, places(environ), requests)
     _append(environ.get(SUMMARY), page)
-    _append(environ.get(OUTPUT), _heredoc({**outputs(report), "summary-path": _copy_page(page, environ)}))
+    told = {**outputs(report, cycle_summary), "summary-path": _copy_page(page, environ)}
+    _append(environ.get(OUTPUT), _heredoc(told))
 
 
 def tell_agent(result: Document, environ: Mapping[str, str], page: Page) -> None:
@@ -309,18 +310,14 @@ def tell_problem(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
         _append(environ.get(SUMMARY), problem_summary(error))
 
 
-def outputs(report: CycleReport) -> dict[str, str]:
-    """The outputs of the action, by name. An allowed action counts as taken, except in a staged cycle.
-
-    A staged or incomplete cycle has no urgency.
-    """
-    allowed = sum(line.verdict is Verdict.ALLOW for line in report.decisions)
+def outputs(report: CycleReport, cycle_summary: CycleSummary) -> dict[str, str]:
+    """The outputs of the action, by name. A staged or incomplete cycle has no urgency."""
     return {
         "cycle": str(report.cycle),
         "urgency": report.urgency.value if report.outcome == "done" and not report.staged else "",
         "next-due-at": f"{report.next_due_at:%Y-%m-%dT%H:%M:%SZ}" if report.next_due_at else "",
         "missions-active": str(sum(mission.status.active for mission in report.missions)),
-        "actions-taken": str(0 if report.staged else allowed),
+        "actions-taken": str(cycle_summary.taken),
     }
 
 

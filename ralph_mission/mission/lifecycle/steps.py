@@ -213,7 +213,7 @@ def suspend(mission: Mission, facts: MissionFacts, context: StepContext) -> Miss
 
 def _let_go(step: StepBuilder, facts: MissionFacts) -> MissionStep:
     """Nobody asks for it any more: the issue is its author's again; only our open pull request is left."""
-    line = "neither a label on its issue nor its pull asks for it any more"
+    line = "neither a label on its issue nor its pull request asks for it any more"
     step = step.advance(MissionEvent.GONE).tell(line, "Nothing.").finish("let go", line)
     step = step.close_pull(facts.left, f"the issue #{step.before.issue} is no longer labelled `ralph:mission`")
     return step.propose(Action.FINISH) if step.effects else MissionStep(step.after)
@@ -363,7 +363,8 @@ def _start_approved(
         step = step.tell(f"approved by {who}{unnamed}", then).change(pending=()).send_story()
         return step.teach("accepted").propose(Action.ANSWER, who)
     step = step.advance(MissionEvent.STARTED)
-    return _carry_out(step.tell(f"approved by {who}; the branch is pushed for review", "Review the pull."), facts, who)
+    step = step.tell(f"approved by {who}; the branch is pushed for review", "Review the pull request.")
+    return _carry_out(step, facts, who)
 
 
 def _resume(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:

@@ -172,6 +172,7 @@ class CycleSummary:
     posts: tuple[PostLine, ...] = ()  # posts, by network
     watched: tuple[str, ...] = ()  # titles of what was new on the dashboard's lists
     refusal: str = ""  # why everything was refused, if only a person can change that
+    taken: int = 0  # actions that were done, with all their effects
     answers: tuple[tuple[int, Answer], ...] = ()  # what came of what people asked for, by the number of its thread
 
 
