@@ -2,7 +2,8 @@
 
 Only for repositories that release regularly: at least four version tags (Semantic Versioning, with or without `v`) on
 the default branch. Features and fixes count, by Conventional Commits prefix or by the title of a merged pull request,
-if they change more than documentation, tests and automation; a single fix is not enough. They must have waited longer
+if they change more than documentation, tests and automation, or if people noted them as unreleased in the changelog; a
+single fix is not enough. They must have waited longer
 than the configured time and than twice the usual pause between releases.
 """
 
@@ -30,7 +31,7 @@ HABIT = 4  # releases
 PAUSES = 10  # of which the usual one is the median
 PATIENCE = 2.0  # usual pauses
 LEAST_FIXES = 2  # without a feature; nobody releases a single fix
-ENCODING = 2  # of what is cached
+ENCODING = 3  # of what is cached
 MOST, SHOWN = 1_000, 15  # commits that are read, and that are named
 TAG = compile_regex(r"(?P<prefix>(?:.*[^0-9A-Za-z.])?[vV]?)(?P<version>\d+\.\d+(?:\.\d+)?)")
 CONVENTIONAL = compile_regex(r"(?P<type>[a-z]+)(?:\([^()]*\))?!?: ")
@@ -51,6 +52,14 @@ BESIDE = compile_regex(
     re.IGNORECASE,
 )
 """Files without features or fixes for those who install the project."""
+CHANGELOG = compile_regex(r"(?:CHANGELOG|CHANGES|HISTORY|NEWS)(?:\.(?:md|rst|txt))?", re.IGNORECASE)
+UNRELEASED = compile_regex(
+    r"^(?:#{1,3} +\[?unreleased\b.*|\[?unreleased\]?.*\n[-=~]{3,})$(?P<notes>(?:\n(?!#{1,2} |.+\n[-=~]{3,}$).*)*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The section of a changelog that no release has yet, in Markdown or reStructuredText."""
+NOTE = compile_regex(r"^ {0,3}[-*+] +\S", re.MULTILINE)
+ADDED = compile_regex(r"^#{2,4} +Added\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +100,7 @@ class ReleaseObserver:
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         tags, since = self._known(commit) if commit else ((), ())
         if len(tags) < HABIT:
-            return Observation(NAME, "ok", detail="no regular releases on this branch", cursor=commit)
+            return Observation(NAME, "ok", detail=self._why_not(commit), cursor=commit)
         found = [one for one in since if one.kind]
         detail = f"{count_noun(len(since), 'commit')} since {one_line(tags[-1].name, 60)}, {len(found)} to release"
         enough = len(found) >= LEAST_FIXES or any(one.kind == "feature" for one in found)
@@ -99,9 +108,19 @@ class ReleaseObserver:
         signals = (_signal(tags[-1], since, context),) if due else ()
         return Observation(NAME, "ok", signals, detail=detail, cursor=commit)
 
+    def _why_not(self, commit: str) -> str:
+        """Why there is nothing to say about releases."""
+        tags = release_tags(self._tags())
+        if len(tags) >= HABIT and commit and tags[-1].name not in held_tags(self.git, commit):
+            return f"no look at releases: the newest, {one_line(tags[-1].name, 60)}, was made on another branch"
+        return "no regular releases on this branch"
+
+    def _tags(self) -> str:
+        return self.git.try_text("for-each-ref", TAGS, "refs/tags")
+
     def _known(self, commit: str) -> tuple[Sequence[VersionTag], Sequence[UnreleasedCommit]]:
         """The branch's releases, and the commits since the last one; cached by commit and tags."""
-        tags = release_tags(self.git.try_text("for-each-ref", TAGS, "refs/tags"))
+        tags = release_tags(self._tags())
         if len(tags) < HABIT:
             return (), ()
         question = cache_key(str(ENCODING), commit, *(tag.name for tag in tags))
@@ -157,10 +176,28 @@ def _unreleased(git: Git, tags: Sequence[VersionTag], commit: str) -> list[Unrel
     """Commits since the last release, without those it holds by the same title (it was made on a branch of its own)."""
     before, last = (f"refs/tags/{tag.name}" for tag in tags[-2:])
     released = {NUMBER.sub("", one.title) for one in _commits(git, before, last)}
-    return [one for one in _commits(git, last, commit) if NUMBER.sub("", one.title) not in released]
+    path, kind = _noted(git, commit)
+    return [one for one in _commits(git, last, commit, path, kind) if NUMBER.sub("", one.title) not in released]
 
 
-def _commits(git: Git, tag: str, commit: str) -> Iterator[UnreleasedCommit]:
+def _noted(git: Git, commit: str) -> tuple[str, str]:
+    """The path of the changelog, and the kind of what it lists as unreleased."""
+    named = (entry for entry in git.listing(commit, recursive=False) if CHANGELOG.fullmatch(entry.path))
+    for entry in named:
+        return entry.path, noted_kind(git.blobs([entry.oid])[entry.oid].decode("utf-8", "replace"))
+    return "", ""
+
+
+def noted_kind(changelog: str) -> str:
+    """What a changelog lists as unreleased: feature if something was added, else fix; "" for nothing."""
+    found = UNRELEASED.search(changelog)
+    if not found or not NOTE.search(found["notes"]):
+        return ""
+    return "feature" if ADDED.search(found["notes"]) else "fix"
+
+
+def _commits(git: Git, tag: str, commit: str, changelog: str = "", noted: str = "") -> Iterator[UnreleasedCommit]:
+    """Those since a tag, newest first; one that changed the `changelog` is at least of the kind `noted`."""
     form = "--format=%x01%H%x1f%ct%x1f%s%x1f%b%x1f"
     flags = ("--first-parent", "-m", f"-{MOST}", "--name-only", "--no-renames", form)
     try:
@@ -171,7 +208,10 @@ def _commits(git: Git, tag: str, commit: str) -> Iterator[UnreleasedCommit]:
         parts = row.split("\x1f")
         if len(parts) == 5:
             title = _title(parts[2], parts[3])
-            kind = kind_of(title, bool(PULL.match(parts[2])), parts[4].split("\n"))
+            files = parts[4].split("\n")
+            kind = kind_of(title, bool(PULL.match(parts[2])), files)
+            if not kind and changelog in files and not TRIFLE.search(title):
+                kind = noted
             yield UnreleasedCommit(parts[0], int(parts[1]), one_line(title), kind)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.releases import build, kind_of
+from ralph_mission.adapters.observers.releases import build, kind_of, noted_kind
 from ralph_mission.config.observers import ReleaseSettings
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation, Severity
@@ -110,6 +110,7 @@ def test_where_the_newest_release_is_on_another_branch_nothing_is_told(project):
     project.tag("v1.3.0")
     git(project.repo, "checkout", "-q", "main")
     project.commit("fix: something else")
+    assert project.look(days=400).detail == "no look at releases: the newest, v1.3.0, was made on another branch"
     assert project.look(days=400).signals == ()
 
 
@@ -193,3 +194,55 @@ def test_an_empty_repository_has_nothing_to_release(tmp_path):
 def test_a_fix_of_a_vulnerability_counts_though_it_moves_a_dependency_alone() -> None:
     assert kind_of("fix: bump qs minimum to ^6.14.2 for CVE-2026-2391", False, ["package.json"]) == "fix"
     assert kind_of("deps: bump qs", False, ["package.json"]) == ""
+
+
+NOTED = """# Changelog
+
+## [UNRELEASED]
+
+### Removed
+
+* Drop support for Python 3.8
+
+## 1.2.0
+
+### Added
+
+* A client
+"""
+
+
+def noted(project: Project, changelog: str, subject: str) -> None:
+    (project.repo / "CHANGELOG.md").write_text(changelog)
+    project.commit(subject, "pyproject.toml")
+
+
+def test_what_people_noted_as_unreleased_counts_whatever_its_title_says(project: Project) -> None:
+    project.tag(*REGULAR)
+    noted(project, NOTED, "Drop Python 3.8 (#1)")
+    noted(project, NOTED.replace("3.8\n", "3.8\n* Drop the old name\n"), "Drop the old name (#2)")
+    (told,) = project.look(days=100).signals
+    assert told.essence == ("unreleased", "v1.2.0") and "2 to release" in project.look(days=1).detail
+
+
+def test_a_note_on_the_changelog_alone_or_of_a_release_counts_for_nothing(project: Project) -> None:
+    project.tag(*REGULAR)
+    noted(project, NOTED, "Fix a typo in the changelog (#1)")
+    assert "0 to release" in project.look(days=1).detail
+    noted(project, NOTED.replace("## [UNRELEASED]", "## 1.3.0"), "Prepare it (#2)")
+    assert "0 to release" in project.look(days=1).detail
+
+
+@pytest.mark.parametrize(
+    ("changelog", "kind"),
+    [
+        (NOTED, "fix"),
+        (NOTED.replace("Removed", "Added"), "feature"),
+        ("## Unreleased\n\n## 1.0\n\n### Added\n\n- a client\n", ""),
+        ("Version 2\n=========\n\nUnreleased\n----------\n\n-   A client.\n\nVersion 1\n---------\n\n-   x\n", "fix"),
+        ("Unreleased\n----------\n\nVersion 1\n---------\n\n-   x\n", ""),
+        ("# Changelog\n\nEverything unreleased is on main.\n\n- x\n", ""),
+    ],
+)
+def test_a_changelog_says_what_is_unreleased_in_a_section_of_that_name(changelog: str, kind: str) -> None:
+    assert noted_kind(changelog) == kind
