@@ -28,6 +28,7 @@ from ralph_mission.adapters.report.html_page import (
 from ralph_mission.adapters.report.progress import count_noun, spell
 from ralph_mission.adapters.report.repository_report import (
     CycleFacts,
+    LoopFacts,
     MissionMark,
     MissionStory,
     ObserverHealth,
@@ -90,6 +91,7 @@ def page(report: RepositoryReport) -> str:
         _waiting(report),
         _lines("Held back", report.held),
         _missions(report),
+        _loops(report.loops),
         _lines("Watched: no answer needed", report.watched),
         element(
             "div",
@@ -97,14 +99,14 @@ def page(report: RepositoryReport) -> str:
             _health(report.observers),
             class_="pair",
         ),
-        _cycles(report),
+        _cycles(report) if report.cycles else None,
         element("footer", element("small", "Made by ralph report at ", moment(report.made_at), " UTC.")),
         style=STYLE,
     )
 
 
 def _state(report: RepositoryReport) -> Iterator[Markup]:
-    parts: list[str | Markup] = [f"Cycle {report.cycle}"]
+    parts: list[str | Markup] = [f"Cycle {report.cycle}" if report.cycle else "No cycle has run here yet"]
     if report.last_cycle_at:
         ago = spell(report.made_at - report.last_cycle_at)
         parts += [", ", moment(report.last_cycle_at), f" UTC ({ago} ago)"]
@@ -237,6 +239,23 @@ def _pieces(
             yield WORDS[mark.status][0], min(start, 0.985), min(start, 0.985) + 0.015
         else:
             yield WORDS[mark.status][0], start, (until - first) / span
+
+
+def _loops(loops: Sequence[LoopFacts]) -> Markup | None:
+    """The last loops on this machine."""
+    rows = (
+        (
+            one.run,
+            moment(one.began_at) if one.began_at else "",
+            titled(one.state),
+            str(one.sessions),
+            f"{one.stories[0]} of {one.stories[1]}" if one.stories else "",
+            f"${one.usd:.2f}" if one.usd is not None else "",
+        )
+        for one in loops
+    )
+    head = ("loop", "started (UTC)", "state", "sessions", "stories", "cost")
+    return section("Loops", table(head, rows, (3, 5), name="Loops")) if loops else None
 
 
 def _lines(heading: str, lines: Sequence[str]) -> Markup | None:

@@ -71,6 +71,18 @@ class CycleFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopFacts:
+    """One of the last loops on this machine. `state`: how it ended, or what it does; `usd`: null if unknown."""
+
+    run: str
+    began_at: datetime | None
+    state: str
+    sessions: int
+    stories: tuple[int, int] | None  # those that pass, and all
+    usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class KindVerdicts:
     """The numbers of accepted and rejected findings of a kind."""
 
@@ -116,6 +128,7 @@ class RepositoryReport:
     usd_today: float
     usd_per_day: float
     remark: str = ""  # why the forge's present state is missing
+    loops: tuple[LoopFacts, ...] = ()  # newest first
 
 
 def to_document(report: RepositoryReport) -> dict[str, Any]:
@@ -140,6 +153,7 @@ def collect_report(
     waiting: Sequence[WaitingLine] = (),
     answers: Mapping[int, str] | None = None,
     find_url: Callable[[int], str] = lambda _number: "",
+    loops: Sequence[LoopFacts] = (),
 ) -> RepositoryReport:
     """The report. `journal`: documents, oldest first. `answers`: by mission id, events on the forge since
     the last cycle. `find_url`: the URL of an issue or a pull request by its number, or ""."""
@@ -185,6 +199,7 @@ def collect_report(
         observers=tuple(_health(one) for one in last),
         usd_today=header.spend_usd if header.today == day_of(header, now) else 0.0,
         usd_per_day=limits.usd_per_day,
+        loops=tuple(loops),
     )
 
 

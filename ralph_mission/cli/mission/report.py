@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.cli.options import at_repository, json_option, open_app, print_json, recollection
+from ralph_mission.cli.options import (
+    at_repository,
+    json_option,
+    open_app,
+    print_json,
+    recollection,
+    refuse_if_elsewhere,
+)
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.report.repository_report import RepositoryReport
+    from ralph_mission.adapters.report.repository_report import LoopFacts, RepositoryReport
     from ralph_mission.app.cycle import App
     from ralph_mission.mission.model.ledger import MemorySnapshot
 
 PAGE = "report.html"
+LOOPS = ("run", "work", "plan")
+"""The kinds of runs that are loops."""
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -29,7 +39,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @at_repository
 @json_option
 def report(form: str, output: Path | None, launch: bool, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Write a page of what waits for you, missions and their story, verdicts, spending and health.
+    """Write a page of what waits for you, missions and loops, verdicts, spending and health.
 
     The page is one file that loads nothing, .ralph/report.html unless --output says otherwise. Markdown and JSON go to
     standard output.
@@ -38,11 +48,18 @@ def report(form: str, output: Path | None, launch: bool, repo: Path, config: Pat
     if launch and form != "html":
         raise click.UsageError("only a page can be opened: leave --open or --format out")
     app = open_app(repo, config)
-    recalled = recollection(app)
+    loops = _loops(app)
+    recalled = app.store.recall() if loops and form != "md" else recollection(app)
+    if recalled is None:  # loops alone have run here
+        refuse_if_elsewhere(app)
+        from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
+        from ralph_mission.mission.model.memory import Header, Memory
+
+        recalled = MemorySnapshot(Memory(Header()), OpenState(), "")
     if form == "html":
         from ralph_mission.adapters.report.report_page import page
 
-        path = write_page(page(_collect(app, recalled)), repo, output, PAGE)
+        path = write_page(page(_collect(app, recalled, loops)), repo, output, PAGE)
         click.echo(f"wrote {path}")
         if launch and click.launch(path.resolve().as_uri()) != 0:
             click.echo(f"no browser could be opened: open {path} yourself", err=True)
@@ -54,12 +71,31 @@ def report(form: str, output: Path | None, launch: bool, repo: Path, config: Pat
         if output:
             import json
 
-            _tell(json.dumps(to_document(_collect(app, recalled)), indent=2) + "\n", repo, output)
+            _tell(json.dumps(to_document(_collect(app, recalled, loops)), indent=2) + "\n", repo, output)
         else:
-            print_json(to_document(_collect(app, recalled)))
+            print_json(to_document(_collect(app, recalled, loops)))
 
 
-def _collect(app: App, recalled: MemorySnapshot) -> RepositoryReport:
+def _loops(app: App) -> tuple[LoopFacts, ...]:
+    """The loops that ran on this machine, newest first."""
+    from ralph_mission.adapters.report.repository_report import LoopFacts
+    from ralph_mission.adapters.storage.loop import live
+
+    known = (one for one in reversed(live.list_runs(app.git.state_dir)) if one.kind in LOOPS)
+    return tuple(
+        LoopFacts(
+            one.id,
+            datetime.fromisoformat(one.began) if one.began else None,
+            one.doing or one.state,
+            one.sessions,
+            one.stories,
+            one.usd,
+        )
+        for one in known
+    )
+
+
+def _collect(app: App, recalled: MemorySnapshot, loops: tuple[LoopFacts, ...]) -> RepositoryReport:
     from dataclasses import replace
 
     from ralph_mission.adapters.report.repository_report import collect_report
@@ -75,6 +111,7 @@ def _collect(app: App, recalled: MemorySnapshot) -> RepositoryReport:
         find_waiting(recalled.state.missions, app.forge.how, answers),
         answers,
         lambda number: f"{app.page}/issues/{number}" if app.page else "",
+        loops,
     )
     return replace(report, remark=remark)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.loop_world import world
 from tests.helpers import cli_here, make_repo
 
 
@@ -51,3 +52,16 @@ def test_what_was_approved_is_not_asked_for_again(lived: Path) -> None:
     report = json.loads(cli_here("report", "--json", repo=lived).out)
     assert report["waiting"] == [] and report["missions"][0]["next_step"] == "approved; the next cycle merges it"
     assert cli_here("status", "--json", repo=lived).json["waiting"] == []
+
+
+def test_after_a_loop_alone_the_loop_is_reported(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    assert cli_here("report", repo=here.repo).code == 1  # nothing ran at all
+    assert here.run("Write it", *here.agent("change()\nprint('LOOP_COMPLETE')")).code == 0
+    told = cli_here("report", "--json", repo=here.repo).json
+    (loop,) = told["loops"]
+    assert (loop["run"], loop["sessions"], told["cycle"], told["cycles"]) == ("run-1", 1, 0, [])
+    assert loop["state"].startswith("complete")
+    assert cli_here("report", repo=here.repo).code == 0
+    text = (here.repo / ".ralph/report.html").read_text()
+    assert "No cycle has run here yet" in text and "run-1" in text and "Cycles and their triggers" not in text
