@@ -139,7 +139,8 @@ def _verify(lines: Sequence[str]) -> str:
 
     text = yaml.safe_dump([*lines], default_flow_style=True, width=10_000).strip()
     text = f"verify: {text}" if lines else "# verify: ['make test']"
-    return f"Commands that must pass before a change is proposed.\n  {text}"
+    untried = " Not tried by `ralph init`: one that cannot pass at all holds fixes back." if lines else ""
+    return f"Commands that must pass before a change is proposed.{untried}\n  {text}"
 
 
 def _commands(here: Sequence[Recipe], missing: Sequence[Recipe]) -> Iterator[str]:

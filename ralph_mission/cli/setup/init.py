@@ -367,7 +367,8 @@ def _tell(
     for file, state in planned:
         click.echo(LINES[state].format(file.place))
     if wrote:
-        click.echo(f"must pass before a change is proposed (hands.verify): {'; '.join(checks) or 'nothing'}")
+        untried = " (not tried)" if checks else ""
+        click.echo(f"must pass before a change is proposed (hands.verify): {'; '.join(checks) or 'nothing'}{untried}")
         if names:
             click.echo(f"your own checks, whose findings are reported (observers.commands): {', '.join(names)}")
     click.echo("/.ralph/ is listed in .git/info/exclude: Ralph's working files stay out of git")

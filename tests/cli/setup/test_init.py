@@ -264,3 +264,11 @@ def test_nothing_that_is_used_can_move(tmp_path: Path) -> None:
     cli_here("init", repo=repo)
     jobs = workflow(repo)["jobs"].values()
     assert {step["uses"] for job in jobs for step in job["steps"]} == {PINNED}
+
+
+def test_checks_that_were_found_are_written_with_a_note_that_nobody_tried_them(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"package.json": '{"scripts": {"test": "mocha"}}', "package-lock.json": "{}"})
+    told = cli_here("init", repo=repo)
+    (check,) = read(Git.open(repo)).hands.verify
+    assert f"(hands.verify): {check} (not tried)" in told.out
+    assert "Not tried by `ralph init`" in (repo / "ralph.yml").read_text().partition("verify: [")[0]
