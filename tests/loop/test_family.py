@@ -69,7 +69,8 @@ FAULTS: dict[tuple[str, str], str] = {
         "sessions_tokens_and_dollars_are_shown_by_hat_and_story what_a_session_took_is_said_as_far_as_it_is_known "
         "a_cost_limit_counts_what_the_planner_took",
     ("ralph-orchestrator", "in persistent mode nobody hears task.resume: an idle loop at full speed"):
-        "a_persistent_loop_with_which_nobody_begins_is_refused a_persistent_loop_needs_somebody_who_listens",
+        "a_persistent_loop_that_no_hat_takes_up_again_is_taken_up_without_one "
+        "a_persistent_loop_needs_somebody_who_listens",
     ("ralph-orchestrator", "five failures in a row in its code, three in the paper"):
         "loop_is_seed_000s_table three_failures_in_a_row_end_it_and_one_success_between_does_not",
     ("ralphex", "hangs with its agent"):

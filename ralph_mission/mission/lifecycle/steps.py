@@ -114,14 +114,24 @@ def _explain_refusal(
 ) -> MissionStep | None:
     """Say once in its thread why an approval does not count. Strangers get no answer, which would be noise.
 
-    The line holds what was refused, so that another approval is answered again.
+    The line holds what was refused, so that another approval is answered again. A question that was asked again after
+    an edit has answered all approvals before it.
     """
     rule = next((rule for rule in opinion.rules if rule in REFUSALS), "")
     if not rule or opinion.actor is None or opinion.actor.id not in facts.authorised:
         return None
+    if rule == "approval-content" and not _speaks_since_asked(mission, facts):
+        return None
     who, (why, then) = wording.person_name(opinion.actor), REFUSALS[rule]
     about = mission.head_sha if rule == "approval-head" else mission.question.proposal_hash
     return tell_once(mission, context, f"the approval by {who} does not count for `{about[:8]}`: {why}", then)
+
+
+def _speaks_since_asked(mission: Mission, facts: MissionFacts) -> bool:
+    asked, issue = mission.question.proposal_at, facts.issue
+    if asked is None or issue is None:
+        return True
+    return any(said.created_at > asked and said.author.id in facts.authorised for said in issue.remarks)
 
 
 # --- set aside, and brought back ------------------------------------------------------

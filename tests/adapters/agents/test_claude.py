@@ -168,7 +168,7 @@ def test_without_the_library_it_is_missing_and_says_how_to_get_it(tmp_path):
         text=True,
         check=False,
     )
-    assert done.returncode == 127 and "not found" in done.stderr and "[claude]" in done.stderr
+    assert done.returncode == 127 and "not found" in done.stderr and "EXTRAS=claude" in done.stderr
     assert play(claude.CLIENT, tmp_path, f"print({done.stderr!r}, file=sys.stderr); sys.exit(127)").failure == "missing"
 
 

@@ -211,7 +211,7 @@ def test_without_a_key_the_variable_is_named():
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    assert "pip install 'ralph-mission[llm]'" in ask("http://127.0.0.1:9").problem
+    assert "EXTRAS=llm" in ask("http://127.0.0.1:9").problem
 
 
 def test_prices_are_listed_for_what_providers_sell_and_for_nothing_else():

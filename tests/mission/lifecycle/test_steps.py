@@ -38,7 +38,7 @@ from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.policy import judge
-from tests.mission.build import BASE, BOT, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push, review
+from tests.mission.build import BASE, BOT, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push, remark, review
 
 AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))
 MARAS = frozenset({MARA.id})
@@ -197,6 +197,16 @@ def test_an_authorised_persons_approval_that_does_not_count_is_answered_once_in_
     assert judge(answer.proposal, bench()).verdict is Verdict.ALLOW
     _, again = next_step(answer.proposal.after, facts, reading, AROUND)
     assert again.proposal is None
+
+
+def test_an_approval_from_before_a_question_was_asked_again_is_answered_by_that_question():
+    reading = Interpretation(None, PersonVerdict("refused", MARA, rules=("approval-content",)))
+    asked = mission(proposal_at=NOW)
+    (refused,) = next_step(asked, MissionFacts(issue(), None, MARAS), reading, AROUND)
+    assert refused.proposal.effects == ()
+    said = issue(remarks=(remark("/ralph approve, but without the second file", at=NOW + timedelta(minutes=1)),))
+    _, answer = next_step(asked, MissionFacts(said, None, MARAS), reading, AROUND)
+    assert "had more to say" in answer.proposal.effects[0].body
 
 
 @pytest.mark.parametrize(

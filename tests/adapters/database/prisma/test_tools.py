@@ -32,7 +32,7 @@ def test_what_is_missing_is_named(tmp_path, without, missing, said):
     without(*missing)
     with pytest.raises(UserError, match=said) as caught:
         tools.prepare_tools({"XDG_CACHE_HOME": str(tmp_path)})
-    assert "pip install 'ralph-mission[prisma]'" in caught.value.next_step
+    assert "EXTRAS=prisma" in caught.value.next_step
 
 
 def test_a_folder_where_others_may_write_is_none_to_run_code_from(tmp_path):
