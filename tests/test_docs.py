@@ -35,7 +35,7 @@ OURS = set(Config.model_fields) | {field.alias for field in Config.model_fields.
 SHELL = ("", "sh", "console")
 OF_THEIRS = ("hats", "event_loop", "cli", "core", "memories", "tasks", "RObot")
 """Sections of ralph-orchestrator's `ralph.yml`."""
-GLOSSARY = docs.DOCS / "glossary.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 
 @cache
@@ -170,9 +170,9 @@ SHORT_TEXT = re.compile(r"""(?<!")"(?!")[^"]* [^"]*"|'[^']* [^']*'""")
 
 @cache
 def words() -> tuple[str, ...]:
-    """The words that the glossary says not to write."""
-    part = GLOSSARY.read_text().partition("\n## Words we avoid\n")[2]
-    rows = re.findall(r"^\| (.+?) \| ", part, re.MULTILINE)[2:]
+    """The words that contributors are told not to write."""
+    part = CONTRIBUTING.read_text().partition("\n## Words we avoid\n")[2]
+    rows = re.findall(r"^\| (.+?) \| ", part, re.MULTILINE)[1:]
     return tuple(word.strip() for row in rows for word in row.split(","))
 
 
