@@ -175,7 +175,7 @@ class TelegramInbox:
 def read_updates(found: object) -> list[Update]:
     """The updates of an answer, in order. Raises UserError when it is none."""
     if not isinstance(found, list):
-        raise UserError("Telegram's answer is no list of updates", "look at TELEGRAM_API_URL", who="network")
+        raise UserError("Telegram's answer is not a list of updates", "look at TELEGRAM_API_URL", who="network")
     updates = [one for one in found if isinstance(one, dict) and type(one.get("update_id")) is int]
     return sorted(updates, key=lambda update: update["update_id"])
 

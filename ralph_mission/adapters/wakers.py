@@ -79,7 +79,7 @@ def _last_wake(calls: Calls, header: Header, now: datetime) -> tuple[datetime | 
     if calls.generation == header.generation:
         return _moment(calls.at, now), f"woken for generation {header.generation}"
     if schedule.asked_itself(header):
-        return header.last_cycle_at, "the last cycle asked for the next one"
+        return header.last_cycle_at, "the last cycle requested the next one"
     return None, ""
 
 

@@ -105,7 +105,7 @@ def _switch(git: Git, branch: str) -> None:
 
 def _check_branch_name(git: Git, branch: str) -> None:
     if not git.try_text("check-ref-format", "--branch", branch):
-        raise UserError(f"{branch!r} is no name for a branch", "fix branchName in prd.json", usage=True)
+        raise UserError(f"{branch!r} is not a branch name", "fix branchName in prd.json", usage=True)
 
 
 def _dirty(git: Git, exempt: tuple[str, ...]) -> Iterator[str]:

@@ -160,7 +160,7 @@ def _require_known_kinds(settings: Config) -> None:
         if kind not in own:
             near = "".join(f"did you mean {one}? " for one in get_close_matches(kind, KINDS, 1))
             next_step = f"{near}There are {', '.join(sorted(KINDS))}"
-            raise UserError(f"thinker.watch_only names {kind}, which is no kind of finding", next_step, usage=True)
+            raise UserError(f"thinker.watch_only names {kind}, which is not a kind of finding", next_step, usage=True)
 
 
 def _name_checks(settings: Config) -> str:

@@ -85,7 +85,7 @@ def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[R
     place = git.state_dir / LISTED
     with ExitStack() as stack:
         if place.exists() and not options.go_on:
-            problem = "the last run on issues is not over: not all of them were told how it ended"
+            problem = "the last run on issues is not over: some still lack the comment on how it ended"
             raise UserError(problem, f"finish it with --continue, or remove {WORKING} from them and delete {place}")
         if not place.exists():
             prd, skipped = run_transaction(factory.context, pause, partial(take_issues, stack), LONG)
@@ -117,11 +117,11 @@ def _answer(send: Callable[[], bool], issue: str, progress: PlainRunProgress) ->
             return True
         why, then = "it may not be sent now", "ralph resume, if Ralph is paused, and"
     except Missing as gone:
-        progress.note(f"{issue} is not told: {gone.what}")
+        progress.note(f"{issue} got no comment: {gone.what}")
         return True
     except UserError as problem:
         why, then = problem.what, f"{problem.next_step}; and"
-    progress.note(f"{issue} is not told yet how it ended: {why}; next: {then} ralph run --issues --continue")
+    progress.note(f"{issue} still lacks the comment on how it ended: {why}; next: {then} ralph run --issues --continue")
     return False
 
 

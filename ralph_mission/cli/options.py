@@ -167,7 +167,7 @@ class Seconds(click.ParamType[float]):
             return value
         found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", str(value).strip())
         if not found or not float(found[1]):
-            self.fail(f"{value!r} is no duration: write seconds, or 15m, 4h, 1d", param, ctx)
+            self.fail(f"{value!r} is not a duration: write seconds, or 15m, 4h, 1d", param, ctx)
         return float(found[1]) * UNITS[found[2]]
 
 
@@ -178,7 +178,7 @@ class Dollars(click.FloatRange):
         """The amount; click reports an invalid one."""
         amount = float(super().convert(value, param, ctx))
         if not isfinite(amount):
-            self.fail(f"{value!r} is no amount of money", param, ctx)
+            self.fail(f"{value!r} is not an amount of money", param, ctx)
         return amount
 
 

@@ -67,7 +67,7 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
     runner = reader.texts("runner") or FleetConfig().runner
     if strange := [label for label in runner if not _LABEL.fullmatch(label)]:
         raise _wrong(
-            source, reader.line(("runner",)), f"{strange[0]!r} is no label", "write it like [self-hosted, ralph]"
+            source, reader.line(("runner",)), f"{strange[0]!r} is not a label", "write it like [self-hosted, ralph]"
         )
     limits = FleetLimits(
         reader.budget("budget"),
@@ -79,7 +79,7 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
     extends = settings.get("extends") or ""
     if not isinstance(extends, str):
         raise _wrong(
-            source, reader.line(("extends",)), "extends is no text", "write it like OWNER/REPO//ralph.yml@COMMIT"
+            source, reader.line(("extends",)), "extends is not text", "write it like OWNER/REPO//ralph.yml@COMMIT"
         )
     try:
         pinned = parse_reference(extends)
@@ -117,7 +117,7 @@ class _FleetReader:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise _wrong(self._source, self.line(path), f"{_dotted(path)} is no mapping", "write keys and values")
+            raise _wrong(self._source, self.line(path), f"{_dotted(path)} is not a mapping", "write keys and values")
         for key in value:
             if key not in known:
                 close = difflib.get_close_matches(str(key), known, n=1)
@@ -131,7 +131,7 @@ class _FleetReader:
         listed = [] if value is None else [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or any(not isinstance(one, str) or not one.strip() for one in listed):
             raise _wrong(
-                self._source, self.line((key,)), f"{key} is no list of texts", "write one in each line, after -"
+                self._source, self.line((key,)), f"{key} is not a list of texts", "write one in each line, after -"
             )
         return tuple(one.strip() for one in listed)
 
@@ -154,7 +154,7 @@ class _FleetReader:
         usd = settings.get("usd")
         if usd is not None and (type(usd) not in (int, float) or not math.isfinite(usd) or usd < 0):
             raise _wrong(
-                self._source, self.line((key, "usd")), f"{key}.usd is no amount", "write US dollars, such as 20"
+                self._source, self.line((key, "usd")), f"{key}.usd is not an amount", "write US dollars, such as 20"
             )
         pulls, minutes = (
             None if settings.get(name) is None else self.number((key, name), 0, 0, 10_000_000) for name in BUDGET[1:]

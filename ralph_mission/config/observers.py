@@ -244,14 +244,14 @@ def _check_path(kind: str, path: str) -> None:
         try:
             LexborHTMLParser("<p>").css(path)
         except SelectolaxError:
-            raise ValueError("path is no CSS selector") from None
+            raise ValueError("path is not a CSS selector") from None
         return
     import jmespath
 
     try:
         jmespath.compile(path)
     except ValueError as error:
-        raise ValueError(f"path is no JMESPath expression ({str(error).splitlines()[0]})") from None
+        raise ValueError(f"path is not a JMESPath expression ({str(error).splitlines()[0]})") from None
 
 
 Place = Annotated[int, Field(strict=True, ge=1)]

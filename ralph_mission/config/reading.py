@@ -137,8 +137,8 @@ GONE: Mapping[tuple[str, ...], str] = {
     ("hats", ANY, "payload"): "say it in the hat's instructions, or write a hat file",
     ("event_loop", "prompt"): "write it into PROMPT.md, or give it to ralph run",
     ("event_loop", "starting_hat"): "give that hat the trigger that starting_event names",
-    ("telegram", "checkin_interval_seconds"): "a running loop is told of every five minutes",
-    ("RObot", "checkin_interval_seconds"): "a running loop is told of every five minutes",
+    ("telegram", "checkin_interval_seconds"): "a running loop is reported every five minutes",
+    ("RObot", "checkin_interval_seconds"): "a running loop is reported every five minutes",
     ("core", "scratchpad"): "agents keep their notes in .ralph/agent/scratchpad.md",
 }
 """The place of each removed key (`*`: in every list item, or below every name), and advice about it."""
@@ -166,7 +166,7 @@ STRICTER: Mapping[tuple[str, ...], str] = {
     ("loop", "stuck"): "a session is warned after three without progress on one story",
     ("hands", "verify_timeout"): "a check may take half an hour",
     ("work", "max_runtime"): "a try may take four hours",
-    ("hats", ANY, "max_tokens"): "a hat is told of no number of tokens",
+    ("hats", ANY, "max_tokens"): "hats have no token budget here",
     ("event_loop", "max_consecutive_failures"): "the preset of the run says how many",
     ("memories", "budget"): "a prompt holds as many memories as its preset allows",
 }

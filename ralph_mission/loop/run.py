@@ -206,7 +206,7 @@ def _await_work(this: LoopRun) -> None:
     while waited < IDLE_DAY and not ports.store.heard() and not _reached_limit(this):
         pause = min(pause, this.spec.limits.runtime - this.elapsed)
         if pause != announced:
-            ports.progress.waiting(pause, "nothing to do; it goes on when files, issues or guidance change")
+            ports.progress.waiting(pause, "nothing to do; it continues when files, issues or guidance change")
         this.hold()
         ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.asked() != "")
         waited, announced, pause = waited + pause, pause, min(2 * pause, LONGEST_IDLE)

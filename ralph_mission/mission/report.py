@@ -159,7 +159,7 @@ def report_wake(account: tuple[CycleReport, CycleSummary], receipt: Receipt) -> 
     if receipt.status == "done":
         return report, summary
     return report, replace(
-        summary, remarks=(*summary.remarks, f"the next cycle could not be asked for: {receipt.detail}")
+        summary, remarks=(*summary.remarks, f"the next cycle could not be requested: {receipt.detail}")
     )
 
 

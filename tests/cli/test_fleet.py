@@ -145,7 +145,7 @@ def test_what_cannot_be_looked_after_costs_one_line_and_nobody_else_anything(fak
         ("paused", "[" * 100_000),
         ("next_due_at", "0001-01-01T00:00:00+14:00"),
         ("cycle", "9" * 5000),
-        ("", None),  # a blob that is no text
+        ("", None),  # a blob that is not text
     ],
 )
 def test_no_memory_breaks_the_others_or_their_budget(fake, gate, key, value):

@@ -134,11 +134,11 @@ def test_a_folder_that_is_no_repository_is_named(tmp_path: Path) -> None:
         ({"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "a\nb"}, "GITHUB_TOKEN holds a space or a line break"),
         (
             {"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t", "GITHUB_API_URL": "http://example.org"},
-            "GITHUB_API_URL is no https address",
+            "GITHUB_API_URL is not an https address",
         ),
         (
             {"GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t", "GITHUB_API_URL": "https://u:p@example.org"},
-            "GITHUB_API_URL is no https address",
+            "GITHUB_API_URL is not an https address",
         ),
     ],
 )

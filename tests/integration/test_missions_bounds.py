@@ -184,7 +184,7 @@ def test_a_file_that_is_no_text_escalates_by_its_name(tmp_path, content):
         number = shop.wanted()
         found = [statuses(shop.cycle()[0]) for _ in range(5)]
         told = "\n".join(shop.said(number))
-        assert found[-1] == ["ESCALATED"] and "tide.bin" in told and "is no UTF-8 text" in told
+        assert found[-1] == ["ESCALATED"] and "tide.bin" in told and "is not UTF-8 text" in told
         assert "1 lines" not in told
 
 

@@ -58,7 +58,7 @@ def test_the_first_listed_chat_is_told_once_which_mission_why_and_where(api: Bot
     (told,) = api.sent
     first, words, where = told["text"].splitlines()
     assert (told["chat_id"], first) == (OWNER, "Mission 1 is stuck and needs a person.")
-    assert "escalated: mara asked for changes that no fixer can make" in words
+    assert "escalated: mara requested changes that no fixer can make" in words
     assert where == harbour.house().forge.how("show_pull", harbour.pulls[0].number)
     for _ in range(2):
         harbour.cycle()

@@ -113,7 +113,7 @@ def test_a_path_in_the_note_pings_nobody() -> None:
 def test_e54_every_pull_of_an_agent_tells_its_reviewer() -> None:
     gone = patch(change("tests/test_a.py", b"def test_a():\n    assert f()\n", None))
     for body in (
-        tasks.pull_text(7, "a person asked for it", gone, "Made all tests green.", (), "0" * 16, {}),
+        tasks.pull_text(7, "a person requested it", gone, "Made all tests green.", (), "0" * 16, {}),
         tasks.answer_commit(mission(issue=7, pull=8), gone),
     ):
         assert "deletes a test file, removes a test, removes or rewords an assertion" in body

@@ -225,7 +225,7 @@ def _own_failure(output: Gave) -> Failure:
 def _how(output: Gave) -> str:
     if output.timed_out:
         return f"not done after {output.seconds:.0f} s"
-    return "ended: somebody asked for it" if output.stopped else "ended: too much output"
+    return "ended on request" if output.stopped else "ended: too much output"
 
 
 def _is_missing(output: Gave) -> Failure:

@@ -53,7 +53,7 @@ def read(text: str, variable: str) -> Address:
     except ValueError:  # of urlsplit: a port that is no number, brackets that do not close
         pass
     raise UserError(
-        f"{variable} is no address of a database", "write postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE"
+        f"{variable} is not a database address", "write postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE"
     )
 
 
@@ -111,7 +111,7 @@ HINTS = (
 )
 """Without an SQLSTATE: before a session exists, and in SQLite."""
 REACH = (
-    (r"invalid (URI|connection) ", "the database's address has a part that nobody knows", "look at what follows its ?"),
+    (r"invalid (URI|connection) ", "the database's address has an unknown part", "look at what follows its ?"),
     (r"root certificate file", "the file of sslrootcert cannot be read", "name a file of certificates that is there"),
     (
         r"does not match host name",
@@ -120,12 +120,12 @@ REACH = (
     ),
     (
         r"verify failed",
-        "nobody who is trusted vouches for the database's certificate",
+        "the database's certificate is not signed by a trusted authority",
         "let sslrootcert name the file of the authority that does",
     ),
     (
         r"not support SSL",
-        "the database speaks no TLS, and sslmode demands it",
+        "the database does not support TLS, and sslmode requires it",
         "look at sslmode, and at ssl of the server",
     ),
     (r"certificate|SSL|TLS", "the database's certificate does not fit", "look at sslmode and sslrootcert"),
@@ -133,7 +133,7 @@ REACH = (
     (r"refused", "nothing listens where the database should be", "start the database or its tunnel"),
     (r"timeout|timed out", "the database does not answer", "look at the network, a firewall or the tunnel"),
     (r"unable to open database file", "the database's file cannot be opened", "look at its path"),
-    (r"not a database|malformed", "the file is no SQLite database", "look at its path"),
+    (r"not a database|malformed", "the file is not an SQLite database", "look at its path"),
 )
 
 

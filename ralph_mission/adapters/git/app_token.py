@@ -53,7 +53,7 @@ class AppToken:
         try:
             app.create_jwt()
         except (PyJWTError, ValueError, TypeError):
-            what = f"{NAMES[1]} (the input private-key) is no private key"
+            what = f"{NAMES[1]} (the input private-key) is not a private key"
             raise UserError(what, "give the whole text of the app's .pem file", usage=True) from None
         integration = GithubIntegration(
             auth=app,

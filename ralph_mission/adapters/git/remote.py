@@ -111,7 +111,7 @@ def _address(name: str, url: str) -> str:
     loopback = parts.hostname in ("127.0.0.1", "::1", "localhost")
     if parts.username or not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and loopback)):
         raise UserError(
-            f"{name} is no https address", f"set it to one, such as {PUBLIC_API}, without a user name", usage=True
+            f"{name} is not an https address", f"set it to one, such as {PUBLIC_API}, without a user name", usage=True
         )
     return url.rstrip("/")
 

@@ -270,7 +270,7 @@ def _decoder(encoding: str) -> zlib._Decompress | None:
     if encoding in ("", "identity"):
         return None
     if encoding not in ENCODINGS:
-        raise NoAnswer("answers in an encoding that was not asked for")
+        raise NoAnswer("answers in an encoding that was not requested")
     return zlib.decompressobj(zlib.MAX_WBITS | 32)  # tells gzip and zlib apart by itself
 
 

@@ -218,7 +218,7 @@ class Command:
         detail = (
             count_noun(len(selection), "result")
             + note
-            + (f", only the first {MOST} are told" if len(selection) > MOST else "")
+            + (f", only the first {MOST} are reported" if len(selection) > MOST else "")
         )
         signals = self._signals(selection[:MOST], commit)
         return Observation(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(selection) <= MOST)

@@ -345,7 +345,7 @@ def _judge_link(tree: DocTree, reference: DocReference) -> BrokenReference | Non
         return None
     if re.match(r"[^\w]+https?://", target):
         inner = re.fullmatch(r"\((https?://[^\s()]+)\)", target)
-        return _broken(reference, "this is no address: something stands before it", inner[1] if inner else "")
+        return _broken(reference, "this is not an address: something stands before it", inner[1] if inner else "")
     if parts.scheme or parts.netloc or not target or target.startswith("/") or any(mark in target for mark in "{}<>$"):
         return None
     path = (

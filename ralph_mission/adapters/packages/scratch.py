@@ -215,7 +215,7 @@ def _text(path: str, content: bytes) -> str:
     try:
         return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError:
-        raise UserError(f"{path} is no text", "look at it") from None
+        raise UserError(f"{path} is not text", "look at it") from None
 
 
 def _read(path: str, text: str, reader: Callable[[str], Any]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> DiscordCha
     read_secrets(environment, NAMES, "discord")
     url = base(environment, NAMES[0], "")
     if not _WEBHOOK.fullmatch(url):
-        raise UserError("DISCORD_WEBHOOK_URL is no address of a webhook", "copy it again from the channel's settings")
+        raise UserError("DISCORD_WEBHOOK_URL is not a webhook address", "copy it again from the channel's settings")
     return DiscordChannel(url, draw)
 
 

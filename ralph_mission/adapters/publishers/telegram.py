@@ -104,7 +104,7 @@ def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TelegramCh
     """Build it. Raises Unset without its secrets, UserError for invalid ones."""
     token, chat = read_secrets(environment, NAMES, "telegram")
     if not token.replace(":", "").replace("-", "").replace("_", "").isalnum():
-        raise UserError("TELEGRAM_BOT_TOKEN is no token of a bot", "copy it again from @BotFather")
+        raise UserError("TELEGRAM_BOT_TOKEN is not a bot token", "copy it again from @BotFather")
     return TelegramChannel(base(environment, "TELEGRAM_API_URL", USUAL), token, chat, draw)
 
 

@@ -94,5 +94,5 @@ def base(environment: Mapping[str, str], name: str, usual: str) -> str:
     """The base URL of a network's API: from the environment, else the default. Raises UserError."""
     url = environment.get(name, "").strip().rstrip("/") or usual
     if not url.startswith(("https://", "http://")) or "@" in url or any(one.isspace() for one in url):
-        raise UserError(f"{name} is no address", f"set {name} to one that begins with https://, or unset it")
+        raise UserError(f"{name} is not an address", f"set {name} to one that begins with https://, or unset it")
     return url

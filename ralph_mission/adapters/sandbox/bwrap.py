@@ -87,7 +87,9 @@ def endpoint(url: str) -> Endpoint:
         end = Endpoint("", 0)
     clear, reserved = parts.scheme == "http" and not end.loopback, end.loopback and end.port < ORDINARY
     if not end.host or not end.port or clear or reserved:
-        what = f"{parts.scheme}://{parts.hostname} is no address of a model that an agent at sandbox: bwrap can use"
+        what = (
+            f"{parts.scheme}://{parts.hostname} is not the address of a model that an agent at sandbox: bwrap can use"
+        )
         raise UserError(what, "use https, or http on this machine with a port from 1024; or sandbox: env", usage=True)
     return end
 

@@ -539,7 +539,11 @@ def _why_unstorable(file: File | None) -> str:
     if file is None or file.storable:
         return ""
     why = (
-        "is too large" if file.oid == TOO_LARGE else "cannot be read" if file.oid == UNREADABLE else "is no plain file"
+        "is too large"
+        if file.oid == TOO_LARGE
+        else "cannot be read"
+        if file.oid == UNREADABLE
+        else "is not a plain file"
     )
     return f"it {why}, so that no commit can hold it"
 

@@ -264,7 +264,7 @@ def _lines(
     counted = ", ".join(filter(None, (sessions, stories, cost)))
     if record.state == "killed":
         how = "ralph run --continue" if record.kind == "run" else f"ralph {record.kind}"
-        yield shorten(f"  {record.id} ended without a word: {record.doing}")
+        yield shorten(f"  {record.id} ended without a report: {record.doing}")
         yield typed(f"    {counted}{'; ' if counted else ''}go on: {how}")
         return
     doing = f"PAUSED (ralph resume {record.id}), {record.doing}" if record.paused else record.doing

@@ -138,7 +138,7 @@ def guidance_list(where: Path) -> Said:
 def topic_of(topic: str) -> str:
     """A topic as events may carry it. Raises UserError for any other."""
     if not TOPIC.fullmatch(topic):
-        raise UserError(f"{topic!r} is no topic", "use words with dots, such as build.complete", usage=True)
+        raise UserError(f"{topic!r} is not a topic", "use words with dots, such as build.complete", usage=True)
     return topic
 
 

@@ -30,7 +30,7 @@ class PastSpan(click.ParamType[timedelta]):
         found = re.fullmatch(r"(\d{1,6})([dwy])", str(value).strip())
         days = int(found[1]) * DAYS[found[2]] if found else 0
         if not 0 < days <= LONGEST:
-            self.fail(f"{value!r} is no span of time: write 30d, 2w or 1y", param, ctx)
+            self.fail(f"{value!r} is not a span of time: write 30d, 2w or 1y", param, ctx)
         return timedelta(days=days)
 
 
@@ -45,10 +45,10 @@ class PastMoment(click.ParamType["datetime | timedelta"]):
             try:
                 return datetime.fromisoformat(value).replace(tzinfo=UTC)
             except ValueError:
-                self.fail(f"{value!r} is no day", param, ctx)
+                self.fail(f"{value!r} is not a day", param, ctx)
         if isinstance(value, timedelta) or re.fullmatch(r"\d{1,6}[dwy]", str(value).strip()):
             return PastSpan().convert(value, param, ctx)
-        self.fail(f"{value!r} is no time: write 30d, 2w, 1y or a day such as 2026-01-31", param, ctx)
+        self.fail(f"{value!r} is not a time: write 30d, 2w, 1y or a day such as 2026-01-31", param, ctx)
 
 
 @click.command()

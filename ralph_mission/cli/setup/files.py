@@ -214,12 +214,12 @@ def action_of(text: str | None, present: str = "") -> ActionReference | None:
         return installed_action() or present_action(present)
     named = _ACTION.fullmatch(text)
     if not named or ".." in text:
-        raise UserError(f"--action {text!r} is no action", "write it like owner/name@commit", usage=True)
+        raise UserError(f"--action {text!r} is not an action", "write it like owner/name@commit", usage=True)
     action = ActionReference(named[1], named[2])
     if not action.pinned:
         last = f"git ls-remote https://github.com/{action.repository} {action.ref} '{action.ref}^{{}}'"
         raise UserError(
-            f"--action {text}: {action.ref} is no commit, and may move",
+            f"--action {text}: {action.ref} is not a commit, and may move",
             f"give the commit, which is in the last line of: {last}",
             usage=True,
         )
@@ -307,7 +307,9 @@ def labels_of(text: str) -> tuple[str, ...]:
     labels = tuple(re.split(r"[,\s]+", text.strip(", \t")))
     strange = [label for label in labels if not _LABEL.fullmatch(label)]
     if strange:
-        raise UserError(f"--runner {text!r}: {strange[0]!r} is no label", "write it like self-hosted,linux", usage=True)
+        raise UserError(
+            f"--runner {text!r}: {strange[0]!r} is not a label", "write it like self-hosted,linux", usage=True
+        )
     return labels
 
 

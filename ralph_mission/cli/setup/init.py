@@ -321,7 +321,7 @@ def _prepare(
 
     texts = {file.place.relative_to(top).as_posix(): file.text for file, state in planned if state not in DONE}
     if not texts:
-        raise UserError("everything is there already", "to see what is missing, if anything: ralph doctor")
+        raise UserError("everything exists already", "to see what is missing, if anything: ralph doctor")
     if not as_json:
         click.echo("looking at what a first cycle would do …", err=True)  # minutes if checks run
     prepared = prepare_pull_request(git, top, texts, steps)

@@ -249,11 +249,11 @@ def _update_readiness(task: LoopTask, done: set[str]) -> LoopTask:
 
 def _check(task: LoopTask) -> None:
     if not ID.fullmatch(task.id):
-        raise UserError(f"{task.id!r} is no id of a task", "use letters, digits, . _ -; at most 64")
+        raise UserError(f"{task.id!r} is not a task id", "use letters, digits, . _ -; at most 64")
     if not task.title.strip() or len(task.title) > TITLE:
         raise UserError("a task needs a title", f"say in one line what is to be done; at most {TITLE} characters")
     if task.priority not in PRIORITIES:
-        raise UserError(f"{task.priority} is no priority", "1 is the highest, 5 the lowest")
+        raise UserError(f"{task.priority} is not a priority", "1 is the highest, 5 the lowest")
     if len(task.description) > DESCRIPTION:
         raise UserError("the description is too long", f"keep it below {DESCRIPTION:,} characters, or name a file")
 

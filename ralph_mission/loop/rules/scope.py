@@ -29,7 +29,7 @@ ANY, ONE = "*", "?"
 def wrong(glob: str) -> str:
     """Why a glob is invalid, or ""."""
     if not glob.strip() or len(glob) > LONGEST or not glob.isprintable():
-        return f"{glob[:40]!r} is no glob"
+        return f"{glob[:40]!r} is not a glob"
     if glob.startswith(("!", "#", "~")) or ".." in glob.split("/"):
         return f"{glob!r} does not say which files of the work tree are meant"
     return ""

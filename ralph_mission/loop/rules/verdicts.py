@@ -46,7 +46,7 @@ def read_verdicts(records: Iterable[object]) -> tuple[AcceptanceVerdict, ...]:
 def threshold(kind: str, settings: Mapping[str, object] | str, verdicts: Iterable[AcceptanceVerdict]) -> int:
     """Issues short of critical that may be left in work of this kind: what `settings` fix, else what people accept.
 
-    A setting that is no number (`learn`, for one kind or for all) leaves it to people. Nobody's word is stretched:
+    A setting that is not a number (`learn`, for one kind or for all) leaves it to people. Nobody's word is stretched:
     beyond the largest number that people accepted nothing is allowed, and a default that they refuse becomes 0.
     """
     fixed = settings.get(kind) if isinstance(settings, Mapping) else None

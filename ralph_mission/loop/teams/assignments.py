@@ -91,7 +91,7 @@ def parse_document(payload: str) -> Mapping[str, Any]:
     try:
         value = json.loads(fenced[1] if fenced else payload)
     except (ValueError, RecursionError):
-        raise UnclearAssignment("the payload is not the JSON that was asked for") from None
+        raise UnclearAssignment("the payload is not the requested JSON") from None
     if not isinstance(value, dict):
         raise UnclearAssignment("the payload is not a JSON object")
     return value

@@ -42,7 +42,7 @@ NOT_SEEN = frozenset({"no-test", "passes-on-base"})
 NOT_HERE = frozenset({"cannot-run", "other-tests"})
 """Rules that mean this repository or machine cannot tell: the change continues, and says so."""
 ASKED = "its author was asked how to reproduce it"
-NEXT = "Answer the question on the issue; the agent goes on after that."
+NEXT = "Answer the question on the issue; the agent continues after that."
 WORDS = 2_000  # characters of the agent's words in a question
 
 
@@ -113,7 +113,7 @@ def question(mission: Mission, issue: Issue, result: AgentResult) -> Comment:
         f"What the agent says, not an instruction:\n\n{words}" if words else "",
         "**What helps:** the shortest code or steps that show it, what you expected, what came instead (the whole "
         "error), and the version or commit.",
-        "The agent goes on when somebody who may decide here answers in a comment, or confirms an answer in one. To "
+        "The agent continues when somebody who may decide here answers in a comment, or confirms an answer in one. To "
         "have a change without a test, take the label off that calls this a bug.",
         marker(key),
     )

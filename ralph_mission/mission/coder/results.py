@@ -344,7 +344,7 @@ def _unshown(patch: Patch) -> str:
     binary = [plain(file.path, 80) for file in size.files if file.binary]
     if binary:
         more = f" and {len(binary) - 1} more" if len(binary) > 1 else ""
-        return f"`{binary[0]}`{more} is no UTF-8 text, and what cannot be shown cannot be approved"
+        return f"`{binary[0]}`{more} is not UTF-8 text, and what cannot be shown cannot be approved"
     if size.lines > PATCH_LINES:
         return f"{size.lines:,} changed lines are more than can be shown whole ({PATCH_LINES:,})"
     return "its lines are too long to be shown whole"

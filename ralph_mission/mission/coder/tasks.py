@@ -283,7 +283,7 @@ def task_for(mission: Mission, facts: MissionFacts, learnings: str) -> str:
     review = review_of(mission, facts) if mission.status is Status.FIXING else ()
     named = f"{mission.title} (#{mission.thread})" if trusted else f"#{mission.thread}"
     requests = [
-        f"**Asked for by {person_name(who)} in the review of the change that stands in this checkout:**\n\n"
+        f"**Requested by {person_name(who)} in the review of the change that stands in this checkout:**\n\n"
         f"{quote(redact(words or '(no words)'), REVIEW)}"
         for who, words in review
     ]

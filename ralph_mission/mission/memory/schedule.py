@@ -141,8 +141,8 @@ def describe_spent(header: Header, now: datetime, limits: Limits) -> str:
     """Why nothing may begin for want of money, and what helps."""
     spent, most = spent_today(header, now), limits.usd_per_day
     return (
-        f"${spent:.2f} of today's ${most:.2f} are spent or set aside (limits.usd_per_day); it goes on at 00:00 UTC, or "
-        "when an owner raises that limit in ralph.yml"
+        f"${spent:.2f} of today's ${most:.2f} are spent or set aside (limits.usd_per_day); it continues at 00:00 UTC, "
+        "or when an owner raises that limit in ralph.yml"
     )
 
 

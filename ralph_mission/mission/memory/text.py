@@ -342,7 +342,7 @@ def _cycle(entry: _Entry) -> CycleNote:
     try:
         at = datetime.strptime(match[2], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
     except ValueError:
-        raise memory_error("this is no time", entry.line) from None
+        raise memory_error("this is not a time", entry.line) from None
     return CycleNote(
         cycle=int(match[1]),
         at=at,

@@ -108,7 +108,7 @@ class WorkRecord:
     refusals: int = 0  # times in a row that an open state could not be left
     final: bool = False  # trying again would not help
     title: str = ""  # the issue's, as plain text
-    call: str = "ralph-ready"  # the label by which a person asked for it
+    call: str = "ralph-ready"  # the label by which a person requested it
     guided_at: datetime | None = None  # when the newest guidance was written that a try was given
     heard: tuple[str, ...] = ()  # the guidance that the present try was given, in short
     spared: int = 0  # tries that do not count, as nothing was tried: no agent was reached, or they were paused

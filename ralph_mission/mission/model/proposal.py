@@ -152,7 +152,7 @@ MATTERS: dict[str, str] = {
     "integration": "it would tie the project to something outside of it, which people decide",
     "content": "it speaks for the project, so a person approves it first",
     "completed": "followers of the project learn what improved",
-    "human": "a person asked for it",
+    "human": "a person requested it",
 }
 """Why a kind deserves a person's attention, as a clause."""
 

@@ -179,7 +179,7 @@ def read_claims(document: str) -> tuple[Mapping[str, Any], ...]:
     try:
         found = json.loads(document)
     except (ValueError, RecursionError):
-        raise MalformedClaim("is no JSON") from None
+        raise MalformedClaim("is not JSON") from None
     listed = found.get("claims") if isinstance(found, dict) else None
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise MalformedClaim('has no list "claims" of objects')
@@ -193,7 +193,7 @@ def read_claim(answer: Mapping[str, Any], read: ReadFile) -> CodeClaim:
     quotes = tuple(CodeQuote(_text(row, "path"), _text(row, "text")) for row in _objects(answer, "quotes"))
     cases = answer.get("cases", [])
     if not isinstance(cases, list) or not all(isinstance(name, str) for name in cases):
-        raise MalformedClaim('"cases" is no list of names')
+        raise MalformedClaim('"cases" is not a list of names')
     return CodeClaim(
         _text(answer, "kind"), _text(answer, "title"), _text(answer, "path"), quotes, _text(answer, "fails_with"),
         _edited(_objects(answer, "test"), read), _edited(_objects(answer, "change"), read),
@@ -256,9 +256,9 @@ def _objections(claim: CodeClaim, read: ReadFile) -> Iterator[tuple[str, str]]:
         if why := unsafe_path(change.path):
             yield "scope", f"{change.path!r} {why}"
         elif (is_binary(change.new) or is_binary(change.old)) and (is_code(change.path) or not claim.guessed):
-            yield "scope", f"{change.path} is no text"
+            yield "scope", f"{change.path} is not text"
         elif not {change.old_mode, change.new_mode} <= {"", REGULAR, EXECUTABLE}:
-            yield "scope", f"{change.path} is no ordinary file"
+            yield "scope", f"{change.path} is not an ordinary file"
     yield from _of_test(claim)
     yield from _of_change(claim)
     if idle := describe_idle_tests(Patch("", claim.patch_changes)):
@@ -303,7 +303,7 @@ def _of_change(claim: CodeClaim) -> Iterator[tuple[str, str]]:
     if TEST_PATH.search(claim.path):
         yield "scope", f"{claim.path} is a test itself"
     if comment_of(claim.path) is None:
-        yield "scope", f"{claim.path} is no source code of a language that is known"
+        yield "scope", f"{claim.path} is not source code of a language that is known"
     for path in sorted(paths):
         if TEST_PATH.search(path):
             yield "edits-tests", f"the change touches a test, {path}"

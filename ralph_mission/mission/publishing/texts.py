@@ -38,7 +38,7 @@ def number(value: object) -> Decimal:
     try:
         exact = Decimal(str(value))
     except InvalidOperation:
-        raise ValueError(f"{str(value)[:40]!r} is no number") from None
+        raise ValueError(f"{str(value)[:40]!r} is not a number") from None
     if not exact.is_finite():
         raise ValueError("not a finite number")
     if exact.adjusted() >= DIGITS:

@@ -48,7 +48,7 @@ def test_a_file(said, path):
 def test_anything_else_is_refused_without_being_quoted(said):
     with pytest.raises(UserError) as caught:
         read(said, "APP_DATABASE_URL")
-    assert caught.value.what == "APP_DATABASE_URL is no address of a database"
+    assert caught.value.what == "APP_DATABASE_URL is not a database address"
 
 
 def test_it_never_shows_itself():

@@ -41,10 +41,10 @@ def test_the_connection_is_encrypted(trusted: Trusted) -> None:
 @pytest.mark.parametrize(
     ("mode", "root", "host", "said"),
     [
-        ("verify-full", "other", "localhost", "nobody who is trusted vouches for the database's certificate"),
+        ("verify-full", "other", "localhost", "the database's certificate is not signed by a trusted authority"),
         ("verify-full", "authority", "127.0.0.1", "the database's certificate is for another host"),
         ("verify-full", "missing", "localhost", "the file of sslrootcert cannot be read"),
-        ("verify-ca", "other", "127.0.0.1", "nobody who is trusted vouches for the database's certificate"),
+        ("verify-ca", "other", "127.0.0.1", "the database's certificate is not signed by a trusted authority"),
     ],
 )
 def test_what_does_not_fit_is_one_line_without_an_address(

@@ -21,7 +21,7 @@ HERE = {"GITHUB_REPOSITORY": "mara/slackwater", "GITHUB_TOKEN": "a-token-of-nobo
 @pytest.mark.parametrize("url", ["http://api.example.org", "https://mara:hunter2@api.example.org", "ftp://example.org"])
 def test_the_token_goes_to_no_address_in_clear_and_to_none_with_a_user(url: str) -> None:
     assert place({**HERE, "GITHUB_API_URL": "http://127.0.0.1:1"}).api == "http://127.0.0.1:1"
-    with pytest.raises(UserError, match="is no https address"):
+    with pytest.raises(UserError, match="is not an https address"):
         place({**HERE, "GITHUB_API_URL": url})
 
 

@@ -130,7 +130,7 @@ def test_anchors_are_made_as_github_makes_them():
 
 def test_an_address_with_something_before_it_is_told(tmp_path):
     repo = make_repo(tmp_path / "repo", {"README.md": "([#1](<(https://example.org/1)>))\n"})
-    assert [one.why for one in broken(repo)] == ["this is no address: something stands before it"]
+    assert [one.why for one in broken(repo)] == ["this is not an address: something stands before it"]
 
 
 def test_commands_that_are_not_there_any_more_are_told(tmp_path):

@@ -117,7 +117,7 @@ def test_what_git_cannot_hold_is_told_and_never_lands(repo, workspace, clone, mo
     assert changed_by(work) == {"src/b.py": "created"}
     assert {one.path: one.reverted for one in work.foreign} == {
         "src/large": "it is too large, so that no commit can hold it",
-        "src/pipe": "it is no plain file, so that no commit can hold it",
+        "src/pipe": "it is not a plain file, so that no commit can hold it",
     }
     assert workspace.since(mark) == NetChange(("src/b.py",))
     landed(workspace)

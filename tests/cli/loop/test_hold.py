@@ -103,7 +103,7 @@ def test_a_run_that_was_killed_is_told_with_what_goes_on(shop: World) -> None:
     shop.end(first)
     assert records(shop)[0].state == "killed"
     said = shop.ralph("status").out
-    assert "run-1 ended without a word" in said and "ralph run --continue" in said
+    assert "run-1 ended without a report" in said and "ralph run --continue" in said
     assert shop.ralph("pause", "run-1").code == 2
 
 

@@ -110,7 +110,7 @@ if call == 3:
     monkeypatch.setattr(execute, "is_stopped", lambda _: (shop.aside / "paused").exists())
     paused = shop.run("--issues", *shop.agent(BUILDS + script))
     assert (paused.code, paused.json["stories"]) == (0, {"passing": 3, "total": 3}), paused.err
-    assert f"#{gone} is not told: " in paused.err and f"#{second} is not told yet" in paused.err
+    assert f"#{gone} got no comment: " in paused.err and f"#{second} still lacks the comment" in paused.err
     assert labels(shop, first) == {"ralph-ready", "ralph-working"}
     fresh = shop.run("--issues", *shop.agent(BUILDS))
     assert fresh.code == 1 and "--continue" in fresh.out

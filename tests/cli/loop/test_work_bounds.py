@@ -105,4 +105,4 @@ def test_words_for_the_next_session_are_kept_while_no_session_begins(shop):
 @pytest.mark.parametrize("command", [("run", "build it"), ("work", "--once"), ("review", "--pr", "1")])
 def test_what_is_no_amount_of_money_is_no_limit(shop, command, amount):
     done = shop.ralph(*command, "--command", "true", "--max-cost", amount)
-    assert done.code == 64 and "is no amount of money" in done.err
+    assert done.code == 64 and "is not an amount of money" in done.err

@@ -108,8 +108,8 @@ def test_a_circle_that_another_tool_wrote_is_told_once() -> None:
     [
         (LoopTask("a", "Again"), "already"),
         (LoopTask("b", "B", needs=("x",)), "no task 'x'"),
-        (LoopTask("", "B"), "no id"),
-        (LoopTask("../b", "B"), "no id"),
+        (LoopTask("", "B"), "not a task id"),
+        (LoopTask("../b", "B"), "not a task id"),
         (LoopTask("b", " "), "title"),
         (LoopTask("b", "B" * 501), "title"),
         (LoopTask("b", "B", priority=0), "priority"),

@@ -107,12 +107,12 @@ def test_a_coder_is_told_no_value_that_we_know_whoever_wrote_it():
 def test_a_file_that_is_no_text_is_named_and_not_counted_in_lines(content):
     patch = change(content, "docs/tide.png")
     said = results.explain_refusal(patch, inspect(patch))
-    assert "`docs/tide.png` is no UTF-8 text" in said and "lines" not in said
+    assert "`docs/tide.png` is not UTF-8 text" in said and "lines" not in said
 
 
 def test_several_of_them_are_counted():
     patch = Patch(BASE, (*change(b"\0", "a.png").changes, *change(b"\0", "b.png").changes))
-    assert "`a.png` and 1 more is no UTF-8 text" in results.explain_refusal(patch, ())
+    assert "`a.png` and 1 more is not UTF-8 text" in results.explain_refusal(patch, ())
 
 
 def test_a_change_that_is_too_long_says_how_long():

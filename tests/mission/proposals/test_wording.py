@@ -55,7 +55,7 @@ def test_a_line_for_a_title_or_a_message_is_one_harmless_line(text):
 @pytest.mark.parametrize("title", ["The dialog does not close", "It needs a fix", "Say what it fixes:", "_Resolved_"])
 def test_a_title_with_its_number_closes_nothing_whatever_word_it_ends_with(title):
     assert wording.append_number(title, 7) == f"{title}, issue (#7)"
-    subject = tasks.change_commit(title, 7, "a person asked for it").splitlines()[0]
+    subject = tasks.change_commit(title, 7, "a person requested it").splitlines()[0]
     assert subject.endswith("(#7)") and is_title(subject)
 
 

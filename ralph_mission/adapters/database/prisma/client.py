@@ -200,7 +200,7 @@ def _await(selector: selectors.BaseSelector, deadline: float, what: str) -> None
     stopped = STOPPED.get() or (lambda: False)
     while not selector.select(min(ASKED_EVERY, max(0.0, deadline - time.monotonic()))):
         if stopped():
-            raise UserError(f"nobody waits any more for {what}", "ask again", "network")
+            raise UserError(f"nothing waits any longer for {what}", "ask again", "network")
         if time.monotonic() >= deadline:
             raise UserError(f"the engine of Prisma took too long over {what}", "an index would help", "network")
 

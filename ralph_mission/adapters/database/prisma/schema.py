@@ -375,7 +375,7 @@ def _check_pairs(
         for owner, name in ((model.name, ours), (line.type, theirs)):
             known = [one.name for one in shapes[owner].columns]
             if name not in known:
-                what = f"{origin}: {model.name}.{line.name} relates by {owner}.{name}, which is no field"
+                what = f"{origin}: {model.name}.{line.name} relates by {owner}.{name}, which is not a field"
                 raise UserError(what, nearest(name, known))
 
 

@@ -213,7 +213,9 @@ class Api:
             page = self._page(below, fresh)
             found = page.body.get(key) if key and isinstance(page.body, dict) else page.body
             if not isinstance(found, list):
-                raise UserError(f"GitHub's answer to GET {path} is no list", "the next wake tries again", who="forge")
+                raise UserError(
+                    f"GitHub's answer to GET {path} is not a list", "the next wake tries again", who="forge"
+                )
             yield found
             below = page.next
 

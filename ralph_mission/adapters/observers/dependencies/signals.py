@@ -160,7 +160,7 @@ def _explain(one: Vulnerable, importers: Importers) -> Iterator[str]:
     if one.target:
         yield f"Upgrade: {_upgrade(one)}"
     yield from (f"{bump} in {bump.project.path} is left to a person: {why}" for bump, why in one.refused)
-    origin = "Asked for directly" if package.direct else "Another package asks for it"
+    origin = "Direct dependency" if package.direct else "Dependency of another package"
     where = "for development only" if package.dev else "for production"
     yield f"{origin}, {where}. {_imported(package, importers)}".strip()
 
@@ -176,7 +176,7 @@ def _upgrade(one: Vulnerable) -> str:
         return f"{words}."
     if {range_.lstrip("=v ") for range_ in package.wanted} == {package.version}:
         return f"{words}; it is pinned to {package.version}, so the pin has to change."
-    return f"{words}; it is asked for by {ranges}, which {'allows' if one.admitted else 'does not allow'} it."
+    return f"{words}; it is required by {ranges}, which {'allows' if one.admitted else 'does not allow'} it."
 
 
 def _imported(package: Package, importers: Importers) -> str:

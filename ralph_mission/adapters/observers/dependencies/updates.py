@@ -166,7 +166,7 @@ def routine_signal(
         return Signal(
             observer=NAME,
             kind="dependency",
-            title="Newer releases of packages that are asked for directly",
+            title="Newer releases of direct dependencies",
             essence=("updates",),
             occurrence=cache_key(*sorted({f"{one.package.name} {_series(one.to)}" for one in updates}))[:16],
             confidence=0.9,

@@ -85,7 +85,7 @@ class Source:
             return self._seen(after, (), f"first look: {count_noun(len(items), 'item')} remembered")
         new = {one["id"]: one for one in items if one["fits"] and not before.knows(one["id"])}
         signals = tuple(state.item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
-        rest = f", only the first {MOST} are told" if len(new) > MOST else ""
+        rest = f", only the first {MOST} are reported" if len(new) > MOST else ""
         return self._seen(after, signals, f"{count_noun(len(items), 'item')}, {len(new)} new{rest}")
 
     def _text(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
@@ -168,7 +168,7 @@ def read_once(settings: Mapping[str, str], cache: Path | None, scratch: Path, no
     try:
         source = build(WebSettings.model_validate(settings), cache)
     except ValueError:
-        raise UserError("it is no address that can be asked", "give another one") from None
+        raise UserError("it is not an address that can be asked", "give another one") from None
     found = source._read(source._ask(WebCursor(""), now), None, scratch)
     items = ("\n".join(one[part] for part in ("title", "url", "text")) for one in found.get("items", ()))
     return found["text"] if "text" in found else "\n\n".join(items)

@@ -74,7 +74,7 @@ def feed(request: Mapping[str, Any], content: bytes) -> list[dict[str, str]]:
     stream, headers = io.BytesIO(content), {"content-type": request["type"]}
     document = feedparser.parse(stream, response_headers=headers, sanitize_html=False, resolve_relative_uris=False)
     if not document.get("version") and not document.entries:
-        raise UnreadablePage("is no feed")
+        raise UnreadablePage("is not a feed")
     return [_entry(entry, request["url"]) for entry in document.entries[:ITEMS]]
 
 
@@ -92,7 +92,7 @@ def document(request: Mapping[str, Any], content: bytes) -> list[dict[str, str]]
     try:
         found = jmespath.search(request["path"] or "@", json.loads(content))
     except (ValueError, RecursionError):
-        raise UnreadablePage("is no JSON that `path` fits") from None
+        raise UnreadablePage("is not JSON that `path` fits") from None
     if found is None:
         raise UnreadablePage("has nothing at `path`")
     if isinstance(found, list):
@@ -140,7 +140,7 @@ def page(request: Mapping[str, Any], content: bytes) -> str:
     if (kind.startswith("text/") and "html" not in kind) or kind == "application/json":
         return text[:TEXT]
     if kind and "html" not in kind and "xml" not in kind:
-        raise UnreadablePage(f"is no page but {kind[:40]}")
+        raise UnreadablePage(f"is not a page but {kind[:40]}")
     return "\n".join(_main(text, request["path"]))[:TEXT]
 
 

@@ -56,7 +56,7 @@ class Memories:
     def add(self, content: str, kind: str = "pattern", tags: Sequence[str] = ()) -> LoopMemory:
         """Add a memory. Raises UserError if its kind is unknown, it is empty or too long, or the file is full."""
         if kind not in situation.KINDS:
-            raise UserError(f"{kind!r} is no kind of memory", f"choose {', '.join(situation.KINDS)}")
+            raise UserError(f"{kind!r} is not a kind of memory", f"choose {', '.join(situation.KINDS)}")
         if not content.strip() or len(content) > LENGTH:
             raise UserError("a memory has some words and not a book", f"write at most {LENGTH:,} characters")
         names = tuple(filter(None, map(situation.tag, tags)))[:TAGS]

@@ -236,7 +236,7 @@ def _task(found: object) -> LoopTask:
         raise ValueError(f"no such status: {values['status']!r}")
     needs: object = next((values[name] for name in NEEDS if values.get(name)), [])
     if not isinstance(needs, list) or not all(isinstance(need, str) for need in needs):
-        raise ValueError("what it needs is no list of ids")
+        raise ValueError("what it needs is not a list of ids")
     return LoopTask(
         _required_text(values, "id"),
         _required_text(values, "title"),

@@ -75,7 +75,7 @@ def running(folder: Path) -> bool:
 def test_a_look_that_is_over_ends_it_at_once(tmp_path: Path, tools: Tools, worker, ready: bool) -> None:
     worker(ready)
     with (
-        pytest.raises(UserError, match="nobody waits any more"),
+        pytest.raises(UserError, match="nothing waits any longer"),
         prisma_process.connect_worker(tools, ADDRESS, Caps(seconds=600)) as client,
     ):
         client.ask(*QUESTION, "table chains")
@@ -86,7 +86,7 @@ def test_one_that_is_asked_again_after_that_says_so(tmp_path: Path, tools: Tools
     worker(True)
     token = process.STOPPED.set((tmp_path / "busy").exists)
     with prisma_process.connect_worker(tools, ADDRESS, Caps(seconds=600)) as client:
-        with pytest.raises(UserError, match="nobody waits any more for table chains"):
+        with pytest.raises(UserError, match="nothing waits any longer for table chains"):
             client.ask(*QUESTION, "table chains")
         process.STOPPED.reset(token)
         with pytest.raises(UserError, match="engine of Prisma ended"):

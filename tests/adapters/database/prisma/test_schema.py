@@ -157,7 +157,7 @@ def test_many_to_many_goes_through_the_table_that_prisma_keeps(catalog):
         ("model A {\n id Int @id\n}\nmodel A {\n}", "declares A twice"),
         ("model A {\n id Int @id\n b B\n}\nmodel B {\n id Int @id\n}", "A.b has no opposite in B"),
         ("model A {\n id Int @id @x(" + "[" * 100, "not expected"),
-        ("model A {\n a A? @relation(fields: [c], references: [id])\n id Int @id\n}", "A.c, which is no field"),
+        ("model A {\n a A? @relation(fields: [c], references: [id])\n id Int @id\n}", "A.c, which is not a field"),
     ],
 )
 def test_what_is_wrong_with_a_schema_is_one_line(text, said):

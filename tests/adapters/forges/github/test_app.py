@@ -91,7 +91,7 @@ def test_a_failing_server_is_asked_again_for_a_token(world: GitHubWorld) -> None
         ({"installed": False}, {}, "is not installed in harbour/slackwater", "you"),
         ({"suspended": True}, {}, "gives the app", "you"),
         ({}, {"GITHUB_APP_ID": "1"}, "does not accept the key of the app 1", "you"),
-        ({}, {"GITHUB_APP_PRIVATE_KEY": "nonsense"}, "is no private key", "you"),
+        ({}, {"GITHUB_APP_PRIVATE_KEY": "nonsense"}, "is not a private key", "you"),
         ({}, {"GITHUB_APP_PRIVATE_KEY": ""}, "GITHUB_APP_PRIVATE_KEY is not set", "you"),
         ({}, {"GITHUB_APP_ID": ""}, "GITHUB_APP_ID is not set", "you"),
     ],

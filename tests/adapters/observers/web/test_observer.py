@@ -78,7 +78,7 @@ def test_many_news_are_told_in_part_and_counted(world: World) -> None:
     world.pages["/a"] = rss(*((str(number), f"Number {number}") for number in range(90)))
     seen = world.look()
     assert len(titles(seen)) == 20
-    assert seen.detail == "90 items, 90 new, only the first 20 are told"
+    assert seen.detail == "90 items, 90 new, only the first 20 are reported"
     assert titles(world.look()) == []
 
 
@@ -308,12 +308,12 @@ def test_a_host_that_wants_no_programs_is_left_alone(tmp_path: Path, server: Ser
 
 LAUGHS = "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 12))
 UNREADABLE = {
-    "no feed": ("feed", b"<p>hello", "is no feed"),
-    "nothing": ("feed", b"", "is no feed"),
-    "no JSON": ("json", b"<p>hello", "no JSON"),
-    "deep JSON": ("json", b"[" * 900_000, "no JSON"),
+    "no feed": ("feed", b"<p>hello", "is not a feed"),
+    "nothing": ("feed", b"", "is not a feed"),
+    "no JSON": ("json", b"<p>hello", "not JSON"),
+    "deep JSON": ("json", b"[" * 900_000, "not JSON"),
     "nothing at the path": ("json", b'{"a": 1}', "nothing at `path`"),
-    "an archive in a page": ("page", bomb(1), "is no page"),
+    "an archive in a page": ("page", bomb(1), "is not a page"),
 }
 
 
@@ -345,7 +345,7 @@ def test_what_exhausts_a_reader_ends(tmp_path: Path, server: Server, pages: dict
     kind, body, match = EXHAUSTING[case]
     pages["/a"] = reply(body, Content_Type="text/html")
     found = seen(tmp_path, server, reading=2.0, kind=kind, match=match)
-    assert found.status == "ok" or "cannot be read" in unavailable(found) or "no feed" in found.detail
+    assert found.status == "ok" or "cannot be read" in unavailable(found) or "not a feed" in found.detail
     assert len(found.cursor) < 3_000
 
 
