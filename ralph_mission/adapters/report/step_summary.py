@@ -291,8 +291,8 @@ def tell_runner(
         return
     page = step_summary(report, cycle_summary, places(environ), requests)
     _append(environ.get(SUMMARY), page)
-    told = {**outputs(report, cycle_summary), "summary-path": _copy_page(page, environ)}
-    _append(environ.get(OUTPUT), _heredoc(told))
+    results = {**outputs(report, cycle_summary), "summary-path": _copy_page(page, environ)}
+    _append(environ.get(OUTPUT), _heredoc(results))
 
 
 def tell_agent(result: Document, environ: Mapping[str, str], page: Page) -> None:
