@@ -347,7 +347,7 @@ def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_opened_
     tmp_path, refuse
 ):
     harbour = two_that_are_asked_about(tmp_path, refuse)
-    assert "refused by auto-pr-cap" in harbour.house().forge.issue(1).remarks[-1].body
+    assert "what was to be sent needs a person's approval" in harbour.house().forge.issue(1).remarks[-1].body
     harbour.person("passer-by").unlabel(1, ("ralph:escalated",))
     assert statuses(harbour.cycle()[0])[:2] == ["ESCALATED", "ESCALATED"]
     harbour.person().label(1, ("ralph:escalated",))

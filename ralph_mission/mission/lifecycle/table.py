@@ -315,7 +315,9 @@ def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Inte
         return Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
     if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.progress.stalled_cycles >= STUCK_CYCLES:
         refused = mission.progress.refused
-        rules = f": what was to be sent needs {name_needs(refused)}" if refused else ""
+        lasting = [rule for rule in refused if not rule.endswith("-cap")]  # no cycle lifted a cap
+        needs = name_needs(lasting or ("kind-tier",))
+        rules = f": what was to be sent needs {needs}" if refused else ""
         return Interpretation(MissionEvent.STUCK, words=f"{STUCK_CYCLES} cycles without progress{rules}")
     if mission.progress.turns >= MOST_TURNS and mission.status is not S.ESCALATED:
         return Interpretation(
