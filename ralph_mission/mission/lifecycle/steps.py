@@ -128,10 +128,10 @@ def _explain_refusal(
 
 
 def _speaks_since_asked(mission: Mission, facts: MissionFacts) -> bool:
-    asked, issue = mission.question.proposal_at, facts.issue
-    if asked is None or issue is None:
+    proposal_at, issue = mission.question.proposal_at, facts.issue
+    if proposal_at is None or issue is None:
         return True
-    return any(said.created_at > asked and said.author.id in facts.authorised for said in issue.remarks)
+    return any(remark.created_at > proposal_at and remark.author.id in facts.authorised for remark in issue.remarks)
 
 
 # --- set aside, and brought back ------------------------------------------------------
