@@ -274,7 +274,7 @@ class DispatchAnswer:
     """An answer: its HTTP status (0: none) and text."""
 
     status: int
-    said: str = ""
+    text: str = ""
 
 
 Post = Callable[[str, dict[str, Any]], DispatchAnswer]
@@ -318,7 +318,7 @@ def _reason(outcome: DispatchAnswer) -> str:
     """Why the event was not accepted, or ""."""
     if 200 <= outcome.status < 300:
         return ""
-    words = " ".join(outcome.said.split())[:200]
+    words = " ".join(outcome.text.split())[:200]
     if outcome.status == 0:
         return f"GitHub did not answer ({words or 'no reason given'}): the next wake makes up for it"
     code = 429 if outcome.status == 403 and "rate limit" in words.lower() else outcome.status

@@ -153,7 +153,7 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
         situation.world.default,
         situation.settings.limits,
         recent_lines(situation),
-        {result.mission: result for result in situation.made},
+        {result.mission: result for result in situation.agent_results},
     )
     found: list[MissionStep] = []
     for mission in situation.missions:
@@ -179,7 +179,7 @@ def _is_solved(mission: Mission, situation: Situation) -> bool:
     """Whether every one of its findings is gone; what an agent has just made a change for is under way."""
     if mission.action is Action.PUBLISH or not mission.members or not situation.world.default.sha:
         return False
-    if any(result.mission == mission.id for result in situation.made):
+    if any(result.mission == mission.id for result in situation.agent_results):
         return False
     if mission.pull and (mission.kind == BUMPS or mission.base_sha == situation.world.default.sha):
         return False  # nobody can have put it right, or it is not looked for while our own pull covers it

@@ -93,7 +93,7 @@ class KnownHistory:
     """Cached answers of git about paths and lines: expensive, and stable across commits."""
 
     moves: dict[str, tuple[str, str]] = field(default_factory=dict)
-    said: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    answers: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def forget(self, files: Collection[str]) -> None:
         """Drop what may have changed in a commit with these files."""
@@ -249,11 +249,11 @@ class DocTree:
     def last_said(self, expression: str, path: str) -> str:
         """The newest commit that changed a line of `path` that matches the expression, or ""."""
         question = (expression, path, self.oids.get(path, ""))  # the same content has the same history
-        if question not in self.known.said:
-            self.known.said[question] = self.git.try_text(
+        if question not in self.known.answers:
+            self.known.answers[question] = self.git.try_text(
                 "log", "-1", "--format=%H", "-G", expression, self.commit, "--", path
             )
-        return self.known.said[question]
+        return self.known.answers[question]
 
     def _renamed_to(self, commit: str, path: str) -> str:
         flags = ("--no-commit-id", "-r", "-z", "-M", "--diff-filter=R", "--name-status", "--root")

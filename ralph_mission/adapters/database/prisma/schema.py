@@ -24,7 +24,7 @@ _TOKEN = compile_regex(
 class Text:
     """A quoted text."""
 
-    said: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def blocks(text: str, source: str) -> tuple[SchemaBlock, ...]:
 @dataclass(frozen=True, slots=True)
 class _Token:
     kind: str
-    said: str
+    text: str
     line: int
 
 
@@ -115,12 +115,12 @@ class _Reader:
     def _block(self, kind: str, name: str) -> SchemaBlock:
         lines: list[SchemaLine] = []
         attributes: list[Attribute] = []
-        while self._past_newlines().said != "}":
+        while self._past_newlines().text != "}":
             if self._take("@@"):
                 attributes.append(self._attribute())
             else:
                 lines.append(self._line(kind == "enum"))
-            if self._now.kind != "newline" and self._now.said != "}":
+            if self._now.kind != "newline" and self._now.text != "}":
                 raise self._unread()
         self._place += 1
         return SchemaBlock(kind, name, tuple(lines), tuple(attributes))
@@ -130,7 +130,7 @@ class _Reader:
         while open_ones:
             if self._now.kind == "end":
                 raise self._unread()
-            open_ones += {"{": 1, "}": -1}.get(self._now.said, 0)
+            open_ones += {"{": 1, "}": -1}.get(self._now.text, 0)
             self._place += 1
 
     def _line(self, bare: bool) -> SchemaLine:
@@ -151,14 +151,14 @@ class _Reader:
 
     def _attribute(self) -> Attribute:
         name = self._path()
-        return Attribute(name, self._arguments() if self._now.said == "(" else ())
+        return Attribute(name, self._arguments() if self._now.text == "(" else ())
 
     def _arguments(self) -> tuple[tuple[str, Expression], ...]:
         self._expect("(")
         found = []
         while not self._closed(")"):
             following = self._tokens[self._place + 1]
-            name = self._word() if self._now.kind == "word" and following.said == ":" else ""
+            name = self._word() if self._now.kind == "word" and following.text == ":" else ""
             if name:
                 self._expect(":")
                 self._past_newlines()
@@ -171,7 +171,7 @@ class _Reader:
             raise self._unread()
         try:
             if self._now.kind == "text":
-                return Text(_unquote(self._next().said))
+                return Text(_unquote(self._next().text))
             if self._take("["):
                 found = []
                 while not self._closed("]"):
@@ -210,10 +210,10 @@ class _Reader:
     def _word(self) -> str:
         if self._now.kind != "word":
             raise self._unread()
-        return self._next().said
+        return self._next().text
 
     def _take(self, mark: str) -> bool:
-        matches = self._now.kind == "mark" and self._now.said == mark
+        matches = self._now.kind == "mark" and self._now.text == mark
         self._place += matches
         return matches
 
@@ -222,7 +222,7 @@ class _Reader:
             raise self._unread()
 
     def _unread(self) -> UserError:
-        token = ascii(self._now.said)[1:-1][:40] if self._now.kind != "newline" else "the end of the line"
+        token = ascii(self._now.text)[1:-1][:40] if self._now.kind != "newline" else "the end of the line"
         return UserError(f"{self._source} line {self._now.line}: {token} is not expected here", "fix the schema")
 
 
@@ -390,7 +390,7 @@ def _one(attributes: Iterable[Attribute], name: str) -> Attribute | None:
 def _text(attribute: Attribute | None) -> str:
     """An attribute's name: its first argument, or the one called `name`."""
     value = attribute.argument("", "name") if attribute else None
-    return value.said if isinstance(value, Text) else ""
+    return value.text if isinstance(value, Text) else ""
 
 
 def _names(expression: Expression | None) -> tuple[str, ...]:

@@ -127,8 +127,8 @@ def _dropped(hit: Hit, found: re.Match[str], declared: DeclaredVersions) -> Over
     if name in RUNTIMES and declared.is_run_below(name, first):
         return None
     what = f"{found['name']} {'below ' if below else ''}{found['version']}"
-    why = f"{what} is no longer supported here: {floor.said.text.rstrip(chr(44))}"
-    return OverdueMarker(hit, f"{name} {found['version']} dropped", why, floor.said)
+    why = f"{what} is no longer supported here: {floor.quote.text.rstrip(chr(44))}"
+    return OverdueMarker(hit, f"{name} {found['version']} dropped", why, floor.quote)
 
 
 def _required(hit: Hit, found: re.Match[str], declared: DeclaredVersions) -> OverdueMarker | None:
@@ -138,8 +138,8 @@ def _required(hit: Hit, found: re.Match[str], declared: DeclaredVersions) -> Ove
         return None
     if name in RUNTIMES and declared.is_run_below(name, version):
         return None
-    why = f"{found['name']} {found['version']} is the minimum here by now: {floor.said.text.rstrip(chr(44))}"
-    return OverdueMarker(hit, f"{name} {found['version']} required", why, floor.said)
+    why = f"{found['name']} {found['version']} is the minimum here by now: {floor.quote.text.rstrip(chr(44))}"
+    return OverdueMarker(hit, f"{name} {found['version']} required", why, floor.quote)
 
 
 def _own(hit: Hit, version: Numbers, declared: DeclaredVersions) -> OverdueMarker | None:

@@ -48,7 +48,7 @@ class VersionFloor:
     """The lowest version of something that is supported, and the line of a manifest that says so."""
 
     version: Numbers
-    said: Quote
+    quote: Quote
 
 
 @dataclass(frozen=True, slots=True)
