@@ -283,7 +283,7 @@ def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
     """Whether an agent can go on at once: it may, has money, and somebody may still wake us today."""
     facts, stopped = (
         dict(situation.world.facts),
-        {result.mission for result in situation.agent_results if not _went_well(result)},
+        {result.mission for result in situation.made if not _went_well(result)},
     )
     ready = (m for m in missions if m.id in facts and m.id not in stopped and tasks.is_waiting(m, facts[m.id]))
     return any(ready) and _grant_wake(situation)[1] and _purse(situation).usd > 0

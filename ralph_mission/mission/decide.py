@@ -153,7 +153,7 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
         situation.world.default,
         situation.settings.limits,
         recent_lines(situation),
-        {result.mission: result for result in situation.agent_results},
+        {result.mission: result for result in situation.made},
     )
     found: list[MissionStep] = []
     for mission in situation.missions:
@@ -179,7 +179,7 @@ def _is_solved(mission: Mission, situation: Situation) -> bool:
     """Whether every one of its findings is gone; what an agent has just made a change for is under way."""
     if mission.action is Action.PUBLISH or not mission.members or not situation.world.default.sha:
         return False
-    if any(result.mission == mission.id for result in situation.agent_results):
+    if any(result.mission == mission.id for result in situation.made):
         return False
     if mission.pull and (mission.kind == BUMPS or mission.base_sha == situation.world.default.sha):
         return False  # nobody can have put it right, or it is not looked for while our own pull covers it
@@ -301,11 +301,13 @@ def with_held(situation: Situation, fix: HeldFix) -> Situation:
 
 def without_retried(situation: Situation, force: bool) -> Situation:
     """The situation before fixes are verified: those whose checks could not be run, or run on another commit or with
-    others, are tried again; if `force`, all. One whose findings are gone is forgotten."""
+    others, are tried again; if `force`, all but those of several findings that were tried and divided, so that the parts
+    get their turn. One whose findings are gone is forgotten."""
     state, now = situation.state, _checked(situation)
     present = {finding.fingerprint for finding in situation.findings}
     gone = {one.key for one in state.held if one.members and present.isdisjoint(one.members)}
-    unverified = () if force else tuple(one for one in state.unverified if one[0] not in gone)
+    divided = {one.key for one in state.held if one.ran and not one.whole and len(one.members) > 1}
+    unverified = tuple(one for one in state.unverified if one[0] not in gone and (one[0] in divided or not force))
     failed = {key for key, base in unverified if base == now}
     fixes = tuple(one for one in state.held if one.key in failed)
     return replace(situation, state=replace(state, unverified=unverified, held=fixes))

@@ -337,7 +337,7 @@ def _held_line(decision: Decision) -> str:
 def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion) -> Iterable[str]:
     if conclusion.header.drift_seconds >= LATE:
         yield f"this cycle started {conclusion.header.drift_seconds // 60} minutes after it was due"
-    for result in situation.agent_results:
+    for result in situation.made:
         cost = f", ${result.usage.cost_usd:.2f}" if result.usage.cost_usd else ""
         why = f": {result.reason}" if result.reason else ""
         sessions = count_noun(result.sessions, "session")

@@ -146,7 +146,7 @@ def test_a_known_secret_in_the_agent_s_words_is_redacted_in_the_pull_and_in_reco
         for folder in house.recordings.folder.iterdir():
             assert all(KNOWN not in file.read_text() for file in folder.iterdir())
         recorded = dict(house.recordings.load(sorted(f.name for f in house.recordings.folder.iterdir())[-1]))
-        (made,) = recorded["situation"].agent_results
+        (made,) = recorded["situation"].made
         assert made.words and KNOWN not in made.words
 
 

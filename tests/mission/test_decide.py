@@ -61,6 +61,14 @@ def test_a_fix_that_failed_its_checks_is_held_until_something_changed(ran, chang
     assert [one.key for one in state.held] == ["k"] * held
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_fix_that_was_divided_stays_divided_when_a_person_asks_for_a_cycle(whole) -> None:
+    members = (THIS.fingerprint, NEXT.fingerprint)
+    tried = with_held(SITUATION, HeldFix("k", "Fix both", "why", members, whole=whole, ran=True))
+    forced = without_retried(replace(tried, findings=(THIS, NEXT)), force=True).state
+    assert [one.key for one in forced.held] == ([] if whole else ["k"])
+
+
 def test_a_held_fix_whose_findings_are_gone_is_forgotten_and_checked_again_when_they_return() -> None:
     found = finding()
     tried = with_held(SITUATION, HeldFix("k", "Fix it", "why", (found.fingerprint,)))

@@ -62,11 +62,11 @@ def _run_job(
     budget = _budget_left(situation, until - tx.ports.clock.now().timestamp())
     if reason := _reason_to_stop(tx.ports, budget, situation.settings.limits):
         result = AgentResult(mission.id, "held", reason)
-        return tx, replace(situation, agent_results=(*situation.agent_results, result))
+        return tx, replace(situation, made=(*situation.made, result))
     mission = advance(mission, MissionEvent.STARTED, situation.now) if mission.status is Status.PLANNED else mission
     tx, situation = reserve_money(tx, situation, budget.usd, mission)
     result = _work(tx, coder, situation, mission, budget)
-    situation = replace(situation, agent_results=(*situation.agent_results, result))
+    situation = replace(situation, made=(*situation.made, result))
     return tx, refresh_facts(tx.ports, situation)
 
 

@@ -360,7 +360,7 @@ class Situation:
     plan: Plan = Plan(())
     refused: tuple[str, ...] = ()  # changes that failed the repository's own checks, and why
     standing: tuple[str, ...] = ()  # checks that fail without the verified change as they do with it
-    agent_results: tuple[AgentResult, ...] = ()
+    made: tuple[AgentResult, ...] = ()  # the results of agents, named so in recordings for ever
     wordings: tuple[Wording, ...] = ()  # texts of findings for posts
     judged_at: datetime | None = None  # when it is decided; after agents' work that may be long after `now`
     findings: tuple[Finding, ...] = ()  # seen now or waiting; derived, see `with_findings`
@@ -378,7 +378,7 @@ class Situation:
         """The cost of models in this cycle: thinker, observers and agents."""
         spent = [
             self.plan.usage,
-            *(result.usage for result in self.agent_results),
+            *(result.usage for result in self.made),
             *(observation.usage for observation in self.observations),
         ]
         return Usage(

@@ -116,7 +116,7 @@ def test_it_ends_with_its_whole_group_when_it_is_asked_to_stop(play, tree):
         stopped=lambda: started.exists() and bool(started.read_text().strip()),
         seconds=60,
     )
-    assert given.failure == "exit" and "asked" in given.detail
+    assert given.failure == "exit" and "on request" in given.detail
     assert not alive(int(started.read_text()))
 
 

@@ -114,7 +114,7 @@ def test_a_dangerous_command_is_refused_to_it_too(plays, tree):
 
 def test_it_ends_when_it_is_asked_to(plays):
     given = plays({"builder": [{"delay": 600}]})(stopped=lambda: True)
-    assert given.failure == "exit" and "asked" in given.detail
+    assert given.failure == "exit" and "on request" in given.detail
 
 
 def test_scripts_are_read_from_toml_and_json(tmp_path: Path):

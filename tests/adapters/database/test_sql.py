@@ -331,8 +331,8 @@ def test_a_time_without_end_is_named_as_what_cannot_be_read(postgres):
         ({"user": "nobody-of-here"}, "refuses the user or the password"),
         ({"database": "of-another"}, "no database of that name"),
         ({"port": 1}, "nothing listens"),
-        ({"query": "?sslmode=require"}, "the database speaks no TLS"),
-        ({"query": "?strange=1"}, "has a part that nobody knows"),
+        ({"query": "?sslmode=require"}, "the database does not support TLS"),
+        ({"query": "?strange=1"}, "has an unknown part"),
     ],
 )
 def test_where_it_is_stands_in_no_complaint(postgres, change, said):

@@ -67,7 +67,7 @@ ASKED = replace(NEXT, next_due_at=NOON, last_cycle_at=NOON)
         (ONCE, NEXT, 1, 48, ""),  # another due time is another wake
         (ONCE, replace(NEXT, dispatches=36, wake=True), 0, 48, ""),
         (ONCE, replace(NEXT, dispatches=36, wake=False), 0, 48, "today's wakes are used up, the cap is 48"),
-        (ONCE, ASKED, 9, 48, "asked for the next one"),
+        (ONCE, ASKED, 9, 48, "requested the next one"),
         (ONCE, ASKED, 10, 48, ""),
     ],
 )

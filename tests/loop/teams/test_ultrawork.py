@@ -188,7 +188,7 @@ def test_many_stars_take_no_time():
 
 def test_a_plan_in_a_fence_is_a_plan():
     assert assignments.parse_independent_tasks(f"```json\n{json.dumps({'tasks': [task('a')]})}\n```")[0].id == "a"
-    with pytest.raises(UnclearAssignment, match="not the JSON"):
+    with pytest.raises(UnclearAssignment, match="not the requested JSON"):
         assignments.parse_independent_tasks("[" * 100_000)
 
 

@@ -116,7 +116,7 @@ def test_our_own_words_for_states_are_read_too(tmp_path: Path, status: str) -> N
         ('{"id": "x"}', "no title"),
         ('{"id": 5, "title": "X"}', "no id"),
         ('{"id": "x", "title": "X", "status": "paused"}', "no such status"),
-        ('{"id": "x", "title": "X", "blocked_by": "a"}', "no list of ids"),
+        ('{"id": "x", "title": "X", "blocked_by": "a"}', "not a list of ids"),
         ('{"id": "a", "title": "Once more", "status": "closed"}', "a second task 'a'"),
         ("[" * 100_000, "not JSON|too deep|recursion"),
     ],
