@@ -301,8 +301,8 @@ def with_held(situation: Situation, fix: HeldFix) -> Situation:
 
 def without_retried(situation: Situation, force: bool) -> Situation:
     """The situation before fixes are verified: those whose checks could not be run, or run on another commit or with
-    others, are tried again; if `force`, all but those of several findings that were tried and divided, so that the parts
-    get their turn. One whose findings are gone is forgotten."""
+    others, are tried again; if `force`, all but those of several findings that were tried and divided, so that their
+    parts get a turn. One whose findings are gone is forgotten."""
     state, now = situation.state, _checked(situation)
     present = {finding.fingerprint for finding in situation.findings}
     gone = {one.key for one in state.held if one.members and present.isdisjoint(one.members)}
