@@ -110,6 +110,11 @@ def test_unknown_keys_of_a_file_of_ralph_orchestrator_only_warn() -> None:
         "model: sonnet\n",  # nobody's
         "max_iteration: 3\ncli: {backend: claude}\n",  # a limit, mistyped
         "limts: {}\nevent_loop: {}\n",
+        "LIMITS: {auto_prs_per_cycle: 0}\ncli: {backend: claude}\n",  # in the wrong case
+        "Owners: [mara]\ncli: {backend: claude}\n",
+        "auto_prs_per_cycle: 0\ncli: {backend: claude}\n",  # one level too high
+        "THREADS_PER_WEEK: 0\ncli: {backend: claude}\n",
+        "usd_per_issue: 1\ncli: {backend: claude}\n",
     ],
 )
 def test_any_other_unknown_key_is_refused(text: str) -> None:

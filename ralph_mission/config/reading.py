@@ -417,17 +417,25 @@ def _drop_ignored(value: dict[str, Any], ignored: frozenset[str], path: tuple[st
     }
 
 
+LIMITING = ("limits", "merge", "hands", "work", "publishers")
+"""Sections whose keys are limits, which must not go unheard where they are written one level too high."""
+
+
 def _unknown_to_both(value: Mapping[Any, Any]) -> frozenset[str]:
     """Top-level keys that nobody knows, in a file of ralph-orchestrator alone, which ignores them.
 
-    None in a file with a key of ours, and none that resembles a key with a meaning: that could be a mistyped limit.
+    None in a file with a key of ours, and none that resembles a key with a meaning, in whatever case: that could be a
+    mistyped or misplaced limit.
     """
-    meant = SHARED.union(known_keys((), Config))
+    known = SHARED.union(known_keys((), Config))
     names = {name for name in value if isinstance(name, str)}
-    if names & (meant - SHARED) or not names & (ORCHESTRATOR | SHARED):
+    if names & (known - SHARED) or not names & (ORCHESTRATOR | SHARED):
         return frozenset()
+    meant = {name.casefold() for name in known.union(*(known_keys((section,), Config) for section in LIMITING))}
     return frozenset(
-        name for name in names - meant - ORCHESTRATOR if not difflib.get_close_matches(name, meant, 1, MISTYPED)
+        name
+        for name in names - known - ORCHESTRATOR
+        if not difflib.get_close_matches(name.casefold(), meant, 1, MISTYPED)
     )
 
 
