@@ -91,6 +91,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         is_quiet_period(situation),
         unworthy(situation),
         situation.settings.agent,
+        situation.verified,
         situation.standing,
     )
     return draft_all(situation.plan.ranked_findings, situation.fresh, context)

@@ -28,7 +28,7 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
     while (candidate := _to_verify(situation, secrets)) is not None:
         outcome = given_up or _try(ports, candidate, scratch)
         if outcome.ok:
-            return replace(situation, standing=outcome.standing)
+            return replace(situation, verified=candidate.key, standing=outcome.standing)
         tried += 1
         given_up = given_up or (LATER if tried == VERIFIED else None if outcome.ran else outcome)
         detail = redact(outcome.detail, secrets)

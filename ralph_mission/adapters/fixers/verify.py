@@ -172,7 +172,7 @@ class Workbench:
     def verify(self, patch: Patch, scratch: str, red: Sequence[RedCheck] | None = None) -> PatchVerification:
         """Whether all commands pass with the patch; without commands nothing is run.
 
-        The checks `red` may stay as red as they are; None: those that fail on the base, where that can be compared.
+        The checks `red` may stay as red as they are; None: those that fail on the base in the very same way.
 
         Raises UserError when the base cannot be checked out or set up, the patch names a path that git refuses, or the
         commands cannot be kept as far apart as is wanted.
@@ -182,12 +182,14 @@ class Workbench:
         from ralph_mission.adapters.projects.setup import ChangeNotInstalled
 
         try:
-            failure, standing = self._try(patch, scratch, self._known_base(patch.base) if red is None else red)
+            exactly = red is None
+            allowed = self._known_base(patch.base) if red is None else red
+            failure, standing = self._try(patch, scratch, allowed, exactly)
             if failure is None:
                 return PatchVerification(True, standing=standing)
             before = self.base(patch.base, scratch)
-            if red is None and failure.command in {check.command for check in before.comparable}:
-                failure, standing = self._try(patch, scratch, before.comparable)
+            if exactly and failure.command in {check.command for check in before.tolerable}:
+                failure, standing = self._try(patch, scratch, before.tolerable, exactly)
         except ChangeNotInstalled as problem:
             return PatchVerification(False, problem.what)
         if failure is None:
@@ -196,9 +198,11 @@ class Workbench:
         broken = bool(before.problem) or (same is not None and bool(same.broken))
         return PatchVerification(False, _failure_text(failure, same), red_base=broken)
 
-    def _try(self, patch: Patch, scratch: str, red: Sequence[RedCheck]) -> tuple[CheckFailure | None, tuple[str, ...]]:
+    def _try(
+        self, patch: Patch, scratch: str, red: Sequence[RedCheck], exactly: bool
+    ) -> tuple[CheckFailure | None, tuple[str, ...]]:
         """The first command that fails, if any, but for those that are as red as in `red`, and these."""
-        known, standing = known_red(red), list[str]()
+        known, standing = known_red(red, exactly), list[str]()
         for command, done in self._run(patch, patch.changes, self.commands, Path(scratch)):
             if done.code and not known(command, done):
                 return CheckFailure(command, done), tuple(standing)
@@ -206,9 +210,9 @@ class Workbench:
         return None, tuple(standing)
 
     def _known_base(self, commit: str) -> tuple[RedCheck, ...]:
-        """The comparable red checks of a commit that was looked at already."""
-        found = (self._remembered(commit, command) for command in self.commands)
-        return BaseChecks(tuple(check for checks in found for check in checks or ())).comparable
+        """The tolerable red checks of a commit that was looked at already."""
+        found = [known for command in self.commands if (known := self._remembered(commit, command)) is not None]
+        return BaseChecks(tuple(check for checks in found for check in checks), found.count(())).tolerable
 
     def base(self, commit: str, scratch: str) -> BaseChecks:
         """Run all commands on an unchanged commit. A failed one is run twice."""
@@ -275,7 +279,7 @@ class Workbench:
 
 def red_check(command: str, done: FinishedProcess) -> RedCheck:
     """A failed command on an unchanged commit."""
-    from ralph_mission.adapters.projects.excerpt import complaints, excerpt, not_set_up, output_lines
+    from ralph_mission.adapters.projects.excerpt import complaints, count_failures, excerpt, not_set_up, output_lines
 
     lines = output_lines(done.stdout, done.stderr)
     broken = not_set_up(lines)
@@ -286,19 +290,24 @@ def red_check(command: str, done: FinishedProcess) -> RedCheck:
     elif done.code > BELOW and not broken:
         broken = excerpt(done.stdout, done.stderr).partition("\n")[0] or f"exit code {done.code}"
     output = f"exit code {done.code}\n{excerpt(done.stdout, done.stderr)}"
-    return RedCheck(command, output, broken, tuple(sorted(complaints(lines).items())))
+    found = tuple(sorted(complaints(lines).items()))
+    return RedCheck(command, output, broken, found, done.code, count_failures(lines))
 
 
-def known_red(red: Sequence[RedCheck]) -> Callable[[str, FinishedProcess], bool]:
-    """Whether a failed command is among `red`, with no new complaints."""
-    from ralph_mission.adapters.projects.excerpt import complaints, is_worse, output_lines
+def known_red(red: Sequence[RedCheck], exactly: bool = False) -> Callable[[str, FinishedProcess], bool]:
+    """Whether a failed command is among `red`, with no new complaints; `exactly`: also with the same exit code, and
+    counting no more failures."""
+    from ralph_mission.adapters.projects.excerpt import complaints, count_failures, is_worse, output_lines
 
-    before = {check.command: dict(check.complaints) for check in red}
+    before = {check.command: check for check in red}
 
     def is_known(command: str, done: FinishedProcess) -> bool:
         if command not in before or done.timed_out or done.truncated or done.code > BELOW:
             return False
-        return not is_worse(before[command], complaints(output_lines(done.stdout, done.stderr)))
+        check, lines = before[command], output_lines(done.stdout, done.stderr)
+        if exactly and (done.code != check.code or count_failures(lines) > check.failures):
+            return False
+        return not is_worse(dict(check.complaints), complaints(lines))
 
     return is_known
 

@@ -99,6 +99,18 @@ def complaints(lines: list[str]) -> Mapping[str, int]:
     return Counter(_NUMBERS.sub("#", line) for line in lines if TELLING.search(line))
 
 
+_FAILURES = compile_regex(
+    r"\b(\d+)\s+(?:\w+\s+)?(?:failed|failing|failures?|errors?)\b|\b(?:failed|failures|errors)\b\s*[:=]?\s*(\d+)\b",
+    re.IGNORECASE,
+)
+
+
+def count_failures(lines: Iterable[str]) -> int:
+    """The largest number of failures that an output counts, as in `3 failed, 200 passed`; 0 for none."""
+    found = (match for line in lines for match in _FAILURES.finditer(line))
+    return max((int((match[1] or match[2])[:9]) for match in found), default=0)
+
+
 def is_worse(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
     """Whether any complaint is new or more frequent."""
     return any(times > before.get(line, 0) for line, times in now.items())

@@ -18,13 +18,16 @@ LIMIT, INTERRUPTED = 2, 130
 class RedCheck:
     """A check that fails on the base already. `said`: the first lines of its output that say why.
     `broken`: why no change to the code can fix it (its program or packages are missing, it times out), "" if one may.
-    `complaints`: how often it reports each problem, to see whether a change makes it worse.
+    `complaints`: how often it reports each problem, to see whether a change makes it worse; so do its exit code and
+    the number of failures that it counts, 0 if it counts none.
     """
 
     command: str
     said: str = ""
     broken: str = ""
     complaints: tuple[tuple[str, int], ...] = ()
+    code: int = 0
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,12 @@ class BaseChecks:
     def comparable(self) -> tuple[RedCheck, ...]:
         """The red checks whose failures can be compared with those of a change."""
         return tuple(check for check in self.red if not check.broken)
+
+    @property
+    def tolerable(self) -> tuple[RedCheck, ...]:
+        """Those of them that may stay red with an automatic change: they report what is wrong, and either count it,
+        which shows that they ran to their end, or other checks pass."""
+        return tuple(check for check in self.comparable if check.complaints and (self.green or check.failures))
 
 
 JobOutcome = Literal["made", "goes on", "failed", "held"]

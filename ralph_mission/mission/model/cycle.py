@@ -359,7 +359,8 @@ class Situation:
     observations: tuple[Observation, ...] = ()
     plan: Plan = Plan(())
     refused: tuple[str, ...] = ()  # changes that failed the repository's own checks, and why
-    standing: tuple[str, ...] = ()  # checks that fail without the verified change as they do with it
+    verified: str = ""  # the key of the proposal whose change passed its checks
+    standing: tuple[str, ...] = ()  # but for these, which fail without that change as they do with it
     made: tuple[AgentResult, ...] = ()  # the results of agents, named so in recordings for ever
     wordings: tuple[Wording, ...] = ()  # texts of findings for posts
     judged_at: datetime | None = None  # when it is decided; after agents' work that may be long after `now`

@@ -76,7 +76,8 @@ class DraftContext:
     hushed: bool = False  # memory was recovered: what was posted already is unknown
     unworthy: frozenset[str] = frozenset()  # fingerprints that get no thread
     agent: str = ""  # the agent that makes a change after approval if no patch is ready; "": none
-    standing: tuple[str, ...] = ()  # checks that fail without the change as they do with it
+    verified: str = ""  # the key of the proposal whose change passed its checks
+    standing: tuple[str, ...] = ()  # but for these, which fail without that change as they do with it
 
 
 def subject_of(what: str, kind: str, members: Sequence[Finding]) -> str:
@@ -143,7 +144,8 @@ def carrying(
     key = key_of(subject, "open_pull")
     listed = ",".join(member.fingerprint for member in members)
     facts = facts_of(kind, members, context.next_mission) if issue else ownership.facts_of_pull(kind, listed)
-    body = wording.fix_pull(kind, members, why, issue, key, facts, context.page, context.standing)
+    standing = context.standing if subject == context.verified else ()
+    body = wording.fix_pull(kind, members, why, issue, key, facts, context.page, standing)
     labels = ("ralph:auto-fix",) if issue else ("ralph:mission", "ralph:auto-fix")
     return push, OpenPull(key, title, body, branch, context.default.name, issue, labels, same, touched_by(patch))
 

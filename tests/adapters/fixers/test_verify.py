@@ -133,10 +133,24 @@ def test_a_failure_names_the_command_its_code_and_its_last_lines(verify):
 
 
 def test_a_check_that_is_as_red_without_the_change_does_not_hold_it_back_and_the_others_still_count(verify):
-    found = verify("echo 'FAILED tests/test_net.py::test_fetch'; exit 1", "grep better a.txt")
+    found = verify("echo 'FAILED tests/test_net.py::test_fetch'; exit 1", "test -f a.txt")
     assert found.ok and found.standing == ("echo 'FAILED tests/test_net.py::test_fetch'; exit 1",)
-    worse = verify("exit 1", "grep good a.txt")
+    worse = verify("echo FAILED net; exit 1", "grep good a.txt")
     assert not worse.ok and worse.detail.startswith("`grep good a.txt`") and not worse.red_base
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "grep -q good a.txt && exit 1; exit 1",  # silent: nothing can be compared
+        "echo 'error: lint in other.py'; exit 1",  # alone, and it may have ended before the tests
+        "echo 'FAILED one'; grep -q good a.txt && echo '1 failed, 9 passed' || echo '4 failed, 6 passed'; exit 1",
+        "echo 'FAILED one'; echo '1 failed'; grep -q good a.txt && exit 1; exit 2",
+    ],
+)
+def test_a_red_check_whose_sameness_its_output_does_not_show_holds_a_change_back(verify, command):
+    assert not verify(command).ok
+    assert verify("echo 'FAILED one'; echo '1 failed, 9 passed'; exit 1").ok
 
 
 def test_a_test_that_fails_with_the_change_alone_holds_it_back_beside_one_that_always_fails(verify):
@@ -153,7 +167,7 @@ def test_a_check_that_cannot_pass_at_all_says_which_key_names_another(verify):
 
 def test_a_base_is_looked_at_once_for_all_changes_of_it(bench, repo, scratch, tmp_path):
     counter = tmp_path / "counter"
-    hands = bench(f"cat a.txt >> {counter}; exit 1")
+    hands = bench(f"cat a.txt >> {counter}; echo '1 failed'; exit 1")
     for new in (b"better\n", b"best\n"):
         change = FileChange("a.txt", "100644", "100644", b"good\n", new)
         assert hands.verify(Patch(git(repo, "rev-parse", "HEAD"), (change,)), str(scratch)).ok

@@ -191,6 +191,14 @@ def test_long_lines_of_prose_do_not_wait_for_ever():
     assert len(allowed(proposal).members) == 17
 
 
+def test_checks_that_still_fail_are_named_in_the_verified_pull_request_alone():
+    (first,) = drafts([fixable("a.md")])
+    noted = {"verified": first.key, "standing": ("make test",)}
+    (again,) = drafts([fixable("a.md")], **noted)
+    (other,) = drafts([fixable("b.md")], **noted)
+    assert ["`make test`" in one.effects[1].body for one in (first, again, other)] == [False, True, False]
+
+
 def test_a_path_is_changed_once():
     (proposal,) = drafts(
         [fixable("a.md"), signal(path="a.md", essence=("2",), patch=change("a.md", b"teh\n", b"tea\n"))]
