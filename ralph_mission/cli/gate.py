@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 NOT_DUE = 10
 GUIDANCE = compile_regex(r"\s*/ralph[ \t]+guidance(?![\w-])", re.IGNORECASE)
+COMMAND = compile_regex(r"\s*/ralph[ \t]+(?:approve|park|reject|retry|review|revise)(?![\w-])", re.IGNORECASE)
 LONGEST_WAIT = 60  # seconds
 SETTINGS = "ralph.yml"
 LOST_WORD = "due: another wake took the place of a person's"
@@ -259,11 +260,12 @@ def answer_order(answers: Mapping[int, str]) -> None:
 def choose_reaction(words: str, answer: str | None) -> str:
     """The reaction to a comment with these `words`, or to a review, by what came of it.
 
-    A comment of which nothing came was not understood. The eyes stay on what waits, and on guidance, read later.
+    A comment of which nothing came was not understood, unless it is a command: another run may have obeyed it. The eyes
+    stay on such a one, on what waits, and on guidance, read later.
     """
     if GUIDANCE.match(words):
         return EYES
-    return REACTIONS[answer or ("refused" if words else "waits")]
+    return REACTIONS[answer or ("refused" if words and not COMMAND.match(words) else "waits")]
 
 
 def _read_event() -> dict[str, Any]:

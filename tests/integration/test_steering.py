@@ -66,7 +66,8 @@ def woken_by(harbour: Hub, place: Path, name: str, event: dict[str, Any]) -> Ite
     ("words", "answer"),
     [
         ("/ralph aprove", "CONFUSED"),
-        ("/ralph approve", "CONFUSED"),  # a pull request is approved by a review
+        ("/ralph", "CONFUSED"),
+        ("/ralph approve", "EYES"),  # a pull request is approved by a review
         ("/ralph guidance Keep it short.", "EYES"),
         ("/ralph reject Not now.", "THUMBS_UP"),
     ],
@@ -79,6 +80,17 @@ def test_a_comment_of_which_nothing_came_gets_no_thumb(reviewed, tmp_path, words
         assert cli_here("due", repo=reviewed.clone).code == 0
         assert cli_here("cycle", "--now", f"{reviewed.now + SOON:%Y-%m-%dT%H:%M:%SZ}", repo=reviewed.clone).code == 0
     assert reviewed.fake.world.reactions == {(node("IC", comment), answer)}
+
+
+def test_a_command_that_another_run_obeyed_already_is_not_called_unclear(reviewed, tmp_path):
+    (pull,) = reviewed.pulls
+    comment = reviewed.person().comment(pull.number, "/ralph park")
+    spoken(reviewed)
+    about = {"comment": {"node_id": node("IC", comment), "body": "/ralph park"}, "issue": {"number": pull.number}}
+    with woken_by(reviewed, tmp_path / "event", "issue_comment", about):
+        assert cli_here("due", repo=reviewed.clone).code == 0
+        assert cli_here("cycle", "--now", f"{reviewed.now + SOON:%Y-%m-%dT%H:%M:%SZ}", repo=reviewed.clone).code == 0
+    assert reviewed.fake.world.reactions == {(node("IC", comment), "EYES")}
 
 
 @pytest.mark.parametrize(("earlier", "answer"), [(False, "EYES"), (True, "CONFUSED")])
