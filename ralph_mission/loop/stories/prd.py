@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import Any
 
@@ -87,13 +88,13 @@ def update_progress(text: str, prd: Prd) -> str:
         if parse_prd(ticked) != prd:  # it has no place for notes
             raise UnreadablePrd("a check list, in which nothing but boxes can be set")
         return ticked
-    places = list(_story_places(text))
-    for start, old, new in reversed(list(zip(places, now.stories, prd.stories, strict=True))):
-        if old != new and text[start] == "{":
-            text = _set_progress(text, start, old, new)
-    if parse_prd(text) != prd:  # a story that is only a text
-        raise UnreadablePrd("a form that cannot be edited in place")
-    return text
+    with suppress(ValueError):
+        for start, old, new in reversed(list(zip(_story_places(text), now.stories, prd.stories, strict=True))):
+            if old != new and text[start] == "{":
+                text = _set_progress(text, start, old, new)
+        if parse_prd(text) == prd:
+            return text
+    raise UnreadablePrd("a form that cannot be edited in place")  # such as a story that is only a text
 
 
 def render_prd(prd: Prd) -> str:
@@ -252,8 +253,8 @@ def _story_places(text: str) -> Iterator[int]:
             start = _skip_space(text, json.JSONDecoder().raw_decode(text, start)[1])
         return
     if text[start] == "{":
-        lists = {member.key: member.start for member in _members(text, start) if text[member.start] == "["}
-        start = next(lists[key] for key in STORIES if key in lists)
+        values = {member.key: member.start for member in _members(text, start)}  # of a repeated key, the last
+        start = next(values[key] for key in STORIES if key in values and text[values[key]] == "[")
     yield from (member.start for member in _members(text, start))
 
 
@@ -265,9 +266,6 @@ class _Member:
     begin: int
     start: int
     end: int
-
-
-_SPACE = frozenset(" \t\r\n")
 
 
 def _members(text: str, at: int) -> Iterator[_Member]:
@@ -286,7 +284,7 @@ def _members(text: str, at: int) -> Iterator[_Member]:
 
 
 def _skip_space(text: str, at: int) -> int:
-    while text[at : at + 1] in _SPACE:
+    while text[at : at + 1].isspace():  # more than JSON's own: `_parse_lines` takes any between two lines
         at += 1
     return at
 

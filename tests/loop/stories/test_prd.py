@@ -238,3 +238,19 @@ def test_one_object_a_line_is_a_list_in_which_only_the_lines_differ_that_changed
     changed, *rest = written.split("\n")
     assert changed == '{"id": "t-1", "title": "Schema", "status": "closed", "priority": 2}'
     assert "\n".join(rest) == LINES.partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(LINES.replace("\n\n", f"\n{space}\n") for space in ("\f", "\v", "\x85", "\u2028", "\N{NO-BREAK SPACE}")),
+        '{"userStories": [{"id": "x"}], "userStories": null, "stories": [{"id": "t-1"}, "t-2"], "mine": 1}',
+        '{"stories": "none", "stories": [{"id": "t-1"}], "mine": 1}',
+    ],
+)
+def test_blank_lines_and_repeated_keys_stay_as_they_were_written(text: str) -> None:
+    read = prd.parse_prd(text)
+    written = prd.update_progress(text, passing(read, "t-1", notes="seen"))
+    assert prd.parse_prd(written) == passing(read, "t-1", notes="seen")
+    start, _, rest = text.partition('"id": "t-1"')
+    assert written.startswith(start) and written.endswith(rest.partition("}")[2])
