@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -46,25 +47,36 @@ def install_command(extra: str) -> str:
 
     try:
         url = metadata.distribution("ralph-mission").read_text("direct_url.json") or "{}"
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, UnicodeDecodeError):
         url = "{}"
     return install_hint(extra, Path(__file__).parents[1], Path(sys.prefix), url)
 
 
 def install_hint(extra: str, root: Path, prefix: Path, direct_url: str) -> str:
-    """The command that installs an extra. `root`: the folder above the package, `prefix` that of the environment;
-    `direct_url`: where the package came from, as installers note it ({} for an index)."""
+    """How to install an extra: the command, and the input of the action. `root`: the folder above the package,
+    `prefix` that of the environment; `direct_url`: where the package came from, as installers note it ({} for an
+    index)."""
+    source = _source(direct_url)
+    package = shlex.quote(f"ralph-mission[{extra}]{f' @ {source}' if source else ''}")
     if (root / "Makefile").is_file() and (root / "pyproject.toml").is_file():
-        return f"make install EXTRAS={extra}, in the checkout of Ralph; in the action, extras: {extra}"
-    noted = json.loads(direct_url)
-    vcs = noted.get("vcs_info", {})
-    source = f"{vcs['vcs']}+{noted['url']}@{vcs['commit_id']}" if vcs else noted.get("url", "")
-    package = f"'ralph-mission[{extra}]{f' @ {source}' if source else ''}'"
-    if (prefix / "uv-receipt.toml").is_file():
-        return f"uv tool install --force {package}"
-    if (prefix / "pipx_metadata.json").is_file():
-        return f"pipx install --force {package}"
-    return f"{prefix / 'bin/python'} -m pip install {package}"
+        command = f"make install EXTRAS={extra}, in the checkout of Ralph"
+    elif (prefix / "uv-receipt.toml").is_file():
+        command = f"uv tool install --force {package}"
+    elif (prefix / "pipx_metadata.json").is_file():
+        command = f"pipx install --force {package}"
+    else:
+        command = f"{shlex.quote(str(prefix / 'bin/python'))} -m pip install {package}"
+    return f"{command}; in the action, extras: {extra}"
+
+
+def _source(direct_url: str) -> str:
+    """Where the package came from, as pip takes it; "" for an index, and for a note that cannot be read."""
+    try:
+        noted = json.loads(direct_url)
+        vcs = noted.get("vcs_info")
+        return f"{vcs['vcs']}+{noted['url']}@{vcs['commit_id']}" if vcs else str(noted.get("url") or "")
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return ""
 
 
 def require_extra(extra: str, purpose: str) -> None:

@@ -78,7 +78,10 @@ def test_a_missing_extra_is_one_line_that_names_the_command(
          "pipx install --force 'ralph-mission[ui] @ file:///src/ralph'"),
         ("", '{"url": "https://example.org/ralph.git", "vcs_info": {"vcs": "git", "commit_id": "0a1b"}}',
          "{}/bin/python -m pip install 'ralph-mission[ui] @ git+https://example.org/ralph.git@0a1b'"),
-        ("", "{}", "{}/bin/python -m pip install 'ralph-mission[ui]'"),
+        ("", """{"url": "file:///mara's/ralph"}""",
+         """{}/bin/python -m pip install 'ralph-mission[ui] @ file:///mara'"'"'s/ralph'"""),
+        *(("", unreadable, "{}/bin/python -m pip install 'ralph-mission[ui]'") for unreadable in (
+            "{}", "[]", "moon", '{"url": "https://example.org/ralph.git", "vcs_info": {"vcs": "git"}}')),
     ],
 )  # fmt: skip  # a table
 def test_an_installed_ralph_names_the_command_that_installed_it(
@@ -86,9 +89,14 @@ def test_an_installed_ralph_names_the_command_that_installed_it(
 ) -> None:
     if sign:
         (tmp_path / sign).touch()
-    assert install_hint("ui", tmp_path / "site-packages", tmp_path, direct_url) == hint.replace(
-        "{}/", f"{tmp_path}/", 1
-    )
+    command, _, action = install_hint("ui", tmp_path / "site-packages", tmp_path, direct_url).partition("; ")
+    assert command == hint.replace("{}/", f"{tmp_path}/", 1)
+    assert action == "in the action, extras: ui"
+
+
+def test_a_command_for_an_environment_in_any_folder_can_be_pasted(tmp_path: Path) -> None:
+    hint = install_hint("ui", tmp_path, Path("/home/mara/my tools"), "{}")
+    assert hint.startswith("'/home/mara/my tools/bin/python' -m pip install ")
 
 
 def test_a_source_of_the_web_is_unavailable_without_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
