@@ -13,9 +13,9 @@ from ralph_mission.mission.execute import ExecutedDecision
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.model.agent_job import AgentResult
-from ralph_mission.mission.model.cycle import CycleDecisions, Lesson, MissionStep, Situation
+from ralph_mission.mission.model.cycle import CycleDecisions, Lesson, MissionFacts, MissionStep, Situation
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, PushBranch, Receipt, opens_mission
-from ralph_mission.mission.model.forge import Posted, Pull
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import (
@@ -359,19 +359,24 @@ def _header_between(situation: Situation) -> Header:
 def _look_soon(situation: Situation, missions: Iterable[Mission], header: Header) -> Header:
     """No event tells that checks ended: while an approved merge waits for them, the next cycle is due before long.
 
-    Only for a day after the approval: checks that take longer wait for a person themselves.
+    Only for a day after the approval: checks that take longer wait for a person themselves, as held ones do.
     """
     facts, soon = dict(situation.world.facts), situation.now + situation.settings.rhythm.high
     waiting = (m for m in missions if m.progress.failure_reason in MERGE_WAITS and m.status is Status.IN_REVIEW)
     if header.next_due_at is None or header.next_due_at <= soon:
         return header
-    approved = (_approved_at(facts[mission.id].pull) for mission in waiting if mission.id in facts)
+    approved = (_approved_at(facts[mission.id]) for mission in waiting if mission.id in facts)
     lately = any(at and situation.now - at < SOON_AFTER_APPROVAL for at in approved)
     return replace(header, next_due_at=soon) if lately else header
 
 
-def _approved_at(pull: Pull | None) -> datetime | None:
-    return max((review.at for review in pull.reviews if review.state == "approved"), default=None) if pull else None
+def _approved_at(facts: MissionFacts) -> datetime | None:
+    """When who may decide last approved its head; None where nobody did, or a person must let its checks start."""
+    pull = facts.pull
+    if pull is None or pull.held:
+        return None
+    approvals = (one for one in pull.reviews if one.state == "approved" and one.sha == pull.head_sha)
+    return max((one.at for one in approvals if one.author.id in facts.authorised), default=None)
 
 
 def carry_cursors(situation: Situation) -> tuple[tuple[str, str], ...]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -149,6 +150,32 @@ def test_while_an_approved_merge_waits_for_checks_the_next_cycle_is_due_before_l
     reviewed.fake.check(head, "lint", "success")
     reviewed.cycle()
     assert reviewed.merged(pull.number)
+
+
+def test_neither_a_strangers_approval_nor_an_outdated_one_nor_held_checks_make_the_next_cycle_due_sooner(reviewed):
+    (pull,) = reviewed.pulls
+    head = reviewed.fake.branch(reviewed.head_name(pull.number))
+    run = partial(reviewed.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
+    reviewed.fake.check(head, "lint", None)
+    reviewed.person().review(pull.number, "approved")
+    spoken(reviewed)
+    soon, later = timedelta(minutes=15), timedelta(hours=6)
+    assert header(reviewed).next_due_at == reviewed.now + soon
+    run("completed", conclusion="action_required")
+    reviewed.cycle(soon)
+    assert header(reviewed).next_due_at == reviewed.now + later
+    run("completed", conclusion="success")
+    reviewed.cycle(soon)
+    assert header(reviewed).next_due_at == reviewed.now + soon
+    reviewed.cycle(timedelta(hours=24))
+    reviewed.person("eve", "read").review(pull.number, "approved")
+    reviewed.cycle(soon)
+    assert header(reviewed).next_due_at == reviewed.now + later
+    reviewed.person("kim", "write").review(pull.number, "approved")
+    (*_, outdated) = reviewed.fake.world.reviews.values()
+    outdated.sha = "d" * 40
+    reviewed.cycle(soon)
+    assert header(reviewed).next_due_at == reviewed.now + later
 
 
 @pytest.mark.long  # a variation of what is answered at once
