@@ -14,6 +14,8 @@ from unittest import mock
 
 import pytest
 
+from ralph_mission.adapters.forges.github.api import Api, ReadCache
+from ralph_mission.adapters.forges.github.threads import ThreadNews
 from ralph_mission.cli.mission import wakes
 from ralph_mission.mission.memory.text import parse_memory
 from tests.crash.dying import writes
@@ -282,6 +284,21 @@ def test_watching_costs_one_conditional_request_until_a_person_speaks_and_no_wri
         assert (report.trigger, statuses(report), reviewed.merged(pull.number)) == ("person", ["COMPLETED"], True)
         assert minute() is None
         assert minute() is None and len(reviewed.fake.journal) == 1
+
+
+def test_watching_reacts_to_nothing_that_was_said_before_a_thread_came_to_its_notice(reviewed):
+    mara = reviewed.person()
+    issue = mara.create_issue("A question", "Why?")
+    mara.comment(issue, "/ralph guidance An old word.")
+    api = reviewed.house().github.api
+    news = ThreadNews(Api(api.place, ReadCache(None, "")))
+    with mock.patch.dict(os.environ, reviewed.environ), unpaced():
+        news.look()
+        reviewed.fake.clock.now = reviewed.now + timedelta(minutes=1)
+        mara.label(issue, ("agent:claude",))
+        mara.comment(issue, "/ralph guidance A new word.")
+        assert news.look()
+        assert [word.text for word in news.find_words()] == ["/ralph guidance A new word."]
 
 
 def test_watching_hears_what_was_said_before_its_first_look(reviewed):

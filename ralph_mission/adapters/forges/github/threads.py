@@ -287,12 +287,13 @@ class ThreadNews:
 
     api: Api
     _seen: dict[int, datetime] | None = None
+    _newest: datetime | None = None  # the last change of any thread at the last look
     _changed: dict[int, tuple[IssueWire, datetime]] = field(default_factory=dict)  # and when they changed before that
 
     def look(self) -> bool:
         """Also whether somebody labelled a thread for us. At the first look all of them are news. Raises UserError."""
         self.api.forget()
-        before, known, self._changed = self.api.counts.not_modified, self._seen, {}
+        before, known, since, self._changed = self.api.counts.not_modified, self._seen, self._newest, {}
         try:
             wires = reading.read(tuple[IssueWire, ...], self.api.get(NEWEST))
         except Absent:
@@ -301,10 +302,11 @@ class ThreadNews:
             return False
         ours = {wire.number: wire for wire in wires if _concerns_us(wire)}
         self._seen = (known or {}) | {number: wire.updated_at for number, wire in ours.items()}
+        self._newest = max((wire.updated_at for wire in wires), default=None)
         if known is None:  # somebody may have spoken since the last cycle
             return bool(ours)
         changed = (wire for wire in ours.values() if known.get(wire.number) != wire.updated_at)
-        self._changed = {wire.number: (wire, known.get(wire.number, wire.created_at)) for wire in changed}
+        self._changed = {wire.number: (wire, known.get(wire.number, since or wire.created_at)) for wire in changed}
         return bool(self._changed)
 
     def find_words(self) -> Iterator[SpokenWord]:
