@@ -24,6 +24,7 @@ from ralph_mission.adapters.observers.text import age_days, block, count_noun, o
 from ralph_mission.config.observers import ReleaseSettings
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR
 from ralph_mission.values import compile_regex, dataclass
 
 NAME = "releases"
@@ -182,9 +183,9 @@ def _unreleased(git: Git, tags: Sequence[VersionTag], commit: str) -> list[Unrel
 
 def _noted(git: Git, commit: str) -> tuple[str, str]:
     """The path of the changelog, and the kind of what it lists as unreleased."""
-    named = (entry for entry in git.listing(commit, recursive=False) if CHANGELOG.fullmatch(entry.path))
-    for entry in named:
-        return entry.path, noted_kind(git.blobs([entry.oid])[entry.oid].decode("utf-8", "replace"))
+    for entry in git.listing(commit, recursive=False):
+        if entry.mode in (REGULAR, EXECUTABLE) and CHANGELOG.fullmatch(entry.path):
+            return entry.path, noted_kind(git.blobs([entry.oid]).get(entry.oid, b"").decode("utf-8", "replace"))
     return "", ""
 
 

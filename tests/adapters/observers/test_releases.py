@@ -225,6 +225,17 @@ def test_what_people_noted_as_unreleased_counts_whatever_its_title_says(project:
     assert told.essence == ("unreleased", "v1.2.0") and "2 to release" in project.look(days=1).detail
 
 
+def test_a_folder_or_a_submodule_named_like_a_changelog_is_none(project: Project) -> None:
+    project.tag(*REGULAR)
+    project.commit("ci: gather notes", "CHANGES/1.md")
+    (project.repo / "NEWS.md").write_text(NOTED)
+    project.commit("Drop Python 3.8 (#1)", "pyproject.toml")
+    assert "1 to release" in project.look(days=1).detail
+    git(project.repo, "update-index", "--add", "--cacheinfo", f"160000,{'a' * 40},CHANGELOG")
+    git(project.repo, "commit", "-q", "-m", "ci: add a submodule", env=project.dated())
+    assert "1 to release" in project.look(days=1).detail
+
+
 def test_a_note_on_the_changelog_alone_or_of_a_release_counts_for_nothing(project: Project) -> None:
     project.tag(*REGULAR)
     noted(project, NOTED, "Fix a typo in the changelog (#1)")
