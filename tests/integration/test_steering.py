@@ -14,9 +14,12 @@ from unittest import mock
 
 import pytest
 
+from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github.api import Api, ReadCache
+from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.threads import ThreadNews
 from ralph_mission.cli.mission import wakes
+from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.text import parse_memory
 from tests.crash.dying import writes
 from tests.crash.witness import open_state
@@ -299,6 +302,31 @@ def test_watching_reacts_to_nothing_that_was_said_before_a_thread_came_to_its_no
         mara.comment(issue, "/ralph guidance A new word.")
         assert news.look()
         assert [word.text for word in news.find_words()] == ["/ralph guidance A new word."]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "problem"),
+    [
+        (ThreadNews, "find_words", UserError("no answer", "try again")),
+        (ThreadNews, "find_words", ForgeRefused("no answer")),
+        (ThreadNews, "find_words", Absent("/issues/1/comments", 404)),
+        (wakes, "name_reaction", Absent("/graphql", 404)),
+    ],
+)
+def test_watching_acts_on_a_word_that_it_cannot_react_to(reviewed, place, name, problem):
+    (pull,) = reviewed.pulls
+    at_this_moment = mock.patch.object(wakes, "open_app", lambda *_, **__: reviewed.house())
+    with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
+        answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
+        answer()
+        reviewed.now += timedelta(minutes=1)
+        reviewed.fake.clock.now = reviewed.now
+        reviewed.person().review(pull.number, "approved")
+        with mock.patch.object(place, name, side_effect=problem) as broken:
+            report = answer()
+    assert broken.called
+    assert report and statuses(report) == ["COMPLETED"]
+    assert reviewed.merged(pull.number)
 
 
 def test_watching_hears_what_was_said_before_its_first_look(reviewed):

@@ -192,7 +192,9 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
         if not news.look():
             return None
         app = open_app(repo, config, progress=QuietProgress(live))
-        words = [word for word in news.find_words() if app.github and app.github.may_approve(word.author)]
+        words: list[SpokenWord] = []
+        with _courtesy():
+            words.extend(word for word in news.find_words() if app.github and app.github.may_approve(word.author))
         for word in words:
             _react(github.api, word, "add", EYES)
         waits = is_word_waiting(TransactionContext(app.ports, app.settings, app.secrets))
@@ -209,12 +211,16 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
 
 
 def _react(api: Api, word: SpokenWord, deed: str, content: str) -> None:
-    """A courtesy: what goes wrong with it is no error."""
-    from ralph_mission.adapters.forges.effects import ForgeRefused
-    from ralph_mission.adapters.forges.github.limits import Doubt
-
-    with suppress(UserError, ForgeRefused, Doubt):
+    with _courtesy():
         api.change(*name_reaction(word.node, deed, content))
+
+
+def _courtesy() -> suppress:
+    """A reaction is a courtesy: what goes wrong with it, or with finding what to react to, is no error."""
+    from ralph_mission.adapters.forges.effects import ForgeRefused
+    from ralph_mission.adapters.forges.github.limits import Absent, Doubt
+
+    return suppress(UserError, Absent, Doubt, ForgeRefused)
 
 
 def _cycle(repo: Path, config: Path | None, live: LiveRun) -> CycleReport:
