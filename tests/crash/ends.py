@@ -27,6 +27,8 @@ RANKED = re.compile(r"\bnumber \d+ of \d+\b")
 """A finding's place among those of its cycle, which others may have left by the cycle after a death."""
 TICKED = re.compile(r"^ *- \[x\].*", re.MULTILINE)
 """All of the dashboard that must be the same: no box stands ticked that was obeyed."""
+FAILED_RUNS = re.compile(r'"seen":\[[^]]*\]')
+"""Which failed runs of workflows were looked at: the run that died is one, where it was a run of a workflow."""
 RECEIPT = re.compile(r"^- (twitter|telegram|discord): .*$", re.MULTILINE)
 SENT = re.compile(r"^- cycle N: approved by \w+; goes to .*\n", re.MULTILINE)
 
@@ -63,7 +65,7 @@ def _remembered(harbour: Hub, names: dict[int, str], text: Callable[[str], str])
         "active": [re.sub(r"started_cycle=\d+", "started", text(str(note))) for note in memory.active],
         "completed": [text(str(note)) for note in memory.completed],
         "measured": memory.measured,
-        "cursors": memory.header.cursors,
+        "cursors": [(name, FAILED_RUNS.sub('"seen":[]', cursor)) for name, cursor in memory.header.cursors],
     }
 
 
