@@ -273,17 +273,17 @@ def _read_event() -> dict[str, Any]:
     return event
 
 
-def _react(event: Mapping[str, Any], deed: str, content: str) -> None:
+def _react(event: Mapping[str, Any], action: str, content: str) -> None:
     """`add` or `remove` a reaction to what an event is about."""
     from ralph_mission.adapters.http.files import ask_graphql
 
     (there, *_) = (event[name] for name in ("comment", "review", "issue", "pull_request") if name in event)
-    ask_graphql(server(os.environ), *name_reaction(there["node_id"], deed, content), tries=1)
+    ask_graphql(server(os.environ), *name_reaction(there["node_id"], action, content), tries=1)
 
 
-def name_reaction(node: str, deed: str, content: str) -> tuple[str, dict[str, Any]]:
+def name_reaction(node: str, action: str, content: str) -> tuple[str, dict[str, Any]]:
     """The mutation, and its variables, that does this."""
-    order = f"mutation($input: {deed.title()}ReactionInput!) {{ {deed}Reaction(input: $input) "
+    order = f"mutation($input: {action.title()}ReactionInput!) {{ {action}Reaction(input: $input) "
     return f"{order}{{ reaction {{ content }} }} }}", {"input": {"subjectId": node, "content": content}}
 
 

@@ -266,9 +266,9 @@ def _done_lines(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint
         if is_done(effect):
             number = effect.number
             title = titles.get(effect.key) or numbers.get(number, "")
-            deed = f"{name_effect(effect).capitalize()}{f' #{number}' if number else ''}"
+            action = f"{name_effect(effect).capitalize()}{f' #{number}' if number else ''}"
             place = at.place(effect.url) or ("" if title else effect.key)
-            rows = fold_lines([f"{deed}: {title}" if title else deed])
+            rows = fold_lines([f"{action}: {title}" if title else action])
             blocks.append("\n".join([*rows, *([shorten(f"    {safe(place)}", 160)] if place else [])]))
     return blocks
 

@@ -210,9 +210,9 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
     return answer
 
 
-def _react(api: Api, word: SpokenWord, deed: str, content: str) -> None:
+def _react(api: Api, word: SpokenWord, action: str, content: str) -> None:
     with _courtesy():
-        api.change(*name_reaction(word.node, deed, content))
+        api.change(*name_reaction(word.node, action, content))
 
 
 def _courtesy() -> suppress:
