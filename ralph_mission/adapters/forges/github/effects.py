@@ -16,6 +16,7 @@ from ralph_mission.adapters.forges.commits import commit
 from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark, refused_push
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
+from ralph_mission.adapters.forges.github.branches import FinishedBranches
 from ralph_mission.adapters.forges.github.labels import Labelling
 from ralph_mission.adapters.forges.github.limits import PULLS_ALLOWED, Absent, Declined, Doubt
 from ralph_mission.adapters.forges.github.people import Heads, People
@@ -23,7 +24,6 @@ from ralph_mission.adapters.forges.github.reading import CommentWire, IssueWire,
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.adapters.git.remote import HEADS, Denied
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.lifecycle.ownership import BRANCHES
 from ralph_mission.mission.model.effects import (
     CloseIssue,
     ClosePull,
@@ -76,6 +76,11 @@ class GitHubEffects(EffectVerbs):
     def labelling(self) -> Labelling:
         """Its labels."""
         return Labelling(self.threads, self.people)
+
+    @property
+    def branches(self) -> FinishedBranches:
+        """Our branches of finished pull requests."""
+        return FinishedBranches(self.threads, self.people, self.heads.remote)
 
     # --- issues and comments
 
@@ -201,7 +206,7 @@ class GitHubEffects(EffectVerbs):
         wire = self.threads.pull(effect.pull, fresh=True)
         if wire.status != "merged" or wire.head.sha != effect.head_sha:
             return None
-        self._drop_branch(wire, effect.head_sha)
+        self.branches.drop(wire, effect.head_sha)
         return replace(_adopted_receipt(effect, wire), sha=wire.merge_commit_sha or "")
 
     def do_merge_pull(self, effect: MergePull) -> Receipt:
@@ -212,7 +217,7 @@ class GitHubEffects(EffectVerbs):
             if refused.what.startswith("approval-") and self._queued(effect.pull):
                 merging.leave_queue(self.threads, effect.pull)
             raise
-        self._drop_branch(self.threads.pull(effect.pull), effect.head_sha)
+        self.branches.drop(self.threads.pull(effect.pull), effect.head_sha)
         return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}", sha)
 
     def find_leave_queue(self, effect: LeaveQueue) -> Receipt | None:
@@ -240,22 +245,8 @@ class GitHubEffects(EffectVerbs):
             raise ForgeRefused(f"pull request #{effect.pull} is merged")
         order = {"state": "closed"}
         closed = self.api.send("PATCH", f"/pulls/{effect.pull}", order) if wire.status == "open" else None
-        self._drop_branch(wire, effect.head_sha)
+        self.branches.drop(wire, effect.head_sha)
         return _done_receipt(effect, _read_reply(PullWire, closed) if closed else wire)
-
-    def _drop_branch(self, wire: PullWire, head_sha: str) -> None:
-        """Delete our branch of a finished pull request if it is at `head_sha`, so that nothing is lost.
-
-        A deleted branch, or one with another person's commit or that may not be deleted, is left alone. So does one
-        that another open pull request has as base or head: GitHub would close that.
-        """
-        if not head_sha or self.api.staged or not wire.ours or not wire.head.ref.startswith(BRANCHES):
-            return
-        for _ in range(2):  # nobody comes back for it, and a deletion at a known commit can be sent again
-            with suppress(Denied, UserError):
-                if self.heads.remote.head(wire.head.ref) == head_sha and not self.threads.needed_by_others(wire):
-                    self.heads.remote.delete(wire.head.ref, head_sha)
-                return
 
     def find_review(self, effect: PostReview) -> Receipt | None:
         return self._find_ours(effect, (r for r in self.threads.reviews(effect.pull) if r.state == COMMENTED))

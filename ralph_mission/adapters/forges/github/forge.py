@@ -262,6 +262,8 @@ class GitHubForge:
         """Update the dashboard if it differs; as this ends a cycle, the cache is saved for the next."""
         try:
             self.dashboard.show(page, anchor, quiet)
+            if not self.api.staged:
+                self.verbs.branches.pay()
         finally:
             self.threads.forget()
             self.close()

@@ -447,11 +447,3 @@ def test_a_death_between_merge_and_deletion_leaves_no_branch(world: GitHubWorld)
     world.human("mara").merge(opened.number)
     assert world.connected().perform(merge_pull(opened)).status == "adopted"
     assert world.fake.branch("ralph/fix") == ""
-
-
-@pytest.mark.parametrize("fault", ["500", "reset_not_applied"])
-def test_a_deletion_that_was_lost_is_sent_again(world: GitHubWorld, fault: str) -> None:
-    opened = pulled(world)
-    lost = world.fake.fail(fault, ("POST", "/git-receive-pack"))
-    assert world.forge.perform(ClosePull(KEY, opened.number, opened.sha)).status == "done"
-    assert (lost.used, world.fake.branch("ralph/fix")) == (1, "")

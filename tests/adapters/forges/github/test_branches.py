@@ -1,0 +1,68 @@
+"""Our branches of finished pull requests are deleted, also after a server did not answer, but no one else's commits."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.adapters.forges.github.branches import OWED
+from tests.adapters.forges.github_world import GitHubWorld
+from tests.contract.dashboard import ANCHOR
+from tests.contract.forge_world import Opened, merge_pull, pulled
+
+UNANSWERED = [("GET", "/info/refs*"), ("GET", "/pulls"), ("POST", "/git-receive-pack")]
+
+
+@pytest.mark.parametrize("call", UNANSWERED)
+def test_a_deletion_without_an_answer_is_made_up_for_at_the_end_of_the_cycle(world: GitHubWorld, call) -> None:
+    opened = pulled(world)
+    world.human("mara").merge(opened.number)
+    forge = world.connected()
+    fault = world.fake.fail("502_not_applied", call, times=8)
+    assert forge.perform(merge_pull(opened)).status == "adopted"
+    assert fault.used and world.fake.branch("ralph/fix") == opened.sha
+    world.fake.faults.clear()
+    forge.show_dashboard("Page", ANCHOR)
+    assert world.fake.branch("ralph/fix") == ""
+
+
+def owing(world: GitHubWorld) -> Opened:
+    """A server that does not answer until the cycle is over."""
+    opened = pulled(world)
+    world.human("mara").merge(opened.number)
+    forge = world.connected()
+    fault = world.fake.fail("502_not_applied", ("GET", "/info/refs*"), times=99)
+    assert forge.perform(merge_pull(opened)).status == "adopted" and fault.used
+    forge.show_dashboard("Page", ANCHOR)
+    world.fake.faults.clear()
+    assert world.fake.branch("ralph/fix") == opened.sha
+    return opened
+
+
+def test_a_deletion_without_an_answer_is_made_up_for_by_a_later_cycle_once(world: GitHubWorld) -> None:
+    owing(world)
+    world.connected().show_dashboard("Page", ANCHOR)
+    assert world.fake.branch("ralph/fix") == ""
+    later = world.connected()
+    later.show_dashboard("Page", ANCHOR, quiet=True)
+    assert world.fake.count(below="/pulls/1") and later.requests.mutations == 0
+
+
+def test_a_branch_that_moved_since_its_deletion_was_owed_stays(world: GitHubWorld) -> None:
+    owing(world)
+    theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
+    world.connected().show_dashboard("Page", ANCHOR)
+    assert world.fake.branch("ralph/fix") == theirs
+
+
+@pytest.mark.parametrize("owed", [None, [1], "x", {"x": "a"}, {"1": 7}, {"9" * 5000: "a"}])
+def test_an_owed_deletion_that_was_written_by_somebody_else_deletes_nothing(world: GitHubWorld, owed: object) -> None:
+    opened = pulled(world)
+    world.forge.api.kept.put(OWED, owed or {"1": opened.sha})
+    world.forge.show_dashboard("Page", ANCHOR)
+    assert world.fake.branch("ralph/fix") == opened.sha
+
+
+def test_an_owed_deletion_of_a_deleted_pull_request_is_forgotten(world: GitHubWorld) -> None:
+    world.forge.api.kept.put(OWED, {"77": "a" * 40})
+    world.forge.show_dashboard("Page", ANCHOR)
+    assert world.forge.api.kept.get(OWED) == {}
