@@ -32,7 +32,7 @@ class VerifiedRemote(Remote):
     api: Api = field(kw_only=True, repr=False, compare=False)
 
     def push(self, branch: str, new: str, old: str) -> str:
-        """As `Remote.push`; the branch's commit then has the same content as `new`."""
+        """As `Remote.push`; the branch's commit then has the same content as `new`, and may not be in our clone."""
         parents = self.git.text("rev-list", "--parents", "--max-count=1", new).split()[1:]
         if not parents:
             return self._begin(branch, new, old)
@@ -69,9 +69,7 @@ class VerifiedRemote(Remote):
             raise UserError(what, "nothing was lost; the next wake looks", who="network") from None
         except ForgeRefused as refused:
             return self._push_after(refused, branch, new, parent)
-        oid = str(answer["createCommitOnBranch"]["commit"]["oid"])
-        self.fetch({HEADS + branch: oid})
-        return oid
+        return str(answer["createCommitOnBranch"]["commit"]["oid"])
 
     def _push_after(self, refused: ForgeRefused, branch: str, new: str, old: str) -> str:
         """Push by git what the API refused, as git gives a better reason, unless a signature is required."""

@@ -81,7 +81,10 @@ class MemoryBranch:
         A server may make its own commit with the same content. Raises Denied, UserError.
         """
         if self.remote:
-            return self.remote.push(self.name, new, old)
+            moved = self.remote.push(self.name, new, old)
+            if moved not in ("", new):
+                self.remote.fetch({self.ref: moved})
+            return moved
         return new if self.git.move_ref(self.ref, new, old) else ""
 
     def landed(self, commit: str, head: str) -> str:

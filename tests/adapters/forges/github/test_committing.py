@@ -14,8 +14,9 @@ from ralph_mission.safety.patch import Edit, FileDelta
 from tests.adapters.forges.github.making import new_branch
 from tests.adapters.forges.github_world import GitHubWorld, clone_of
 from tests.adapters.storage.memory.making import SteppingClock, batch
-from tests.contract.forge_world import KEY, OTHER, WHEN, line, new_file, push_branch
+from tests.contract.forge_world import KEY, OTHER, WHEN, line, new_file, outcome, push_branch
 from tests.fakes.github.bare import CommitInfo
+from tests.fakes.github.nouns import Request
 
 BOT = "41898282+github-actions[bot]@users.noreply.github.com"
 MEMORY = "ralph-memory"
@@ -84,6 +85,21 @@ def test_an_answer_that_was_lost_is_found_by_what_the_commit_says(world: GitHubW
     assert (fault.used, receipt.status, receipt.sha) == (1, "done", world.fake.branch("ralph/x"))
     assert world.connected().perform(effect).status == "adopted"
     assert world.fake.count("graphql", below="/git-receive-pack") == 1
+
+
+def test_a_commit_that_github_made_counts_even_if_it_cannot_be_fetched_afterwards(world: GitHubWorld) -> None:
+    first = world.forge.perform(push_branch(world))
+    forge = world.connected()
+    base = forge.default_branch().sha
+    effect = PushBranch(OTHER, "ralph/fix", base, "More\n\nWhy not.", WHEN, (new_file("b", "b\n"),), onto=first.sha)
+
+    def made(request: Request, response: object) -> None:
+        if request.below == COMMIT[1]:
+            world.fake.fail("502_not_applied", ("GET", "/info/refs*"), times=99)
+
+    world.fake.after(made)
+    assert outcome(forge.perform(effect)) == ("done", "")
+    assert tip(world, "ralph/fix").parents == (first.sha,)
 
 
 def test_a_commit_that_is_not_made_leaves_no_branch(world: GitHubWorld) -> None:
