@@ -14,7 +14,9 @@ from datetime import datetime
 
 from ralph_mission.mission.model.effects import (
     Comment,
+    EditComment,
     Effect,
+    Label,
     MergePull,
     OpenIssue,
     OpenPull,
@@ -357,6 +359,9 @@ def _count_failure(mission: Mission, effect: Effect, receipt: Receipt) -> Missio
     if receipt.status != "failed" or (receipt.not_attempted and not isinstance(effect, MergePull)):
         return mission
     before, reason = mission.progress, receipt.reason
+    announces = isinstance(effect, Comment | EditComment | Label)
+    if announces and before.failure_reason is FailureReason.NEEDS_PERSON:
+        return mission  # people first have to lift what it is escalated for, not what keeps us from saying so
     if before.failure_reason is FailureReason.QUEUED and reason not in (
         FailureReason.NEEDS_PERSON,
         FailureReason.BEHIND,
