@@ -65,10 +65,11 @@ def step_summary(
         section("Looked at", map(harmless, filter(None, [looked_at(report)]))),
         section("Waiting for you", (_waiting_line(line, places) for line in cycle_summary.waiting)),
         section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *cycle_summary.remarks))),
-        section("Held back", (_held_line(line, places) for line in cycle_summary.held)),
+        section("Held back", (harmless(_split_rules(line)[0]) for line in cycle_summary.held)),
         [] if report.staged else [_next(report, cycle_summary)],
         ["<details><summary>Details</summary>"],
         section("Why", map(harmless, cycle_summary.why)),
+        section("Held back by", (_rules_line(line, places) for line in cycle_summary.held if _split_rules(line)[1])),
         [_spend(report, requests), "", "</details>"],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -136,13 +137,18 @@ def _effect(effect: EffectLine, titles: Mapping[str, str], places: Places) -> st
     return ": ".join(filter(None, (f"{name_effect(effect)} {place}".rstrip(), harmless(title) if title else "")))
 
 
-def _held_line(line: str, places: Places) -> str:
-    """A held item; its rules at the end link to their explanation."""
+def _split_rules(line: str) -> tuple[str, list[str]]:
+    """A held item, and the ids of the rules at its end."""
     found = _RULES.search(line)
     rules = found["ids"].split(", ") if found else []
-    if not found or not places.rules or not set(rules) <= LIFTED_BY.keys():
-        return harmless(line)
-    return f"{harmless(line[: found.start()])} ({', '.join(f'[{rule}]({places.rules}#{rule})' for rule in rules)})"
+    return (line[: found.start()], rules) if found and set(rules) <= LIFTED_BY.keys() else (line, [])
+
+
+def _rules_line(line: str, places: Places) -> str:
+    """What holds an item: rules that link to their explanation."""
+    words, rules = _split_rules(line)
+    links = (f"[{rule}]({places.rules}#{rule})" if places.rules else rule for rule in rules)
+    return f"{harmless(words)} ({', '.join(links)})"
 
 
 def _unavailable(report: CycleReport) -> Iterator[str]:
