@@ -22,7 +22,7 @@ from tests.integration.world import TYPOS, statuses
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
 IDLE = 3  # REST requests of a cycle that has nothing to do
-WITH_MISSIONS = IDLE + 4  # what was said of missions that wait, who may decide about them, what failed lately
+WITH_MISSIONS = IDLE + 5  # what was said of missions that wait, who may decide about them, how their checks stand
 CROWDED = 40  # and of any cycle in a repository with hundreds of open issues and pulls
 
 
