@@ -28,6 +28,8 @@ WORTH_TELLING = timedelta(
     hours=1
 )  # a delay: GitHub's schedule is often minutes late, and a person types when they like
 
+NOT_STARTED = ("no cycle has run here yet", "to see what it would do: ralph cycle --staged", "to start: ralph cycle")
+
 
 def facts(
     recalled: MemorySnapshot | None,
@@ -99,11 +101,7 @@ def lines(
     `dashboard`: its file. `answered`: whether people answered where typing a cycle acts on it.
     """
     if not known["started"]:
-        return [
-            "no cycle has run here yet",
-            typed("to see what it would do: ralph cycle --staged"),
-            typed("to start: ralph cycle"),
-        ]
+        return list(map(typed, NOT_STARTED))
     slots, spend = known["slots"], known["spend"]
     parts = [
         paint(f"Cycle {known['cycle']}, {slots['used']} of {slots['total']} mission slots used.", "title"),

@@ -14,9 +14,9 @@ from ralph_mission.cli.options import (
     json_option,
     open_app,
     print_json,
-    recollection,
     refuse_if_elsewhere,
 )
+from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ def report(form: str, output: Path | None, launch: bool, repo: Path, config: Pat
         raise click.UsageError("only a page can be opened: leave --open or --format out")
     app = open_app(repo, config)
     loops = _loops(app)
-    recalled = app.store.recall() if loops and form != "md" else recollection(app)
-    if recalled is None:  # loops alone have run here
+    recalled = app.store.recall()
+    is_started = recalled is not None
+    if recalled is None:
         refuse_if_elsewhere(app)
         from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
         from ralph_mission.mission.model.memory import Header, Memory
@@ -63,6 +64,10 @@ def report(form: str, output: Path | None, launch: bool, repo: Path, config: Pat
         click.echo(f"wrote {path}")
         if launch and click.launch(path.resolve().as_uri()) != 0:
             click.echo(f"no browser could be opened: open {path} yourself", err=True)
+    elif form == "md" and not is_started:
+        from ralph_mission.adapters.report.status import NOT_STARTED
+
+        _tell("; ".join(type_commands(line, repo=repo) for line in NOT_STARTED) + "\n", repo, output)
     elif form == "md":
         _tell(app.ports.dashboard(recalled.memory, recalled.state), repo, output)
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.loop_world import world
-from tests.helpers import cli_here, make_repo
+from tests.helpers import cli_here, git, make_repo
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,27 @@ def test_a_page_is_written_where_git_does_not_see_it(lived: Path) -> None:
 def test_markdown_and_json_go_to_standard_output(lived: Path) -> None:
     assert cli_here("report", "--format", "md", repo=lived).out.startswith("Ralph looks after")
     assert json.loads(cli_here("report", "--json", repo=lived).out)["cycle"] == 1
+
+
+def test_before_the_first_cycle_each_format_says_so(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.py": "pass\n"})
+    told = cli_here("report", "--format", "md", repo=repo)
+    assert (told.code, told.err) == (0, "") and told.out.count("\n") == 1
+    assert (
+        told.out.startswith("no cycle has run here yet; to see what it would do: ")
+        and " --staged; to start: " in told.out
+    )
+    document = cli_here("report", "--format", "json", repo=repo)
+    assert document.code == 0 and (document.json["cycle"], document.json["missions"]) == (0, [])
+    assert cli_here("report", repo=repo).code == 0
+    assert "No cycle has run here yet" in (repo / ".ralph/report.html").read_text()
+
+
+def test_a_report_of_memory_on_a_server_is_refused_as_status_is(lived: Path, tmp_path: Path) -> None:
+    git(lived, "clone", "-q", str(lived), str(tmp_path / "clone"))
+    for form in ("html", "md", "json"):
+        told = cli_here("report", "--format", form, repo=tmp_path / "clone")
+        assert told.code == 2 and "is on its server" in told.err
 
 
 def test_a_file_is_written_on_demand(lived: Path, tmp_path: Path) -> None:
@@ -56,7 +77,6 @@ def test_what_was_approved_is_not_asked_for_again(lived: Path) -> None:
 
 def test_after_a_loop_alone_the_loop_is_reported(tmp_path: Path) -> None:
     here = world(tmp_path)
-    assert cli_here("report", repo=here.repo).code == 1  # nothing ran at all
     assert here.run("Write it", *here.agent("change()\nprint('LOOP_COMPLETE')")).code == 0
     told = cli_here("report", "--json", repo=here.repo).json
     (loop,) = told["loops"]
