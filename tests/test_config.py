@@ -383,7 +383,7 @@ def test_a_way_of_waking_that_is_gone_loads_with_a_warning() -> None:
     config = load("schedule: {wake: environment}\n")
     assert config.schedule.wake == "auto"
     assert config.warnings == (
-        "ralph.yml line 1: environments wake nothing any more, the heartbeat does: ralph init --wake auto",
+        "ralph.yml line 1: environments no longer wake anything, the heartbeat does: ralph init --wake auto",
     )
 
 
@@ -401,7 +401,7 @@ def test_a_key_that_is_gone_loads_and_says_what_became_of_it(path: tuple[str, ..
     elif "watches" in path:
         document["observers"]["database"]["watches"][0] |= {"name": "a", "model": "A", "value": "v", "at": "t"}
     (warning,) = load(yaml.safe_dump(document)).warnings
-    assert "has no effect any more: " in warning and warning.endswith("; take it out")
+    assert "no longer has an effect: " in warning and warning.endswith("; take it out")
 
 
 STRICT = """

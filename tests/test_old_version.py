@@ -192,5 +192,5 @@ def test_settings_of_the_old_version_load_with_a_warning_for_what_was_dropped() 
     config = reading.load((SAMPLES / "ralph.yml").read_text())
     assert config.limits.active_missions == 2
     assert config.schedule.wake == "auto"
-    assert any("environments wake nothing any more" in line for line in config.warnings)
+    assert any("environments no longer wake anything" in line for line in config.warnings)
     assert all(" line " in line for line in config.warnings)

@@ -281,7 +281,7 @@ def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], observers
     names = [CALLED.get(name, name) for name in others if getattr(settings.observers, name, None)]
     names += [f"extension {one.use}" for one in settings.extensions]
     yield f"Only sources that can be replayed were used; left out: {', '.join(dict.fromkeys(names))}."
-    yield "Nobody answers an issue or merges a pull request here, so what was opened waits until it is parked."
+    yield "No issue is answered and no pull request is merged here, so what was opened waits until it is parked."
     if settings.thinker.kind != "rules":
         yield "Findings are ranked by rules here, not by your model."
 

@@ -63,7 +63,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     app = build_app(repo, config)
     chat, root = inbox(app.config, os.environ, app.clock.now, wait), app.git.work_tree
     if chat is None:
-        raise UserError("nobody may give commands here", SETUP, usage=True)
+        raise UserError("no one may give commands here", SETUP, usage=True)
     if root is None:
         raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
     waits, checkin = (timedelta(seconds=seconds) for seconds in patience(app.config))

@@ -64,7 +64,7 @@ def describe_worktree(git: Git, place: Path) -> str:
     where = shlex.quote(str(place))
     return (
         f"the work is in {where} on the branch {branch}; what is committed there comes here with: "
-        f"git merge {shlex.quote(branch)}; when nothing is needed there any more: git worktree remove {where}"
+        f"git merge {shlex.quote(branch)}; once it is no longer needed: git worktree remove {where}"
     )
 
 

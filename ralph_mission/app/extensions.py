@@ -129,7 +129,7 @@ def _group(chosen: Extension) -> str:
 
 
 def _install(chosen: Extension) -> str:
-    return f"install the package that brings it where ralph is, or take {chosen.use} out of extensions in ralph.yml"
+    return f"install the package that contains it beside ralph, or take {chosen.use} out of extensions in ralph.yml"
 
 
 def _tell(chosen: Extension) -> str:

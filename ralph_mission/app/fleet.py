@@ -238,7 +238,7 @@ def _trouble(code: int, output: bytes, seconds: float) -> str:
         if error := report.get("error"):
             return f"{error['what']}. {error['next']}"
         refused = [one["kind"].replace("_", " ") for one in report["effects"] if one["status"] == "failed"]
-        return f"refused: {', '.join(dict.fromkeys(refused))}; ralph journal tells why"
+        return f"refused: {', '.join(dict.fromkeys(refused))}; ralph journal shows why"
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"its cycle ended with exit code {code}"
 

@@ -127,7 +127,7 @@ def build_run(options: RunOptions, progress: RunProgress, planned: Path | None =
     notes = (*settings.warnings, *ordered.doubts)
     progress.note(f"isolation: {describe_level(found)}")
     if login := _find_login(options, settings) if found.level == "env" else None:
-        progress.note(f"the agent plays by your login in {login}, which whatever it runs can read")
+        progress.note(f"the agent uses your login in {login}, which whatever it runs can read")
     if not (options.verify or settings.hands.verify or options.errand or options.agent == SCRIPTED):
         progress.note(f"no check verifies this run; {_suggest_check(project.setup, git.resolve('HEAD'))}")
     return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)

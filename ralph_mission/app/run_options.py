@@ -285,9 +285,9 @@ def _with_backend(options: RunOptions, settings: Config, hat: Hat, doubts: tuple
     if not backend or options.agent or options.command or named == usual:
         return hat, doubts
     if not isinstance(named, str) or not is_client(named):
-        return hat, (*doubts, f"hats.{hat.name}.backend is not known here: the run's agent plays it")
+        return hat, (*doubts, f"hats.{hat.name}.backend is not known here: the run's agent is used")
     if not shutil.which(find_client(named).program[0]):
-        return hat, (*doubts, f"{named}, the backend of {hat.name}, is not installed: the run's agent plays it")
+        return hat, (*doubts, f"{named}, the backend of {hat.name}, is not installed: the run's agent is used")
     return replace(hat, agent=named), doubts
 
 

@@ -189,7 +189,7 @@ model_option = click.option("--model", default="", metavar="NAME", help="The mod
 
 def _without_effect(context: click.Context, option: click.Parameter, given: bool) -> None:
     if given:
-        click.echo("note: --allow-dirty has no effect any more: sessions see what is committed", err=True)
+        click.echo("note: --allow-dirty no longer has an effect: sessions see what is committed", err=True)
 
 
 allow_dirty_option = click.option(

@@ -58,7 +58,7 @@ class HatKeys(Lenient):
     default_publishes: str = Field("", description="Emitted if a session emits nothing.")
     instructions: str = Field("", description="Its instructions.")
     disallowed_tools: Names = Field((), description="Tools that its sessions may not use.")
-    agent: str = Field("", description="Who plays its sessions; empty: the run's agent.")
+    agent: str = Field("", description="The agent of its sessions; empty: the run's.")
     backend: Annotated[Any, OLD_LIMIT] = None
     """As in ralph-orchestrator: the same, where the command line names no agent and that program is here."""
     model: str = Field("", description="The model of its sessions; empty: that of the run.")
@@ -98,7 +98,7 @@ class Cli(Lenient):
 class Core(Lenient):
     """What every session is told besides."""
 
-    guardrails: tuple[str, ...] = Field((), description="Rules that every hat is told.")
+    guardrails: tuple[str, ...] = Field((), description="Rules in the prompt of every hat.")
 
 
 class MemoryKeys(Lenient):
@@ -333,7 +333,7 @@ class WorkSettings(SettingsSection):
 
 def _known_level(value: object) -> object:
     if value == "uid":
-        raise ValueError("the level uid is gone: write sandbox: bwrap, or env")
+        raise ValueError("the level uid was removed: write sandbox: bwrap, or env")
     return value
 
 
@@ -349,9 +349,9 @@ class AgentChoice(SettingsSection):
         (), description="Agents that take over, in this order, when the first one is missing or down."
     )
     sandbox: Annotated[SandboxLevel, BeforeValidator(_known_level)] | None = Field(
-        None, description="How far it is kept apart: bwrap, or env. Else bwrap, and where it cannot be had env; on "
-        "GitHub env only where it is written here.",
-    )  # fmt: skip  # one text
+        None,
+        description="Isolation: bwrap or env. Default: bwrap if available, else env; on GitHub env only if set here.",
+    )
     wrap: Line = Field(
         "", description="A command of yours, put in front of the agent's program and of its checks, such as srt."
     )

@@ -71,7 +71,7 @@ class OutboxSettings(PublisherSection):
     """A folder of files for a person to send."""
 
     path: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_below)] = Field(
-        ".ralph/outbox", description="The folder, below the repository's top; git is told to ignore what is in it."
+        ".ralph/outbox", description="The folder, inside the repository; git ignores it."
     )
 
 

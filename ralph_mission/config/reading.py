@@ -441,7 +441,7 @@ def _unknown_to_both(value: Mapping[Any, Any]) -> frozenset[str]:
 
 def _warnings(document: Document, source: str, unknown: frozenset[str]) -> Iterator[str]:
     for line, name, advice in gone_in(document.lines):
-        yield f"{source} line {line}: {name} has no effect any more: {advice}; take it out"
+        yield f"{source} line {line}: {name} no longer has an effect: {advice}; take it out"
     for line, name, usual in stricter_in(document.lines):
         yield f"{source} line {line}: {name} is an older key; it counts where it is stricter than usual ({usual})"
     for path, line in document.lines.items():
@@ -452,7 +452,7 @@ def _warnings(document: Document, source: str, unknown: frozenset[str]) -> Itera
     schedule = document.value.get("schedule") if isinstance(document.value, dict) else None
     if isinstance(schedule, dict) and schedule.get("wake") == GONE_WAKE:
         line = document.lines["schedule", "wake"]
-        yield f"{source} line {line}: environments wake nothing any more, the heartbeat does: ralph init --wake auto"
+        yield f"{source} line {line}: environments no longer wake anything, the heartbeat does: ralph init --wake auto"
 
 
 def _foreign(path: tuple[str | int, ...]) -> bool:

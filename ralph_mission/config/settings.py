@@ -201,7 +201,7 @@ class Observers(SettingsSection):
     )
     dependencies: Dependencies | None = Field(
         Dependencies.model_construct(updates=False),
-        description="Vulnerable packages, of which OSV is asked; `{}` also asks registries for newer releases.",
+        description="Vulnerable packages, by OSV; `{}` also asks registries for newer releases.",
     )
     docs: Docs = Field(Docs.model_construct(), description="Dead links, and commands that do not exist, in Markdown.")
     explore: Explore | None = Field(None, description="Bugs that hands.agent finds by reading, and proves by tests.")
@@ -263,7 +263,7 @@ class Config(SettingsSection):
         EventLoop.model_construct(), description="As in ralph-orchestrator: when a loop starts and ends."
     )
     cli: Cli = Field(Cli.model_construct(), description="As in ralph-orchestrator: which agent.")
-    core: Core = Field(Core.model_construct(), description="As in ralph-orchestrator: what every session is told.")
+    core: Core = Field(Core.model_construct(), description="As in ralph-orchestrator: instructions for every session.")
     memories: MemoryKeys = Field(
         MemoryKeys.model_construct(), description="As in ralph-orchestrator: what is remembered between runs."
     )

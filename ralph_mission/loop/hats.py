@@ -236,17 +236,17 @@ def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:
     topics = (*emitted, *(topic for hat in hats for topic in (*hat.publishes, hat.default_publishes) if topic))
     for hat in hats:
         if not hat.triggers:
-            yield f"{hat.name} has no triggers, so nothing calls it"
+            yield f"{hat.name} has no triggers, so it never runs"
         elif not _meet(topics, hat.triggers):
             hint = _suggest(hat.triggers[0], topics)
-            yield f"nothing calls {hat.name}: nobody says {' or '.join(hat.triggers)}{hint}"
+            yield f"nothing triggers {hat.name}: no hat emits {' or '.join(hat.triggers)}{hint}"
 
 
 def _unheard_starts(hats: Sequence[Hat], persistent: bool) -> Iterator[str]:
     if hats and find_hat(hats, LoopEvent(START)) is None:
-        yield f"nobody listens to {START}, so the first session wears no hat"
+        yield f"no hat listens to {START}, so the first session has none"
     if hats and persistent and find_hat(hats, LoopEvent(RESUME)) is None:
-        yield f"nobody listens to {RESUME}, so who looks for the next piece of work wears no hat"
+        yield f"no hat listens to {RESUME}, so the session that looks for more work has none"
 
 
 def _meet(topics: Sequence[str], triggers: Sequence[str]) -> bool:

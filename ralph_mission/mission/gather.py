@@ -179,7 +179,7 @@ def read_ticks(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> 
         if verb in ONCE and what != str(state.obeyed):
             continue
         if tick.actor is None:
-            ignored.append((tick.box, "nobody can tell who ticked this: untick it and tick it again"))
+            ignored.append((tick.box, "it is unclear who ticked this: untick it and tick it again"))
         elif not may_decide(tick.actor, settings.owners, ports.forge.may_approve):
             may = "owners" if settings.owners else "people with write access"
             ignored.append((tick.box, f"ticked by {person_name(tick.actor)}, but only {may} decide here"))

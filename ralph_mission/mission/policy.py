@@ -308,7 +308,7 @@ def _rows() -> Iterable[Rule]:
     yield Rule("branch-name", deny, _branch_name, "a valid branch name below ralph/")
     yield Rule("default-branch", deny, _default_branch, "nothing: it moves through merges only")
     yield Rule("closing-keyword", deny, _closing_keyword, "a text without closing keywords")
-    yield Rule("mention", deny, _mention, "a text that notifies nobody")
+    yield Rule("mention", deny, _mention, "a text that notifies no one")
     yield Rule("secret", deny, _secret, "a text or patch without the secret")
     yield Rule("workflow-command", deny, _workflow_command, "a text without runner commands")
     yield Rule("approval-author", deny, _objection("approval-author"), "someone with write access")

@@ -58,7 +58,7 @@ def lines(acts: Iterable[ExecutedDecision]) -> Iterable[PostLine]:
 def remarks(effect: Publish, receipt: Receipt, situation: Situation) -> Iterable[str]:
     """What a person must know about a post that was not sent. Reported once, when it happens."""
     if receipt.status == "unknown":
-        yield f"{effect.network}: nobody can tell whether the post arrived: {receipt.detail}"
+        yield f"{effect.network}: it is unknown whether the post arrived: {receipt.detail}"
     if receipt.status in SETTLED and (missing := _missing(effect, receipt)):
         yield f"{effect.network}: not all of it was posted, and the rest is not tried again: {missing}"
     if receipt.status != "failed" or receipt.not_attempted:
@@ -373,7 +373,7 @@ def unknown(
         if isinstance(effect, Publish):
             settle = f"`ralph journal resolve {key} --sent|--not-sent`"
             key = f"the post on {effect.network} ({effect.post.parts[0][:40]}…)"
-        yield f"nobody can tell whether {key} was sent: look, then {settle}"
+        yield f"it is unknown whether {key} was sent: check, then {settle}"
 
 
 def _not_understood(situation: Situation) -> tuple[str, ...]:

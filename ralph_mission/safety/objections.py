@@ -108,7 +108,7 @@ def _budget(size: Measure, max_lines: int, recent: Mapping[str, int]) -> Iterato
     for file in size.files:
         earlier = recent.get(file.path, 0)
         if earlier and earlier + file.lines > max_lines:
-            why = f"had {earlier} automatic lines lately; with these {file.lines} it is more than {max_lines}"
+            why = f"had {earlier} automatic lines in the past week; with these {file.lines} it is more than {max_lines}"
             yield Objection("diff-size", file.path, why)
 
 

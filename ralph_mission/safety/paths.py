@@ -55,7 +55,7 @@ AGENT_SETTINGS = tuple(
 )
 """Folders and file names that coding agents read on their own."""
 
-CI, AGENTS = "CI, a release or a deployment", "what an agent is told"
+CI, AGENTS = "CI, a release or a deployment", "instructions of an agent"
 CI_FOLDERS = frozenset(".github .gitlab .gitea .forgejo .circleci .buildkite .woodpecker .tekton".split())
 KINDS: dict[str, tuple[str, ...]] = {
     kind: tuple(names.split())

@@ -209,7 +209,7 @@ def test_one_that_is_renamed_is_not_started_twice_and_one_that_left_is_a_line(fa
     assert names(told) == ["acme/other"]
     assert told["held"] == [{"name": "acme/new", "reason": "started at 12:00 UTC, and not over yet"}]
     assert [one["name"] for one in told["failing"]] == ["acme/leaves"]
-    assert "| failing |" in fake.pages[0]["body"] and "does not list it any more" in fake.pages[0]["body"]
+    assert "| failing |" in fake.pages[0]["body"] and "no longer lists it" in fake.pages[0]["body"]
     fake.repositories["acme/new"].memory = memory(NOW + 6 * HOUR, cycle=4)
     later = gate(f"repositories: [{listed}]", now=NOW + HOUR / 2)
     assert names(later) == [] and [one["name"] for one in later["failing"]] == ["acme/leaves"]

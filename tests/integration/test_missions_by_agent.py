@@ -431,7 +431,7 @@ def answered(shop: AgentWorld, script: str = LARGE) -> int:
 
 
 def shown(shop: AgentWorld, issue: int) -> list[str]:
-    return [said for said in shop.said(issue) if "A yes pushes it on top of what was reviewed" in said]
+    return [said for said in shop.said(issue) if "Approval pushes it on top of what was reviewed" in said]
 
 
 @pytest.mark.parametrize(
@@ -513,7 +513,7 @@ def test_an_answer_on_offer_that_is_edited_on_the_forge_is_not_pushed(tmp_path):
     with agent_world(tmp_path, "github", OWNED) as shop:
         issue = answered(shop)
         before = shop.pull().head_sha
-        offer = "A yes pushes it on top of what was reviewed"
+        offer = "Approval pushes it on top of what was reviewed"
         (said,) = [one for one in shop.place.fake.comments.values() if offer in one.body]
         shop.person().edit_comment(said.id, said.body.replace("ROW_79", "ROW_80"))
         shop.person().comment(issue, "/ralph approve")

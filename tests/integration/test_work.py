@@ -736,7 +736,7 @@ def test_an_outsiders_label_is_no_wish(github, level):
         github.person().create_issue("Add a tide table", "text"),
     )
     eve.label(number, (READY,))
-    assert "nobody who may decide here" in refused(github)
+    assert "was not set by someone who may decide here" in refused(github)
 
 
 @pytest.mark.attack(12)

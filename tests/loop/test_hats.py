@@ -137,21 +137,21 @@ def test_patterns_of_topics_meet_on_both_sides():
 def test_a_hat_that_nothing_calls_is_told():
     lost = Hat("lost", ("revew.verdict",))
     assert complaints((*SET, lost), False) == (
-        "nothing calls lost: nobody says revew.verdict, did you mean review.verdict?",
+        "nothing triggers lost: no hat emits revew.verdict, did you mean review.verdict?",
     )
-    assert complaints((*SET, Hat("mute")), False) == ("mute has no triggers, so nothing calls it",)
+    assert complaints((*SET, Hat("mute")), False) == ("mute has no triggers, so it never runs",)
 
 
 def test_a_persistent_loop_that_nobody_takes_up_again_is_told():
     only = (replace(PLANNER, triggers=("loop.start",)), BUILDER, REVIEWER, FIXER)
     assert complaints(only, persistent=False) == ()
     assert complaints(only, persistent=True) == (
-        "nobody listens to task.resume, so who looks for the next piece of work wears no hat",
+        "no hat listens to task.resume, so the session that looks for more work has none",
     )
 
 
 def test_nobody_to_start_with_is_told():
-    assert "nobody listens to loop.start" in " ".join(complaints((BUILDER, REVIEWER, FIXER), False))
+    assert "no hat listens to loop.start" in " ".join(complaints((BUILDER, REVIEWER, FIXER), False))
 
 
 def test_two_hats_of_one_name_are_told_once():

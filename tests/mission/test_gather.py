@@ -77,7 +77,7 @@ def test_a_tick_about_ralph_of_who_may_decide_is_a_wish_once():
     [
         (OUTSIDER, (), f"ticked by {OUTSIDER.login}, but only people with write access decide here"),
         (MARA, ("jonas",), "ticked by mara, but only owners decide here"),
-        (None, (), "nobody can tell who ticked this: untick it and tick it again"),
+        (None, (), "it is unclear who ticked this: untick it and tick it again"),
     ],
 )
 def test_a_tick_of_who_may_not_decide_is_no_wish_and_is_told_why(box, who, owners, why):

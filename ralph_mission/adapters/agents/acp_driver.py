@@ -119,7 +119,7 @@ async def _choose_model(agent: ClientSideConnection, session: Any, model: str) -
         return ""
     options = [one for one in session.config_options or () if getattr(one, "category", None) == "model"]
     if not options:
-        return f"it lets nobody choose the model, and {model} is asked for"
+        return f"it offers no choice of models, but {model} is requested"
     await agent.set_config_option(config_id=options[0].id, session_id=session.session_id, value=model)
     return ""
 

@@ -114,7 +114,7 @@ class Client:
         found = next((path for path in self.obeys if _is_there(place.work_tree / path)), "")
         if not found or place.trusted:
             return ""
-        return f"{self.name} would obey {found} of the repository, and nobody trusts that: take it out, or trust it"
+        return f"{self.name} would obey {found} of the repository, which is not trusted: remove it, or trust it"
 
 
 PLAIN = Client("command")

@@ -280,7 +280,7 @@ def _apply(git: Git, base: str, parts: Iterable[DiffSection], env: Mapping[str, 
     except GitError as error:
         lines = error.detail.strip().splitlines() or [str(error)]
         raise UserError(
-            f"the patch does not apply to HEAD ({lines[0]})", "make it again from the current HEAD"
+            f"the patch does not apply to HEAD ({lines[0]})", "create it again from the current HEAD"
         ) from None
 
 

@@ -328,6 +328,6 @@ def read_json(
 def refusal(network: str, status: int) -> UserError:
     """An error status as a UserError."""
     hints = {401: "look at its token", 403: "its token may not, or the API's tier does not have it",
-             404: "look at its address and ids", 429: "it is asked again in the next look"}  # fmt: skip  # one table
+             404: "look at its address and ids", 429: "it is tried again at the next look"}  # fmt: skip  # one table
     who = "network" if status == 429 or status >= 500 else "you"
     return UserError(f"{network} answers {status}", hints.get(status, "see docs/publishing.md"), who=who)

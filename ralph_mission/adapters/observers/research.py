@@ -187,7 +187,7 @@ def _or_problem(ask: Callable[[], str]) -> str:
     try:
         return ask()
     except UserError as problem:
-        return f"(not to be had: {problem.what})"
+        return f"(unavailable: {problem.what})"
 
 
 # --- without a model ------------------------------------------------------------------

@@ -95,7 +95,7 @@ class Prover:
         refusal = judge_text(claim, lambda path: self.read(base, path))
         tool = None if refusal else self.tool(claim, base)
         if refusal or tool is None:
-            why = f"nobody knows how {claim.test_files[0]} is run" if not refusal else ""
+            why = f"no known test runner runs {claim.test_files[0]}" if not refusal else ""
             return ProofOutcome(claim, ProofVerdict(refusal or Refusal("cannot-run", why)))
         with self.bench(claim, base, tool) as bench:
             verdict, runs = bench.judge()

@@ -33,7 +33,7 @@ def headline(report: BacktestReport) -> str:
     found = sum(record.found for record in report.kinds)
     some = f"all {judged}" if fixed == judged > 1 else str(fixed)
     finding = count_noun(found, "finding")
-    sentence = f"Of {finding}, {judged} can be judged; people later fixed {some} without being told."
+    sentence = f"Of {finding}, {judged} can be judged; people later fixed {some} on their own."
     return (
         f"From {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} ({count_noun(report.commits, 'commit')}) Ralph would "
         f"have opened {count_threads(len(report.threads))}, {report.threads_a_week:g} a week. "

@@ -46,7 +46,7 @@ def page(report: BacktestReport) -> str:
         section("Ranking", _ranking(report.ranking), _ranking_note(report.ranking)),
         section("Proposed settings", element("p", proposal(report)), _snippet(report)),
         section("What would have been opened", *_threads(report.threads)),
-        section("What people fixed without being told", *_items(report.items, ItemFate.FIXED)),
+        section("What people fixed on their own", *_items(report.items, ItemFate.FIXED)),
         section("What stayed", *_items(report.items, ItemFate.STAYED)),
         section("How it was measured", *(element("p", one) for one in (*report.remarks, _measured(report)))),
     )

@@ -18,7 +18,7 @@ LONGEST = 60_000  # characters: GitHub takes 65,536
 SHOWN = 20  # lines per person, of failures, and of results
 TITLE = 100  # characters
 ASKS = {"review": "review", "answer": "answer", "decide": "decide about", "read": "read"}
-ANYBODY = "Whoever may decide"
+ANYBODY = "Anyone who may decide"
 HEAD = (
     "| Repository | | Next cycle | Missions | Waiting | Done | Spent today |",
     "|---|---|---|--:|--:|--:|--:|",

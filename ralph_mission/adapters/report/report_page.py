@@ -157,7 +157,7 @@ def _doubt(key: str) -> Markup:
     return element(
         "li",
         element("h3", "Something may have been sent twice if it were sent again"),
-        element("p", "Nobody can tell whether it arrived. Look for it, then run one of these."),
+        element("p", "It is unknown whether it arrived. Check, then run one of these."),
         _ways((("it arrived", f"{settle} --sent"), ("it did not", f"{settle} --not-sent"))),
     )
 

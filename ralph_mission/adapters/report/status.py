@@ -108,7 +108,7 @@ def lines(
         *([paint(typed("Paused: nothing is done until ralph resume."), "waits")] if known["paused"] else []),
     ]
     doubts = [
-        typed(f"  Nobody knows whether it was sent: ralph journal resolve {key} --sent|--not-sent")
+        typed(f"  It is unknown whether it was sent. Check, then: ralph journal resolve {key} --sent|--not-sent")
         for key in known["unknown"]
     ]
     parts += [] if waiting or doubts else ["", "Nothing waits for you."]

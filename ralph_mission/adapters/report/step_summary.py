@@ -34,7 +34,7 @@ WORDS = 300  # characters of one line
 WHO = {
     "you": "**You** must act",
     "forge": "**Somebody who may change the repository's settings on GitHub** must act",
-    "network": "**Nobody** must act unless it stays like this",
+    "network": "**Nothing to do** unless it stays like this",
     "bug": "**The authors of ralph** must act; the log of this step has the report",
 }
 _RULES = compile_regex(r"\((?P<ids>[a-z-]+(?:, [a-z-]+)*)\)\Z")
@@ -205,7 +205,7 @@ def work_page(result: Document, places: Places) -> str:
     what = f"issue {_issue(result, places)}" if result["issue"] else "no issue"
     return _page(
         [f"## Ralph, {what}: {harmless(result['outcome'])}", *_title(result)],
-        section("What came of it", _result(result, places)),
+        section("Result", _result(result, places)),
         section("Not taken", _agent_threads(result["skipped"], "why", places)),
         section("Left behind by a runner that died", _agent_threads(result["settled"], "outcome", places)),
     )
@@ -215,7 +215,7 @@ def review_page(result: Document, places: Places) -> str:
     """The page of `ralph review`."""
     return _page(
         [f"## Ralph, review of {_pull(result, places)}: {harmless(result['outcome'])}"],
-        section("What came of it", (*_points(result), *_cost_lines(result))),
+        section("Result", (*_points(result), *_cost_lines(result))),
     )
 
 
@@ -223,7 +223,7 @@ def publish_page(result: Document, places: Places) -> str:
     """The page of `ralph publish`."""
     return _page(
         [f"## Ralph, texts of issue {_issue(result, places)}: {harmless(result['outcome'])}"],
-        section("What came of it", (*_posts(result), *_cost_lines(result))),
+        section("Result", (*_posts(result), *_cost_lines(result))),
     )
 
 

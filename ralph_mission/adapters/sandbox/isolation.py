@@ -134,7 +134,7 @@ def find_level(level: Level | None, environ: Mapping[str, str]) -> Found:
     if not why:
         return Found("bwrap", bwrap.attempt().open_network)
     if level == "bwrap":
-        raise UserError(f"sandbox: bwrap cannot be had: {why}", f"{remedy}; or {ACCEPT}")
+        raise UserError(f"sandbox: bwrap is not available: {why}", f"{remedy}; or {ACCEPT}")
     if acts_on_github(environ):
         what = f"no agent runs on GitHub without isolation, and this runner offers none: {why}"
         raise UserError(what, f"{remedy}; or {ACCEPT}")

@@ -185,7 +185,7 @@ async def _listed(access: Access, seconds: float) -> Reply:
             if status == 404:  # an OpenAI-compatible server may have no list
                 other = access.provider == "openai-chat"
                 return Reply(
-                    None, "" if other else "nobody lists models there (404): look at its address in the environment"
+                    None, "" if other else "it has no list of models (404): check its address in the environment"
                 )
             return _refused_reply(status) if isinstance(status, int) else _failed_reply(error)
 

@@ -58,7 +58,7 @@ EMPTY = "empty"
 CHECKED = "a check changed it"
 SHARED = ("agent", "loop", "plan.md")
 """The parts of the engine's folder that sessions also reach by `.ralph/` in their clone."""
-HINT = "git fsck tells what is missing, a remote or another clone may have it; fix that, then resume with --continue"
+HINT = "git fsck shows what is missing; get it from a remote or another clone, then resume with --continue"
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def _as_user_errors() -> Iterator[None]:
     try:
         yield
     except GitError as error:
-        raise UserError(f"git cannot work in this repository any more: {error}", HINT) from None
+        raise UserError(f"git no longer works in this repository: {error}", HINT) from None
 
 
 class Workspace:
@@ -150,7 +150,9 @@ class Workspace:
         """Read the branch and its files. Raises UserError if the branch is gone."""
         at = position(self._git, self._branch)
         if self._at.head and not at.head:
-            raise UserError(f"the branch {at.branch or 'HEAD'} is gone", "make it again, then resume with --continue")
+            raise UserError(
+                f"the branch {at.branch or 'HEAD'} no longer exists", "create it again, then resume with --continue"
+            )
         if at.head != self._at.head or not self._base:
             self._base, self._submodules = self._entries(at.head)
         self._at, self._branch = at, at.branch

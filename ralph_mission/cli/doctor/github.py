@@ -127,7 +127,7 @@ def _ready_label(hub: Hub, _: Repository) -> Made:
 
     if hub.get(f"/labels/{READY}")[0] == 404:
         advice = f"gh label create {READY}, or Issues → Labels → New label"
-        yield DoctorLine(f"label {READY}", "note", f"nobody can set {READY}, since it is not there yet", advice)
+        yield DoctorLine(f"label {READY}", "note", "the label does not exist yet, so no one can set it", advice)
 
 
 # --- runner and workflows ------------------------------------------------------------

@@ -242,7 +242,9 @@ def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
     if hooked.get("url"):
         raise UserError("the bot has a webhook that receives its messages instead", "take it off: deleteWebhook")
     if not telegram.users and all(chat < 0 for chat in telegram.chats):
-        yield DoctorLine(name, "wrong", "groups are listed, and nobody in them", "list people's ids in telegram.users")
+        yield DoctorLine(
+            name, "wrong", "groups are listed, but none of their members", "list people's ids in telegram.users"
+        )
     else:
         listed = f"{len(telegram.chats)} chats, {len(telegram.users)} people"
         yield DoctorLine(name, "ok", f"ready: @{named.get('username', 'unnamed')}, {listed}")
@@ -336,7 +338,7 @@ def isolation(settings: Config, environ: Mapping[str, str]) -> DoctorLine:
         remedy = "leave hands.agent.sandbox out of ralph.yml"
         return DoctorLine("isolation", "note", f"{describe_level(found)}; bwrap can be had", remedy)
     if found.lacking:
-        return DoctorLine("isolation", "note", f"env: bwrap cannot be had ({why})", remedy)
+        return DoctorLine("isolation", "note", f"env: bwrap is not available ({why})", remedy)
     return DoctorLine("isolation", "ok", describe_level(found))
 
 

@@ -99,8 +99,8 @@ def _young(git_dir: Path) -> bool:
 
 WAIT = 5  # seconds that an empty answer of Telegram may take
 CHAT_PAUSE = 0.5  # seconds between two polls for an answer
-UNANSWERED = "Nobody answered within {} s. Go on, and choose what is easiest to take back."
-UNHEARD = "Nobody listens (no `ralph agent telegram` runs here). Go on, and choose what is easiest to take back."
+UNANSWERED = "No answer within {} s. Continue, and choose what is easiest to undo."
+UNHEARD = "No one is listening (no `ralph agent telegram` runs here). Continue, and choose what is easiest to undo."
 
 
 @click.command()

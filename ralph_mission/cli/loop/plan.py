@@ -109,7 +109,7 @@ def _print_plan(account: RunResult, root: Path, repo: Path, as_json: bool) -> No
 
     prd = Stories(root).read()
     if prd is None:
-        raise UserError("the stories are gone again", "plan again")
+        raise UserError("the stories have disappeared", "plan again")
     if as_json:
         stories = [{"id": story.id, "title": story.title, "priority": story.priority} for story in prd.stories]
         print_json({"branch": prd.branch, "stories": stories, "sessions": account.state.iteration})

@@ -227,7 +227,7 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
         print_json(simulation.document(name, account))
     else:
         click.echo(simulation.summary_text(name, account))
-        place = f"the repository: {keep}" if keep else "it was played in a temporary repository; --keep DIR keeps one"
+        place = f"the repository: {keep}" if keep else "it ran in a temporary repository; --keep DIR keeps one"
         click.echo(place, err=True)
     return account.ending.code
 

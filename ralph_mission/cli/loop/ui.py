@@ -83,7 +83,7 @@ class RunsApp(App[None]):
         """Leave it for the next session."""
         try:
             Guide(self._home).say(event.value)
-            self.notify("the next session is told")
+            self.notify("the next session gets it")
         except (UserError, OSError) as error:
             self.notify(str(error), severity="error")
         event.input.clear()
@@ -108,7 +108,7 @@ class RunsApp(App[None]):
         """The shown run, if it can receive requests."""
         found = next((one for one in live.list_runs(self._home) if one.id == self._shown and one.alive), None)
         if found is None:
-            self.notify("it does not run any more", severity="warning")
+            self.notify("it no longer runs", severity="warning")
         return found
 
     def _look(self) -> None:

@@ -159,7 +159,7 @@ def _obey(home: Path, name: str, form: dict[str, list[str]]) -> None:
     run = next((one for one in live.list_runs(home) if one.alive and one.id == name), None)
     order = ORDERS.get("".join(form.get("order", [])))
     if run is None:
-        raise UserError(f"{name or 'nothing'} does not run here any more", "open the page of one that runs")
+        raise UserError(f"{name or 'nothing'} no longer runs here", "open the page of one that runs")
     if "say" in form:
         Guide(home).say(form["say"][0])
     elif order is not None:

@@ -179,7 +179,7 @@ def _facts(value: Issue | Pull) -> list[str]:
     state = f"{value.state} ({reason})" if reason else value.state
     facts = [("state", state), ("author", value.author.login), ("opened", iso(value.created_at) or "")]
     if isinstance(value, Pull):
-        facts += [("branch", f"{value.head} -> {value.base} at {value.head_sha[:12] or 'no commit: it is gone'}")]
+        facts += [("branch", f"{value.head} -> {value.base} at {value.head_sha[:12] or 'no commit: it was deleted'}")]
         facts += [("merged", value.merged_sha[:12])] if value.merged_sha else []
     facts += [("labels", ", ".join(sorted(value.labels)))] if value.labels else []
     return [f"{name + ':':<8} {plain_line(fact)}" for name, fact in [*facts, ("file", value.url)]]
@@ -336,7 +336,7 @@ def _why_not_merged(pull: Pull, default: str) -> str:
         return "Ralph does not merge it, because somebody else committed there"
     label = standing_label(pull.as_issue(), "ralph:mission")
     if not MARKER.search(pull.body) and (label is None or label.actor.is_bot):
-        return "Ralph does not merge it, because its text lost Ralph's marker and nobody set ralph:mission again"
+        return "Ralph does not merge it, because its text lost Ralph's marker and ralph:mission was not set again"
     return ""
 
 

@@ -292,7 +292,7 @@ def count(context: click.Context, repo: Path, config: Path | None, as_json: bool
     if as_json:
         print_json({"lines": list(lines), "same": same})
     else:
-        verdict = "Learnings says the same" if same else f"Learnings says something else{_gap(past, documents)}"
+        verdict = "Learnings agrees" if same else f"Learnings differs{_gap(past, documents)}"
         click.echo("\n".join(sanitise(line, "log") for line in (*lines, verdict)))
     if not same:
         context.exit(1)

@@ -201,7 +201,7 @@ def check_control_repository() -> Iterator[DoctorLine]:
         yield DoctorLine("page", "wrong", "the control repository's issues are switched off", hint)
     elif get(f"/labels/{LABEL}")[0] == 404:
         hint = "leave it as it is then: the page is found by it"
-        yield DoctorLine("page", "note", f"the label {LABEL} is not there yet; the first page brings it", hint)
+        yield DoctorLine("page", "note", f"the label {LABEL} does not exist yet; the first page creates it", hint)
     else:
         yield DoctorLine("page", "ok", f"the label {LABEL} is there")
     for kind, name in (("variables", VARIABLE), ("secrets", SECRET)):

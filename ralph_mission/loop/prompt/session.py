@@ -348,7 +348,7 @@ def _error_part(spec: RunSpec, state: RunState, scale: float) -> Document:
     if last is None or not (last.failure or last.reason or not last.verification.green):
         return {}
     message = last.reason or last.failure or last.verification.said
-    recovery = {"": "the next session is told", "warn": "the next session is warned", "replan": "a new plan is made"}
+    recovery = {"": "the next session gets it", "warn": "the next session is warned", "replan": "a new plan is made"}
     return {
         "lastError": {
             "iteration": last.iteration,

@@ -179,7 +179,7 @@ def _failure_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
 def _thrash_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     if state.redispatches < limits.redispatches:
         return None
-    what = f"{state.pending.topic} was handed out {state.redispatches + 1} times and nothing came of it"
+    what = f"{state.pending.topic} was handed out {state.redispatches + 1} times without a result"
     return RunEnding("thrash", what, "say what is meant with ralph agent guidance, then --continue")
 
 

@@ -64,9 +64,9 @@ def apply_chat_commands(
     obeyed = orders.apply_commands(_redact_commands(rest, secrets), past.state, _store(ports, past, limits, rest))
     memory = with_cursor(past.memory, cursor)
     verbs = ", ".join(f"/{order.verb}" for order in waiting[:NAMED])
-    subject = f"ralph: heard {verbs}{' …' if len(waiting) > NAMED else ''} in a chat"
+    subject = f"ralph: received {verbs}{' …' if len(waiting) > NAMED else ''} in a chat"
     landed = ports.store.commit(MemoryBatch(memory, obeyed.state, (), subject, paused=obeyed.paused), past)
-    ports.progress.note(f"telegram: heard {verbs}")
+    ports.progress.note(f"telegram: received {verbs}")
     send_replies(ports.inbox, (*answers, *obeyed.answers), ports.progress.note, secrets)
     ports.forge.show_dashboard("", gather.anchor_of(landed))
     return landed

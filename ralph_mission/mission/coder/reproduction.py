@@ -75,7 +75,7 @@ def settle(result: AgentResult, claim: CodeClaim | None, judged: ProofVerdict | 
 
 
 def _unchecked(result: AgentResult, why: str) -> AgentResult:
-    return replace(result, proof=f"Nobody could check here whether its test shows the bug: {why}.")
+    return replace(result, proof=f"Whether its test shows the bug could not be checked here: {why}.")
 
 
 # --- the question ---------------------------------------------------------------------

@@ -141,7 +141,7 @@ def propose_learnings(learned: Sequence[str]) -> str:
     """An agent's learnings, for a person to adopt, or ""."""
     proposed = "\n".join(f"- {inline_words(redact(line), 300)}" for line in learned[:LEARNED])
     head = "**Learned on the way**, if you agree for `## Learnings` of the memory file"
-    return f"{head} (nothing puts it there by itself):\n\n{proposed}" if proposed else ""
+    return f"{head} (it is not added automatically):\n\n{proposed}" if proposed else ""
 
 
 def announcement_text(patch: Patch, named: str, key: str) -> str:
@@ -170,7 +170,7 @@ def offer_text(
     if answers:
         did, where = f"answered the review of #{answers} with this change", "on top of what was reviewed"
     parts = [
-        f"**An agent {did}.** A yes pushes it {where}; it needs one by {rules}.",
+        f"**An agent {did}.** Approval pushes it {where}; {rules} requires that.",
         named,
         reproduced(proof),
         f"<details><summary>The change</summary>\n\n{fence(redact(diff(patch)), DIFF, 'diff')}\n\n</details>",

@@ -46,7 +46,7 @@ ASKED = {
     "open": "waits for somebody to merge the pull request that turns it on",
     "closed": "its people closed the pull request that turns it on, and are not asked again",
 }
-GONE = "GitHub does not list it any more (transferred, deleted, or taken out of the app or of fleet.yml)"
+GONE = "GitHub no longer lists it (transferred, deleted, or taken out of the app or of fleet.yml)"
 CYCLE_USD = Limits().usd_per_cycle  # what one cycle can spend at most
 
 
@@ -199,7 +199,7 @@ def _sort_out(
         booking = state.bookings.get(header.name)
         found = _when_due(header, state, now)
         if booking and not booking.minutes:
-            again = f"nothing came of {booking.tries} {'starts' if booking.tries > 1 else 'start'} in a row"
+            again = f"{booking.tries} {'starts' if booking.tries > 1 else 'start'} in a row without a result"
             failing.append(HeldRepository(header.name, f"{again}, the last at {booking.at:%Y-%m-%d %H:%M} UTC"))
         if found is None:
             continue

@@ -137,7 +137,7 @@ def why_not(
     if issue.state != "open" or not asking:
         return f"it is not labelled {READY}, or no longer"
     if not valid_label(issue, us, authorised, agents):
-        return f"nobody who may decide here set {' or '.join(asking)} on it"
+        return f"{' or '.join(asking)} was not set by someone who may decide here"
     if issue.author.id not in authorised:
         return "its author may not decide here, so its text does not count: write an issue of your own about it"
     if who := approval.find_altering_editor(edits, {*authorised, us}, approval.asked_at(issue, authorised, *asking)):

@@ -222,8 +222,8 @@ def suspend(mission: Mission, facts: MissionFacts, context: StepContext) -> Miss
 
 
 def _let_go(step: StepBuilder, facts: MissionFacts) -> MissionStep:
-    """Nobody asks for it any more: the issue is its author's again; only our open pull request is left."""
-    line = "neither a label on its issue nor its pull request asks for it any more"
+    """Nobody asks for it now: the issue is its author's again; only our open pull request is left."""
+    line = "neither a label on its issue nor its pull request asks for it now"
     step = step.advance(MissionEvent.GONE).tell(line, "Nothing.").finish("let go", line)
     step = step.close_pull(facts.left, f"the issue #{step.before.issue} is no longer labelled `ralph:mission`")
     return step.propose(Action.FINISH) if step.effects else MissionStep(step.after)
@@ -521,10 +521,10 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
         return step
     if facts.untold:
         again = (
-            "Nobody can tell who ticked its box on the dashboard. Untick it and tick it again, or comment here "
+            "It is unclear who ticked its box on the dashboard. Untick it and tick it again, or comment here "
             "`/ralph approve`, `reject`, `park` or `retry`."
         )
-        return tell_once(mission, context, "a box was ticked on the dashboard, and nobody can tell by whom", again)
+        return tell_once(mission, context, "a box was ticked on the dashboard, and it is unclear by whom", again)
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
         return MissionStep(mission)  # progress is up to a person
     if reproduction.waits_for_answer(mission, facts):
@@ -532,7 +532,7 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
     why_not = facts.coder and mission.status in tasks.WAITS and facts.issue and tasks.why_not(mission, facts)
     if not why_not:
         return wait_step(mission)
-    return tell_once(mission, context, f"no agent takes it: {why_not}", f"No agent takes it: {why_not}.")
+    return tell_once(mission, context, f"no agent can take it: {why_not}", f"No agent can take it: {why_not}.")
 
 
 def _was_edited(mission: Mission, facts: MissionFacts) -> bool:

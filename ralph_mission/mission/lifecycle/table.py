@@ -308,11 +308,11 @@ def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[datetime]:
 
 def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     if mission.status is S.ESCALATED and now - mission.changed_at >= ESCALATED_FOR:
-        return Interpretation(MissionEvent.UNANSWERED, words="nobody answered the escalation for 7 days")
+        return Interpretation(MissionEvent.UNANSWERED, words="no answer to the escalation for 7 days")
     waiting = mission.question.waiting_since or mission.changed_at
     for_a_person = mission.status is S.PLANNED and waits_for_person(mission, facts)
     if (mission.status in (S.DISCOVERED, S.IN_REVIEW) or for_a_person) and now - waiting >= UNANSWERED_FOR:
-        return Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
+        return Interpretation(MissionEvent.UNANSWERED, words="no answer for 14 days")
     if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.progress.stalled_cycles >= STUCK_CYCLES:
         refused = mission.progress.refused
         lasting = [rule for rule in refused if not rule.endswith("-cap")]  # no cycle lifted a cap

@@ -19,7 +19,7 @@ from ralph_mission.values import compile_regex
 if TYPE_CHECKING:
     from ralph_mission.safety.front_matter import FrontMatter
 
-NEWER = "install a newer ralph; if nobody here uses one, it was written by somebody else: ralph memory recover"
+NEWER = "install a newer ralph; if no one here uses one, somebody else wrote it: ralph memory recover"
 RECOVER = "look with `ralph memory verify`, then rebuild with `ralph memory recover`"
 
 # Line breaks as any reader sees them, other control characters, what UTF-8 or YAML cannot carry.

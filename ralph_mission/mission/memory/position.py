@@ -38,7 +38,7 @@ def check_position(
 
 def _check(position: Anchor | None, anchor: Anchor, contains: Callable[[str], bool] | None) -> None:
     if position is None:
-        raise refuse(f"the memory branch is gone, though it had reached serial {anchor.serial}")
+        raise refuse(f"the memory branch is missing, though it had reached serial {anchor.serial}")
     if position.lineage != anchor.lineage:
         raise refuse(f"the memory branch belongs to another lineage ({position.lineage!r}, not {anchor.lineage!r})")
     if position.serial < anchor.serial:

@@ -90,9 +90,7 @@ def _without_forge(salvaged: Salvage, report: RecoveryReport) -> Salvage:
     """What was salvaged, without what stood on a forge that holds nothing of it any more."""
     assert salvaged.state
     gone = [mission for mission in salvaged.state.missions if mission.thread]
-    report.lost += [
-        f"mission #{mission.id}: nothing of it is on the forge any more: {mission.title}" for mission in gone
-    ]
+    report.lost += [f"mission #{mission.id}: nothing of it is left on the forge: {mission.title}" for mission in gone]
     missions = tuple(mission for mission in salvaged.state.missions if not mission.thread)
     records = tuple(record for record in salvaged.records if not isinstance(record, MonitorRecord))
     doubtful = tuple(record for record in salvaged.doubtful if not isinstance(record, MonitorRecord))

@@ -313,7 +313,7 @@ def _keeps_tests(claim: CodeClaim, done: Done) -> Stage:
     if missing := _missing((plain, first), done):
         return missing
     if gone := next(_broken(done[plain], done[_short(claim, CodeState.CHANGED)]), None):
-        return Refusal("weakens-tests", f"{gone.id} is skipped, or is not there any more")
+        return Refusal("weakens-tests", f"{gone.id} is skipped, or no longer exists")
     broken = {case.id for case in _broken(done[plain], done[first])}
     if broken and again not in done:  # a flaky case is no objection
         return (again,)

@@ -37,7 +37,7 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
     "brief": AnalysisForm("Research", "it is done, or somebody decides against it"),
     "bug": AnalysisForm("Research", "the check that found it passes"),
     "overdue-marker": AnalysisForm("Research", "the marker is gone: what it says is done, or it is meant to stay"),
-    "vulnerability": AnalysisForm("Research", "nothing that is used here has it any more"),
+    "vulnerability": AnalysisForm("Research", "nothing that is used here has it now"),
     "anomaly": AnalysisForm("Research", "the value is back in its usual range, or somebody explains the new one"),
     "security-alert": AnalysisForm("Research", "the alert is closed"),
     "workflow-risk": AnalysisForm("Research", "the scanner finds it no more, or it is marked as intended"),

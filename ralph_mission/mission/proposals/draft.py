@@ -221,7 +221,7 @@ def question(
         body = wording.proposal_body(finding, ranked.why, visible, named, ranked.sections, context.agent, context.page)
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, members, context)
     if not visible and not context.agent:
-        mission = replace(mission, last_action="told in an issue", next_step=CLOSES_BY_ITSELF)
+        mission = replace(mission, last_action="reported in an issue", next_step=CLOSES_BY_ITSELF)
     proposal = _question_proposal(
         ranked, members, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned
     )

@@ -222,7 +222,7 @@ def receipt_line(network: str, key: str, receipt: Receipt | None) -> str:
     """The result of one network's post; None counts as doubt."""
     if receipt is None or receipt.status == "unknown":
         settle = f"`ralph journal resolve {key} --sent` or `--not-sent`"
-        return f"- {network}: nobody can tell whether it arrived, and it is not sent again. Look there; then {settle}."
+        return f"- {network}: it is unknown whether it arrived, and it is not sent again. Check there; then {settle}."
     if receipt.status == "failed":
         return f"- {network}: refused: {inline_words(redact(receipt.explanation), 200)}"
     return f"- {network}: {_address(receipt.url) or 'published'}"

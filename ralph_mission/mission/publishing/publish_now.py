@@ -279,7 +279,7 @@ def _publish_report(number: int, course: _Course) -> PublishReport:
     receipts, mission = course.receipts, course.mission
     if mission.status is Status.COMPLETED and not course.stopped:
         doubt = any(receipt.status == "unknown" for _, receipt in receipts)
-        reason = "nobody can tell whether one of them arrived: look there, then `ralph journal resolve`"
+        reason = "it is unknown whether one of them arrived: check there, then `ralph journal resolve`"
         return PublishReport("unknown" if doubt else "published", number, reason if doubt else "", receipts)
     if mission.status is Status.REJECTED:
         return PublishReport("rejected", number, mission.outcome, receipts)

@@ -50,7 +50,7 @@ from ralph_mission.values import dataclass
 
 WHY = {
     "moved": "its head moved while it was read: run again",
-    "unknown": "one was sent, and nobody can tell whether it arrived: look at the pull request, then settle it with "
+    "unknown": "one was sent, and it is unknown whether it arrived: look at the pull request, then settle it with "
     "`ralph journal resolve`; `ralph journal` names its key",
 }
 FAILED = ("failed", "refused", "unknown", "moved")

@@ -61,7 +61,7 @@ def test_work_that_ended_in_a_pull_request() -> None:
         "",
         "Add a table",
         "",
-        "### What came of it",
+        "### Result",
         "",
         f"- pull request [#8]({HERE_AGENT_SUMMARY}/pull/8)",
         "- 2 sessions in 61 s, $0.50",

@@ -95,7 +95,7 @@ def test_where_nothing_is_asked_for_and_bwrap_cannot_be_had_it_is_env_and_says_w
 
 def test_what_is_asked_for_and_missing_is_an_error_and_never_something_weaker(program: Path) -> None:
     write_program(program, "echo no >&2; exit 1")
-    with pytest.raises(UserError, match="sandbox: bwrap cannot be had: no"):
+    with pytest.raises(UserError, match="sandbox: bwrap is not available: no"):
         find_level("bwrap", {})
 
 

@@ -359,7 +359,7 @@ def test_a_branch_that_is_gone_ends_the_run(repo, workspace):
     workspace.begin_session()
     git(repo, "checkout", "--quiet", "--detach")
     git(repo, "branch", "--quiet", "-D", "main")
-    with pytest.raises(UserError, match="refs/heads/main is gone"):
+    with pytest.raises(UserError, match="refs/heads/main no longer exists"):
         workspace.begin_session()
 
 

@@ -163,7 +163,7 @@ def test_what_is_not_set_up_is_no_fault(tmp_path: Path, api: BotApi) -> None:
         (LISTED, "", "", "there is no bot"),
         (LISTED, "7:wrong-token-of-another", "", "Telegram answers 401"),
         (LISTED, TOKEN, "https://example.org", "a webhook"),
-        (f"telegram: {{chats: [{GROUP}]}}\n", TOKEN, "", "nobody in them"),
+        (f"telegram: {{chats: [{GROUP}]}}\n", TOKEN, "", "none of their members"),
     ],
 )
 def test_what_is_broken_says_the_mend(

@@ -106,7 +106,7 @@ def test_what_is_asked_for_and_there_is_in_force(machine: list[Attempt]) -> None
 def test_what_is_asked_for_and_missing_is_wrong(machine: list[Attempt]) -> None:
     machine[0] = Attempt(MISSING)
     said = isolation(choosing("kind: claude, sandbox: bwrap"), {})
-    assert said.status == "wrong" and "bwrap cannot be had" in said.found and INSTALL in said.hint
+    assert said.status == "wrong" and "bwrap is not available" in said.found and INSTALL in said.hint
 
 
 def test_where_nothing_is_asked_for_bwrap_is_in_force(machine: list[Attempt]) -> None:

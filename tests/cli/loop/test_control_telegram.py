@@ -204,14 +204,14 @@ def patient(loop: Path, monkeypatch: pytest.MonkeyPatch) -> Questions:
 
 def test_nobody_waits_where_nobody_listens(loop: Path) -> None:
     done = cli_here("agent", "telegram", "--ask", "Red or white?", repo=loop)
-    assert (done.code, done.out.startswith("Nobody listens")) == (0, True)
+    assert (done.code, done.out.startswith("No one is listening")) == (0, True)
     assert Questions(loop / ".ralph").all() == ()
 
 
 def test_a_question_that_nobody_answers_is_over_in_time(loop: Path) -> None:
     with Questions(loop / ".ralph").attended():
         done = cli_here("agent", "telegram", "--ask", "Red or white?", repo=loop)
-    assert (done.code, done.out.startswith("Nobody answered within 1 s.")) == (0, True)
+    assert (done.code, done.out.startswith("No answer within 1 s.")) == (0, True)
 
 
 def test_the_answer_is_what_ask_prints(loop: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_button_holds_the_run_it_stands_by(page: Page, run: LiveRun) -> None:
     assert page.ask("run-2", "order=pause")[0] == 303 and run.asked() == "stop"
     assert ">running, stop asked for<" in page.ask("run-2")[1]
     status, told = page.ask("work-1", "order=pause")
-    assert status == 400 and "work-1 does not run here any more" in told and 'href="work-1"' in told
+    assert status == 400 and "work-1 no longer runs here" in told and 'href="work-1"' in told
     assert page.ask("run-2", "order=pause&a=1&b=2&c=3&d=4")[0] == 400
 
 

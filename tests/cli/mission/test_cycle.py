@@ -189,7 +189,7 @@ def test_what_was_learned_is_counted_again_and_what_somebody_made_up_shows(repo:
         "ralph_mission.mission.memory.learning.recount_learnings", lambda documents: ("Bugs (bug): 9 of 9.",)
     ):
         told = cli_here("journal", "count", repo=repo)
-    assert (told.code, told.out) == (1, "Bugs (bug): 9 of 9.\nLearnings says something else\n")
+    assert (told.code, told.out) == (1, "Bugs (bug): 9 of 9.\nLearnings differs\n")
 
 
 def test_the_journal_shows_one_cycle_with_the_rules_that_held(repo: Path) -> None:

@@ -131,7 +131,7 @@ def test_a_job_that_died_is_tried_again_after_its_time_and_then_ever_later():
     assert tries[0] == timedelta(0)
     assert tries[1] <= 2 * HOUR
     assert 4 <= len(tries) <= 6
-    assert "nothing came of" in started([header()], state=state, now=now + HOUR).failing[0].reason
+    assert "in a row without a result" in started([header()], state=state, now=now + HOUR).failing[0].reason
 
 
 def test_one_that_cannot_be_reached_costs_one_line():
@@ -323,7 +323,7 @@ def test_one_that_is_no_longer_listed_is_one_line_for_a_week_and_counts_today():
     limits = FleetLimits(fleet=DailyBudget(minutes=60))
     state = started([header("acme/a", id=1), header("acme/b", -HOUR, id=2)], limits).state
     plan = started([header("acme/b", id=2)], limits, state)
-    assert [one.name for one in plan.failing] == ["acme/a"] and "does not list it any more" in plan.failing[0].reason
+    assert [one.name for one in plan.failing] == ["acme/a"] and "no longer lists it" in plan.failing[0].reason
     assert names(plan) == []  # a's job may still be at work, and its 45 minutes are booked
     assert [one.name for one in started([header("acme/b", id=2)], limits, plan.state).failing] == ["acme/a"]
     week = started([header("acme/b", id=2)], limits, plan.state, now=NOW + timedelta(days=8))

@@ -326,7 +326,7 @@ class TestForeign:
 
 
 def test_parking_says_how_to_bring_it_back():
-    found = one(MissionEvent.UNANSWERED, "nobody answered for 14 days")
+    found = one(MissionEvent.UNANSWERED, "no answer for 14 days")
     assert found.proposal.after.status is Status.PARKED
     assert "ralph:parked" in found.proposal.effects[0].body
 

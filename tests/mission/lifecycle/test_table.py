@@ -239,7 +239,7 @@ class TestProposals:
 
     def aside(self, facts, **changes):
         """Parked after two weeks, in which a comment on the issue was the last that anybody did."""
-        unanswered = Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
+        unanswered = Interpretation(MissionEvent.UNANSWERED, words="no answer for 14 days")
         around = replace(AROUND, now=NOW + 14 * DAY)
         return steps.park(update_mission(self.asked, **changes), facts, unanswered, around).proposal.after
 

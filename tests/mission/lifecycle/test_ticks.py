@@ -152,6 +152,6 @@ def test_where_nobody_can_tell_who_ticked_the_mission_asks_again_once():
     assert is_untold(facts, (untold,)) and not is_untold(facts, (replace(untold, actor=MARA),))
     asks = mission(status=Status.DISCOVERED, pull=0)
     (step,) = next_step(asks, replace(facts, untold=True), QUIET, AROUND)
-    assert step.proposal and "nobody can tell by whom" in step.proposal.effects[0].body
+    assert step.proposal and "it is unclear by whom" in step.proposal.effects[0].body
     (again,) = next_step(step.proposal.after, replace(facts, untold=True), QUIET, AROUND)
     assert again.proposal is None

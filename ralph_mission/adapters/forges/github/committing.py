@@ -65,7 +65,7 @@ class VerifiedRemote(Remote):
         except Doubt as doubt:
             if oid := self._found(branch, new):
                 return oid
-            what = f"nobody can tell whether {branch} has moved ({doubt})"
+            what = f"it is unknown whether {branch} has moved ({doubt})"
             raise UserError(what, "nothing was lost; the next wake looks", who="network") from None
         except ForgeRefused as refused:
             return self._push_after(refused, branch, new, parent)

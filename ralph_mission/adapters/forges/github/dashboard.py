@@ -96,7 +96,7 @@ class DashboardIssue:
             crossed = {one.box for one in self._attribute(written, page)} - stands
         except UserError as problem:  # the next cycle looks
             return self.threads.api.note(
-                f"whether somebody ticked the dashboard meanwhile is not known: {problem.what}"
+                f"it is unknown whether somebody has ticked a box on the dashboard since: {problem.what}"
             )
         if crossed:  # ours are ticked then, so the history is read again
             self._send(wire.number, ticks.tick(page or _page(wire), stands | crossed), anchor)

@@ -90,7 +90,7 @@ def _lines(one: Breakage) -> Iterator[str]:
     if len(one.jobs) > JOBS:
         yield f"failed: {len(one.jobs) - JOBS} more jobs"
     if not one.jobs:
-        yield "no job failed by itself: the workflow's file may be invalid, or GitHub keeps the jobs no longer"
+        yield "no single job failed: the workflow file may be invalid, or GitHub no longer keeps the jobs"
     yield f"red for {count_noun(len(one.streak.runs), 'run')}, since {one.streak.first.created_at:%Y-%m-%d %H:%M} UTC"
     if one.passed:
         yield f"passed last at {one.passed.sha[:12]}, {one.passed.created_at:%Y-%m-%d %H:%M} UTC"

@@ -53,7 +53,7 @@ def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime
     infinite = infinite[: BORDER - len(state.odd)]
     known = replace(state, started=True, odd=(*state.odd, *map(target.identity, infinite)))
     remarks = (
-        (f"rows without a finite {target.field}, told once and never begun after: {len(infinite)}",) if infinite else ()
+        (f"rows without a finite {target.field}, reported once and then ignored: {len(infinite)}",) if infinite else ()
     )
     if not state.started:
         return WatchOutcome((), _advance_since(target, rows[:1], rows, known), remarks)
@@ -174,7 +174,7 @@ def _left(target: Target, state: WatchState, answers: Answers) -> list[str]:
 
 def _left_fact(target: Target, identity: str, row: Row | None, certain: bool, now: datetime) -> RowFact:
     if row is None:
-        words = "is gone" if certain else f"is gone, or {_wanted(target, False, negated=True)}"
+        words = "no longer exists" if certain else f"no longer exists, or {_wanted(target, False, negated=True)}"
         return tell.make_row_fact(target, {}, identity, f"left {format_value(now)}", words)
     changed = [column for column, one in zip(target.states, target.where, strict=True) if not _fits(row, one)]
     words = " and ".join(_became(column, row) for column in changed) or _wanted(target, False, negated=True)

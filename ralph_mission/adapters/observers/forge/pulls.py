@@ -123,7 +123,7 @@ def _first_contribution(
         pull,
         now,
         f"is its author's first contribution, and has no answer after {days:.0f} days",
-        "nobody has reviewed or answered it",
+        "it has no review and no answer yet",
         "-first",
         Severity.HIGH,
     )

@@ -93,7 +93,7 @@ def overdue(hits: Iterable[Hit], declared: Callable[[], DeclaredVersions], today
 def _left(hit: Hit, text: str) -> OverdueMarker | None:
     if not (_TAGGED.search(text) or _LEFT.search(text)):
         return None
-    return OverdueMarker(hit, "", "It says that it should not be here any more")
+    return OverdueMarker(hit, "", "It says that it should be gone by now")
 
 
 def _dated(hit: Hit, text: str, today: date) -> OverdueMarker | None:

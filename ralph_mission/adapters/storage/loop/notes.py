@@ -65,9 +65,7 @@ class Memories:
             memory = LoopMemory(self._fresh(), words, kind, names, f"{self.now():%Y-%m-%d}")
             text = situation.insert_memory(self._whole(), memory).encode("utf-8", "surrogateescape")
             if len(text) > CAP:
-                raise UserError(
-                    f"{self.path} would be larger than {CAP:,} bytes", "take out what nobody needs any more"
-                )
+                raise UserError(f"{self.path} would be larger than {CAP:,} bytes", "remove what is no longer needed")
             run_files.write(self.path, text)
         return memory
 

@@ -79,7 +79,7 @@ class Stories:
         path = self._path or self.find()  # once found it is used, whatever else appears
         if path is None:
             self._known = self._known or (self._last_run() if self.going_on else None)
-            self.complaint = f"{NAME} is gone; the stories are the last known" if self._known else ""
+            self.complaint = f"{NAME} is missing; the last known stories are used" if self._known else ""
             return self._known
         try:
             text, self._known = self._inside(path)

@@ -33,7 +33,7 @@ BOOM = (GitError, Denied, OSError)
 READING = "read memory"
 AGAIN = "fix that, then run again; memory is as it was"
 LOCKED = compile_regex(r"\.lock': File exists")
-LOCK_STEP = "wait until the git that holds it has ended; one that nobody holds is removed by: ralph memory recover"
+LOCK_STEP = "wait until the git that holds it has ended; an abandoned one is removed by: ralph memory recover"
 
 
 class BranchStore:
@@ -163,7 +163,7 @@ class BranchStore:
 
     def _refuse_gone(self, mark: AnchorMark | None) -> None:
         if mark is not None and mark.oid:
-            raise refuse(f"the branch {self.branch.name} is gone, though it had reached serial {mark.serial}")
+            raise refuse(f"the branch {self.branch.name} is missing, though it had reached serial {mark.serial}")
 
     def _merge_edit(self, before: Memory, theirs: Memory) -> tuple[Memory, tuple[str, ...]]:
         edits = people_edits(before, theirs)
@@ -207,7 +207,7 @@ class BranchStore:
     def _begin_branch(self, after: MemorySnapshot | None) -> None:
         self._refuse_gone(self.anchorage.read())
         if after is not None:
-            raise refuse(f"the branch {self.branch.name} is gone")
+            raise refuse(f"the branch {self.branch.name} is missing")
         self.branch.refuse_unborn_checkout()
 
     def _merge_head(self, after: MemorySnapshot | None, head: str) -> MemorySnapshot:
@@ -244,7 +244,7 @@ class BranchStore:
             for _ in range(ATTEMPTS):
                 head = self.branch.head()
                 if not head:
-                    raise refuse(f"the branch {self.branch.name} is gone")
+                    raise refuse(f"the branch {self.branch.name} is missing")
                 now = self.read(head)[0]
                 text = recordings.render_file(merge_edits(now, after.memory, memory))
                 new = self.git.commit_files(

@@ -325,10 +325,10 @@ def _unlock(branch: MemoryBranch) -> Iterator[str]:
         return
     if age < STALE:
         what = f"{lock} says that git is moving the branch {branch.name}, since {age:.0f} s"
-        step = f"run again in {STALE / 60:.0f} minutes: a lock as old as that is taken for nobody's, and removed"
+        step = f"run again in {STALE / 60:.0f} minutes: an older lock counts as abandoned and is removed"
         raise UserError(what, step)
     lock.unlink(missing_ok=True)
-    yield f"the branch {branch.name}, whose lock nobody held any more"
+    yield f"the branch {branch.name}, whose lock was abandoned"
 
 
 def _has_damaged_file(branch: MemoryBranch) -> bool:

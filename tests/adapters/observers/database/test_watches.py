@@ -400,7 +400,7 @@ def test_news_go_on_after_a_row_whose_value_is_no_number(odd):
     watch = {"model": "Apr", "new_since": "value"}
     rows = series((7, DAY, "1"), (7, DAY, odd))
     first = look(rows, watch)
-    assert not first.found and first.notes == ("rows without a finite value, told once and never begun after: 1",)
+    assert not first.found and first.notes == ("rows without a finite value, reported once and then ignored: 1",)
     rows = series((7, DAY, "1"), (7, DAY, odd), (7, DAY, "2"), (9, DAY, odd))
     kept = _kept(first.state, watch)
     second = look(rows, watch, kept)
@@ -488,7 +488,7 @@ def test_a_row_that_is_there_no_more_is_gone_and_another_state_is_named():
     left = look(rows, watch, first.state, NOW + HOUR)
     assert [(one.group, one.name, one.words) for one in left.found] == [
         ("1", "Cosmos Hub", "has status over now"),
-        ("2", "", "is gone"),
+        ("2", "", "no longer exists"),
     ]
 
 
@@ -498,7 +498,10 @@ def test_without_a_condition_rows_that_come_and_go_are_told():
     (new, gone) = look(
         Memory({"Chain": [CHAINS[0], {**CHAINS[1], "id": 11, "name": "Juno"}]}), watch, first.state
     ).found
-    assert [(one.name or one.group, one.words) for one in (new, gone)] == [("Juno", "is there now"), ("9", "is gone")]
+    assert [(one.name or one.group, one.words) for one in (new, gone)] == [
+        ("Juno", "is there now"),
+        ("9", "no longer exists"),
+    ]
 
 
 # --- signals --------------------------------------------------------------------------

@@ -280,7 +280,7 @@ def test_a_branch_that_went_while_nobody_remembered_it_is_not_made_anew(
 ) -> None:
     store.anchorage.forget()
     git(repo, "update-ref", "-d", "refs/heads/ralph-memory")
-    with pytest.raises(UserError, match="is gone") as caught:
+    with pytest.raises(UserError, match="is missing") as caught:
         store.commit(batch(past), past)
     assert not isinstance(caught.value, Lost)
 
