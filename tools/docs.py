@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ralph_mission.adapters.observers.commands import RECIPES
 from ralph_mission.cli.app import COMMANDS, UNLISTED, app
 from ralph_mission.cli.options import SHARED, SharedOption
 from ralph_mission.config import reading
+from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy import RULES
 
 ROOT = Path(__file__).parent.parent
@@ -65,7 +66,7 @@ def _command(name: str, command: click.Command, shared: Mapping[str, str]) -> st
     rows = _rows(command)
     same = [option for option, says in rows if says and shared.get(option) == says]
     lines = [f"- {option}: {says}\n" if says else f"- {option}\n" for option, says in rows if option not in same]
-    lines += [f"- As for `{FIRST}`: {', '.join(same)}\n"] if same else []
+    lines += [f"- As for `{FIRST}`: {', '.join(option.partition(' `')[0] for option in same)}\n"] if same else []
     return told + ("\n" + "".join(lines) if lines else "")
 
 
@@ -102,11 +103,13 @@ def _option(option: click.Option) -> tuple[str, str]:
 
 
 def keys() -> str:
-    """Each key of `ralph.yml` with its default and what it means, as the schema says."""
+    """Each key of `ralph.yml` with its default and what it means, as the schema says, but for sections always there."""
     schema = reading.schema()
     rows = dict.fromkeys(_keys(schema, schema["$defs"], ""))
-    told = ((key, _default(json.loads(default)), says) for key, default, says in rows if says)
-    return "\n".join(f"- `{key}`{f' ({default})' if default else ''}: {says}" for key, default, says in told)
+    sections = {key.rpartition(".")[0] for key, _, _ in rows}
+    told = [(key, json.loads(default), says) for key, default, says in rows if says]
+    shown = ((key, _default(value), says) for key, value, says in told if not (value and key in sections))
+    return "\n".join(f"- `{key}`{f' ({default})' if default else ''}: {says}" for key, default, says in shown)
 
 
 def _keys(node: Mapping[str, Any], defs: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, str]]:
@@ -131,9 +134,10 @@ def _default(value: object) -> str:
 
 
 def rules() -> str:
-    """Each rule, what it does and what lifts it."""
-    told = [(f"[`{rule.id}`](#{rule.id})", rule.verdict.value, rule.lifted_by) for rule in RULES]
-    return table(("Rule", "Verdict", "Lifted by"), told)
+    """The rules by verdict."""
+    heads = {Verdict.HOLD: "These **hold**", Verdict.DENY: "These **deny**"}
+    named = {of: ", ".join(f"[`{rule.id}`](#{rule.id})" for rule in RULES if rule.verdict is of) for of in heads}
+    return "\n\n".join(f"{head}: {named[of]}." for of, head in heads.items())
 
 
 def _of_action(kind: str) -> str:
@@ -146,15 +150,9 @@ def recipes() -> Iterator[str]:
     """Ready-made entries of `observers.commands`."""
     for recipe in RECIPES:
         entry = yaml.safe_dump([dict(recipe.settings)], sort_keys=False, allow_unicode=True, width=1000)
-        found = " or ".join(f"`{name}`" for name in recipe.signs)
-        offered = f"`ralph init` offers it when there is {found}." if found else "`ralph init` does not offer it."
-        yield f"### {recipe.tool}: {recipe.summary}\n\n{offered}\n\n```yaml\n{entry}```\n"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+        entry = re.sub(r"(?:\n  - \d+)+", lambda found: f" [{', '.join(found[0].split()[1::2])}]", entry)
+        found = f"With {' or '.join(f'`{name}`' for name in recipe.signs)}:\n\n" if recipe.signs else ""
+        yield f"### {recipe.tool}: {recipe.summary}\n\n{found}```yaml\n{entry}```\n"
 
 
 PARTS = {

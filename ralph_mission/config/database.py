@@ -74,16 +74,16 @@ Wanted = Annotated[Scalar | tuple[Scalar, ...], BeforeValidator(_one_or_many)]
 
 
 class ChangeCondition(SettingsSection):
-    """A value that moved by more than a percentage within a window."""
+    """A value that moved within a window."""
 
-    over: Percentage = Field(description="More than this, up or down: at exactly 30 % nothing is reported.")
-    within: Duration = Field(description="Against the last value at or before the beginning of this window.")
+    over: Percentage = Field(description="By more than this, up or down.")
+    within: Duration = Field(description="Since the last value at or before the window's beginning.")
 
 
 class Top(SettingsSection):
     """The first rows in an order."""
 
-    order_by: Name = Field(description="The field, largest first; append ` asc` for smallest first.")
+    order_by: Name = Field(description="The field, largest first; ` asc`: smallest first.")
     take: int = Field(5, ge=1, le=50, strict=True, description="How many.")
 
     @property
@@ -100,8 +100,8 @@ class Top(SettingsSection):
 class Threshold(SettingsSection):
     """A value that is out of bounds."""
 
-    above: Number | None = Field(None, description="Reports when the value is larger than this.")
-    below: Number | None = Field(None, description="Reports when the value is smaller than this.")
+    above: Number | None = Field(None, description="Larger than this.")
+    below: Number | None = Field(None, description="Smaller than this.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Threshold:
@@ -113,9 +113,9 @@ class Threshold(SettingsSection):
 
 
 class Outlier(SettingsSection):
-    """A value far from what is usual in its window."""
+    """A value far from the usual ones."""
 
-    within: Duration = Field(timedelta(days=7), description="The window of values to compare with.")
+    within: Duration = Field(timedelta(days=7), description="The window to compare with.")
     score: Annotated[Number, at_least(Decimal("3.5")), OLD_LIMIT] = Decimal("3.5")
     """The robust z-score (by median absolute deviation) to exceed."""
     least: Annotated[int, Field(strict=True, le=1_000), at_least(8), OLD_LIMIT] = 8
@@ -134,24 +134,22 @@ class DatabaseWatch(SettingsSection):
     """One thing to watch. With none of the kinds' keys: rows that come to be as `where` describes, or cease to be."""
 
     name: Slug = Field(description="Its name in reports.")
-    model: Dotted | None = Field(None, description="A model of the Prisma schema, a table or schema.table.")
+    model: Dotted | None = Field(None, description="A model, a table or schema.table.")
     sql: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = Field(
-        None, description="Or one SELECT of your own instead of a table."
+        None, description="Or one SELECT of your own."
     )
-    where: dict[Name, Wanted] = Field({}, description="What fields have to be; a list: any of these.")
-    change: ChangeCondition | None = Field(
-        None, description="A value that moved by more than a percentage within a window."
-    )
+    where: dict[Name, Wanted] = Field({}, description="What fields must be; a list: any of these.")
+    change: ChangeCondition | None = Field(None, description="A value that moved within a window.")
     new_since: Name | None = Field(None, description="New rows, by a field that only grows.")
-    top: Top | None = Field(None, description="The first rows in an order; reported when they change.")
-    threshold: Threshold | None = Field(None, description="A value out of bounds; reported when it gets there.")
-    outlier: Outlier | None = Field(None, description="A value far from what is usual in its window.")
-    missing: Duration | None = Field(None, description="No row for longer than this: the feed died.")
+    top: Top | None = Field(None, description="The first rows, when they change.")
+    threshold: Threshold | None = Field(None, description="A value that gets out of bounds.")
+    outlier: Outlier | None = Field(None, description="A value far from the usual ones.")
+    missing: Duration | None = Field(None, description="No new row for longer than this.")
     measured: Dotted | None = Field(
-        None, alias="value", description="The field that is looked at, or count(RELATION), or sum(RELATION.FIELD)."
+        None, alias="value", description="The field, count(RELATION) or sum(RELATION.FIELD)."
     )
-    by: Name | None = Field(None, description="One series per value of this field; without it, a single one.")
-    at: Dotted | None = Field(None, description="The time of a row; with count and sum, of the related rows.")
+    by: Name | None = Field(None, description="One series per value of this field.")
+    at: Dotted | None = Field(None, description="The time of a row; with count and sum, of related rows.")
     include: tuple[Dotted, ...] = Field((), max_length=12, description="Fields to report, also related: chain.name.")
     unit: Annotated[str, StringConstraints(max_length=20)] = Field("", description="Of the value, such as % or ATOM.")
     kind: Slug = Field("anomaly", description="The kind of finding it is.")
@@ -247,7 +245,7 @@ class DatabaseSettings(SettingsSection):
 
     backend: Literal["sqlalchemy", "prisma"] = Field("sqlalchemy", description="Which client asks.")
     prisma_schema: Annotated[str, StringConstraints(min_length=1, max_length=300)] | None = Field(
-        None, description="The Prisma schema, a file or a folder; without it, names are those of tables and columns."
+        None, description="The Prisma schema, a file or a folder; else names are of tables and columns."
     )
     address: Annotated[str, StringConstraints(pattern=r"^([A-Z0-9]+_)*DATABASE_URL$", max_length=60), OLD_LIMIT] = (
         "DATABASE_URL"

@@ -53,18 +53,18 @@ class HatKeys(Lenient):
     """One hat, as `loop.hats` reads it. The keys from `model` on are ours, as in a hat file."""
 
     description: str = Field("", description="What it is for.")
-    triggers: Names = Field((), description="Topics that trigger it; build.* is every topic of build.")
+    triggers: Names = Field((), description="Topics that trigger it, such as build.*.")
     publishes: Names = Field((), description="Topics it may emit.")
-    default_publishes: str = Field("", description="Emitted if a session emits nothing.")
+    default_publishes: str = Field("", description="Emitted if a session emits none.")
     instructions: str = Field("", description="Its instructions.")
-    disallowed_tools: Names = Field((), description="Tools that its sessions may not use.")
+    disallowed_tools: Names = Field((), description="Tools it may not use.")
     agent: str = Field("", description="The agent of its sessions; empty: the run's.")
     backend: Annotated[Any, OLD_LIMIT] = None
     """As in ralph-orchestrator: the same, where the command line names no agent and that program is here."""
     model: str = Field("", description="The model of its sessions; empty: that of the run.")
     write_allowed: Names | None = Field(None, description="Paths it may write; absent: all, empty: none.")
     write_denied: Names = Field((), description="Paths it may not write.")
-    commands_denied: Names = Field((), description="Commands its sessions may not run.")
+    commands_denied: Names = Field((), description="Commands it may not run.")
     max_tokens: Annotated[Whole, Field(ge=0), OLD_LIMIT] = 0
     """Tokens that it is asked to keep within; 0: not said."""
 
@@ -82,9 +82,9 @@ class EventLoop(Lenient):
     cooldown_delay_seconds: Number | None = Field(
         None, ge=0, le=86400, description="Seconds between two sessions; 0: none."
     )
-    required_events: Names = Field((), description="Topics that must have been emitted before the loop is done.")
+    required_events: Names = Field((), description="Topics that must be emitted before the loop is done.")
     starting_event: str = Field("", description="Hats that listen to this topic begin.")
-    persistent: bool = Field(False, description="Completion becomes task.resume; only limits and people end the loop.")
+    persistent: bool = Field(False, description="Only limits and people end the loop.")
 
 
 class Cli(Lenient):
@@ -252,7 +252,7 @@ class FixerCommand(SettingsSection):
     """A command of the owner's that puts files right."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] = Field(description="In reports.")
-    run: Line = Field(description="The command; after `observers.commands` of the same name failed, if there is one.")
+    run: Line = Field(description="The command; if `observers.commands` has its name, after that failed.")
 
 
 class FixerSettings(SettingsSection):
@@ -305,7 +305,7 @@ PriceText = Annotated[
 class Cost(SettingsSection):
     """What models cost, for agents that only tell their tokens and for `ralph agent cost`."""
 
-    prices: dict[str, PriceText] = Field({}, description="By the model's name: what it reads/what it writes.")
+    prices: dict[str, PriceText] = Field({}, description="By model: USD per million tokens in/out.")
 
 
 class LoopSettings(SettingsSection):
@@ -313,9 +313,9 @@ class LoopSettings(SettingsSection):
 
     stuck: Annotated[int, Field(strict=True, ge=1), at_most(3), OLD_LIMIT] = 3
     """Sessions on one story or task until it is warned."""
-    browser_check: Line = Field("", description="A command that stories of the user interface must pass as well.")
+    browser_check: Line = Field("", description="A command that visible stories must pass as well.")
     thresholds: dict[str, Count | Literal["learn"]] | Literal["learn"] = Field(
-        {}, description="Issues short of critical that a verdict may leave, by pattern; learn: from people's verdicts."
+        {}, description="Non-critical issues that a verdict may leave, by pattern; learn: from people's verdicts."
     )
     hats: PathPattern | None = Field(None, description="Hat files, such as hats/*.toml.")
 
@@ -323,9 +323,7 @@ class LoopSettings(SettingsSection):
 class WorkSettings(SettingsSection):
     """How `ralph work` goes about issues that are labelled `ralph-ready`."""
 
-    usd_per_issue: Dollars = Field(
-        5.0, description="Spending limit of one attempt at an issue, in USD; if set, sessions of unknown cost end too."
-    )
+    usd_per_issue: Dollars = Field(5.0, description="USD for one attempt; if set, sessions of unknown cost end too.")
     max_iterations: int = Field(50, strict=True, ge=1, le=10_000, description="Sessions of one attempt.")
     max_runtime: Annotated[Duration, at_most(timedelta(hours=4)), OLD_LIMIT] = timedelta(hours=4)
     """Time limit of one attempt."""
@@ -344,23 +342,21 @@ class AgentChoice(SettingsSection):
     """Which coding agent carries out larger changes, and plays the sessions of a loop."""
 
     kind: AgentName = Field("command", description="The agent; command, or acp: the program in `run`.")
-    run: Line = Field("", description="The command line of kind command; it reads the prompt from standard input.")
+    run: Line = Field("", description="Its command line; the prompt is on standard input.")
     fallback: tuple[AgentName, ...] = Field(
-        (), description="Agents that take over, in this order, when the first one is missing or down."
+        (), description="Agents that take over, in order, if it is missing or down."
     )
     sandbox: Annotated[SandboxLevel, BeforeValidator(_known_level)] | None = Field(
         None,
         description="Isolation: bwrap or env. Default: bwrap if available, else env; on GitHub env only if set here.",
     )
-    wrap: Line = Field(
-        "", description="A command of yours, put in front of the agent's program and of its checks, such as srt."
-    )
-    model: Line = Field("", description="The model of its sessions where a hat names none; empty: its usual one.")
+    wrap: Line = Field("", description="A command put in front of the agent's program and its checks, such as srt.")
+    model: Line = Field("", description="Its model if a hat names none; empty: its usual one.")
     plan: Literal["none", "ralplan"] = Field(
-        "none", description="ralplan: a mission is planned, criticised and approved by hats before it is built."
+        "none", description="ralplan: hats plan, criticise and approve a mission first."
     )
     trust: bool = Field(
-        False, description="Whether it may obey the repository's own settings for agents (hooks, servers, rules)."
+        False, description="Whether it obeys the repository's settings for agents (hooks, servers, rules)."
     )
 
 
@@ -369,7 +365,7 @@ class CoderSettings(FixerSettings):
 
     agent: AgentChoice | None = Field(None, description="The coding agent.")
     auto: tuple[Literal["proven-bug"], ...] = Field(
-        (), description="Kinds that ask a person, of which a fix under the limits is a pull request at once."
+        (), description="Kinds that ask a person, but whose fix under the limits is a pull request at once."
     )
 
 
@@ -387,15 +383,13 @@ class ThinkerSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    kind: Literal["rules", "llm"] = Field("rules", description="Who ranks findings; `rules` needs no model.")
+    kind: Literal["rules", "llm"] = Field("rules", description="What ranks findings; `rules` needs no model.")
     weights: dict[str, Weight] = Field(
         default_factory=dict, description="Multiplies the impact of a finding kind: {spelling: 0.5, bug: 2}."
     )
-    watch_only: tuple[Slug, ...] = Field(
-        (), description="Finding kinds about which nothing is opened: they are counted in reports only."
-    )
+    watch_only: tuple[Slug, ...] = Field((), description="Kinds that are only counted in reports.")
     model: Annotated[str, AfterValidator(_model)] = Field(
-        "", description="anthropic:NAME, openai:NAME, or openai-chat:NAME for servers that speak as OpenAI does."
+        "", description="anthropic:NAME, openai:NAME, or openai-chat:NAME for compatible servers."
     )
     max_findings: Annotated[int, Field(strict=True, ge=1), at_most(20), OLD_LIMIT] = 20
     """Number of findings that the model ranks."""
@@ -407,9 +401,7 @@ class ThinkerSettings(BaseModel):
     """How long it may take in a cycle, in all."""
     tries: Annotated[int, Field(strict=True, ge=1), at_most(2), OLD_LIMIT] = 2
     """Requests in a cycle: the second asks again after a bad answer."""
-    usd: float = Field(
-        1.0, strict=True, ge=0, le=2, allow_inf_nan=False, description="Spending limit per cycle, in USD."
-    )
+    usd: float = Field(1.0, strict=True, ge=0, le=2, allow_inf_nan=False, description="USD per cycle.")
 
     @model_validator(mode="after")
     def _named(self) -> Self:

@@ -104,7 +104,7 @@ class CommandSettings(SettingsSection):
 
     name: Slug = Field(description="Its name in reports.")
     run: Annotated[str, StringConstraints(min_length=1, max_length=4_000)] = Field(
-        description="Run by /bin/sh in a fresh clone, with an empty home and no credentials."
+        description="Run by /bin/sh in a fresh clone, without credentials."
     )
     parse: Literal["sarif"] | Regex | JsonResults = Field(description="How to read its standard output.")
     kind: Slug = Field("code-quality", description="The kind of finding a result is.")
@@ -116,7 +116,7 @@ class CommandSettings(SettingsSection):
     """Upper bound for every result, whatever the tool reports."""
     exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
     cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
-    setup: bool = Field(False, description="Whether it needs the packages of the project: see hands.setup.")
+    setup: bool = Field(False, description="Whether it needs hands.setup.")
 
 
 class CiSettings(SettingsSection):
@@ -133,7 +133,7 @@ class ReleaseSettings(SettingsSection):
     """What the default branch holds since the last release."""
 
     after: Annotated[Duration, at_least(timedelta(days=1))] = Field(
-        timedelta(days=30), description="For how long a feature or a fix may wait for a release."
+        timedelta(days=30), description="How long a feature or fix may wait."
     )
 
 
@@ -162,9 +162,9 @@ class DependencySettings(SettingsSection):
     """Vulnerable packages, and outdated ones."""
 
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
-    ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not reported; advisories are.")
+    ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates, but not advisories, are left out.")
     updates: bool = Field(
-        True, description="Whether registries are asked for newer releases; not, where `dependencies` is not written."
+        True, description="Whether registries are asked for newer releases; only where `dependencies` is written."
     )
     advisories: Annotated[bool, OLD_LIMIT] = True
     """Whether OSV is asked about known vulnerabilities."""
@@ -210,12 +210,12 @@ class WebSettings(SettingsSection):
     """One source of the web."""
 
     name: Slug = Field(description="Its name in reports.")
-    kind: Literal["feed", "json", "page", "search"] = Field(description="What is there, or a search.")
-    url: Address | None = Field(None, description="Its address; searches use SEARCH_URL from the environment.")
+    kind: Literal["feed", "json", "page", "search"] = Field(description="What it is.")
+    url: Address | None = Field(None, description="Its address; searches use SEARCH_URL.")
     query: Annotated[str, StringConstraints(max_length=500)] = Field("", description="What is searched for.")
-    match: TitlePattern = Field("", description="A regular expression that news have to match, in whatever case.")
+    match: TitlePattern = Field("", description="A regular expression that news must match, in any case.")
     path: Annotated[str, StringConstraints(max_length=1_000)] = Field(
-        "", description="In JSON: JMESPath to a list or a value. In a page: a CSS selector of what counts."
+        "", description="In JSON: JMESPath to a list or value. In a page: a CSS selector."
     )
     every: Duration = Field(timedelta(hours=1), description="Shortest interval between looks.")
     finding: Slug = Field("news", description="The kind of finding its news are.")
@@ -266,8 +266,8 @@ class SocialSettings(SettingsSection):
     )
     trends: Place | None = Field(
         None,
-        description="A place (WOEID; 1: everywhere) whose topics on X are reported, where the API's tier has them.",
+        description="A place (WOEID; 1: everywhere) whose topics on X are reported.",
     )
     channel: Annotated[str, StringConstraints(pattern=r"^[0-9]{5,25}$")] | None = Field(
-        None, description="The id of a Discord channel whose questions are reported; needs DISCORD_BOT_TOKEN."
+        None, description="A Discord channel's id, for its questions; needs DISCORD_BOT_TOKEN."
     )

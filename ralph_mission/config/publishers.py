@@ -83,19 +83,19 @@ class Publishers(PublisherSection):
     discord: DiscordSettings | None = Field(None, description="Discord; `{}` enables it.")
     outbox: OutboxSettings | None = Field(None, description="Files for a person to send; used if no network is.")
     templates: Annotated[dict[Slug, Template], AfterValidator(_sound)] = Field(
-        {}, description="By kind of finding or name of a watch: what is posted at once, as a Jinja2 template."
+        {}, description="By kind of finding or watch: a Jinja2 template, posted at once."
     )
     announce: tuple[Slug, ...] = Field((), description="Kinds of missions that are announced when merged.")
     quiet_hours: Annotated[str, AfterValidator(_hours)] | None = Field(
-        None, description="Times of the day in UTC between which nothing is posted, such as 22:00-07:00."
+        None, description="Hours (UTC) without posts, such as 22:00-07:00."
     )
     per_day: Annotated[int, Field(strict=True, ge=0, le=CEILING)] = Field(
-        CEILING, description="Posts on each network in a day; the default is the ceiling."
+        CEILING, description="Posts per network and day; the default is the ceiling."
     )
     pause: Annotated[str, StringConstraints(pattern=r"^[1-9]\d{0,2}[mhd]$")] | None = Field(
-        None, description="The least time between two posts on one network, such as 5m or 2h."
+        None, description="Least time between two posts on one network."
     )
-    charts: bool = Field(True, description="Whether a chart goes with a post whose watch has the values for one.")
+    charts: bool = Field(True, description="Whether posts get a chart if their watch has the values.")
 
     @property
     def apart(self) -> timedelta:
@@ -119,9 +119,9 @@ class TelegramControl(SettingsSection):
     """The chat as a control plane. The bot's token is TELEGRAM_BOT_TOKEN of the environment, and nowhere else."""
 
     chats: tuple[ChatId, ...] = Field(
-        (), description="Ids of chats where orders are taken; a private one is a person's."
+        (), description="Ids of chats that may give commands; a private one is a person's."
     )
-    users: tuple[ChatId, ...] = Field((), description="Ids of people who may give them, in groups of `chats` too.")
-    timeout_seconds: Seconds = Field(600, description="How long an agent's question waits for a person.")
+    users: tuple[ChatId, ...] = Field((), description="Ids of people who may give them in groups.")
+    timeout_seconds: Seconds = Field(600, description="How long an agent's question waits.")
     checkin_interval_seconds: ClassVar[int] = 300
     """How often `ralph agent telegram` reports how a loop is doing."""

@@ -102,7 +102,7 @@ class Schedule(SettingsSection):
     high: Pause = Field(Rhythm().high, description="A bug, an error or a vulnerability.")
     wake: Annotated[Literal["auto", "timer", "heartbeat"], BeforeValidator(_known_wake)] = Field(
         "auto",
-        description="What wakes the next cycle; `ralph init --wake auto` sets it up. auto: the best that is set up.",
+        description="What wakes the next cycle; auto: the best that is set up.",
     )
     review: Annotated[Literal["auto", "always", "never"], OLD_LIMIT] = "auto"
     """never: no dispatch wakes the review of our pull requests."""
@@ -127,31 +127,29 @@ class Ceilings(SettingsSection):
     """What a cycle may do at most, and when. The defaults are the ceilings, which only `above_ceilings` lifts."""
 
     above_ceilings: Annotated[bool, Field(strict=True)] = Field(
-        False, description="true: I want the limits below to be what I write, even above the built-in ceilings."
+        False, description="true: the limits may exceed their ceilings."
     )
     active_missions: Bounded = Field(CEILING.active_missions, ge=1, description="Missions at a time.")
     actions_per_cycle: Bounded = Field(CEILING.actions_per_cycle, ge=1, description="Actions in one cycle.")
     auto_prs_per_cycle: Bounded = Field(
         CEILING.auto_prs_per_cycle,
         ge=0,
-        description="Pull requests opened without asking, in one cycle; 0: always ask.",
+        description="Pull requests opened unasked in one cycle; 0: always ask.",
     )
     auto_pr_lines: Bounded = Field(
         CEILING.auto_pr_lines,
         ge=1,
-        description="Changed lines (added and deleted) of such a pull request.",
+        description="Its changed lines, added and deleted.",
     )
     threads_per_week: Count = Field(
         CEILING.threads_per_week,
         ge=0,
         le=50,
-        description="Issues and pull requests opened unasked within seven days; as many may be without an answer.",
+        description="Issues and pull requests opened unasked in seven days; as many may lack an answer.",
     )
     dispatches_per_day: Bounded = Field(CEILING.dispatches_per_day, ge=0, description="Wakes sent in a day.")
-    usd_per_cycle: BoundedMoney = Field(
-        CEILING.usd_per_cycle, ge=0, description="Spent on models in one cycle, in USD."
-    )
-    usd_per_day: BoundedMoney = Field(CEILING.usd_per_day, ge=0, description="Spent on models in a day, in USD.")
+    usd_per_cycle: BoundedMoney = Field(CEILING.usd_per_cycle, ge=0, description="USD spent on models in a cycle.")
+    usd_per_day: BoundedMoney = Field(CEILING.usd_per_day, ge=0, description="The same in a day.")
 
     def limits(self) -> Limits:
         """The limits for policy; those that cannot be configured keep their built-in value."""
@@ -171,17 +169,17 @@ class ForgeChoice(SettingsSection):
     """Where issues and pull requests live."""
 
     kind: Literal["auto", "local", "github"] = Field(
-        "auto", description="auto: GitHub under GitHub Actions, files in the repository elsewhere."
+        "auto", description="auto: GitHub under GitHub Actions, else files."
     )
     merge_method: Literal["squash", "merge"] = Field("squash", description="How an approved pull request is merged.")
-    stale_after: Pause = Field(timedelta(days=14), description="After how long an inactive issue is stale.")
+    stale_after: Pause = Field(timedelta(days=14), description="When an inactive issue is stale.")
 
 
 class MergeSettings(SettingsSection):
     """When an approved pull request is merged."""
 
     checks: Literal["all", "required"] = Field(
-        "all", description="Which checks of its head must have ended well: all that ran, or those GitHub requires."
+        "all", description="Checks of its head that must have ended well: all that ran, or those GitHub requires."
     )
 
 
@@ -193,9 +191,7 @@ class Observers(SettingsSection):
     briefs: Annotated[Briefs, OLD_LIMIT] = Briefs.model_construct()
     ci: Ci = Field(Ci.model_construct(), description="Workflows that fail on the default branch.")
     code: Code = Field(Code.model_construct(), description="Markers left in the code.")
-    commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(
-        (), description="Your own checks: a command and how to read its output."
-    )
+    commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field((), description="Your own checks.")
     database: Database | None = Field(
         None, description="Rows of a database: what changed, what is new, what is out of bounds."
     )
@@ -204,15 +200,13 @@ class Observers(SettingsSection):
         description="Vulnerable packages, by OSV; `{}` also asks registries for newer releases.",
     )
     docs: Docs = Field(Docs.model_construct(), description="Dead links, and commands that do not exist, in Markdown.")
-    explore: Explore | None = Field(None, description="Bugs that hands.agent finds by reading, and proves by tests.")
+    explore: Explore | None = Field(None, description="Bugs that hands.agent finds and proves by tests.")
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch.model_construct()
     releases: Releases = Field(Releases.model_construct(), description="What waits for a release.")
     scanners: Scanners = Field(
         Scanners.model_construct(), description="Well-known scanners, each where it fits and is installed."
     )
-    social: Social | None = Field(
-        None, description="Reactions, questions and topics on social networks; `{}` looks once a day."
-    )
+    social: Social | None = Field(None, description="Social networks; `{}` looks once a day.")
     web: Annotated[tuple[Web, ...], AfterValidator(_distinct)] = Field(
         (), description="Feeds, JSON documents, pages and searches."
     )
@@ -224,7 +218,7 @@ class Extension(SettingsSection):
     kind: Literal["observer", "thinker", "forge", "fixer", "publisher"] = Field(description="What it is.")
     use: Annotated[
         str, StringConstraints(pattern=r"^([a-z][a-z0-9_-]{0,79}|[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*)$", max_length=200)
-    ] = Field(description="Its name among the entry points of ralph_mission.KINDs, or package.module:object.")
+    ] = Field(description="An entry point of ralph_mission.KINDs, or package.module:object.")
     settings: dict[str, Any] = Field({}, description="Its settings, as the extension defines them.")
 
 
@@ -239,12 +233,12 @@ class Config(SettingsSection):
     """Settings of one repository. Every key is optional."""
 
     extends: Annotated[str, StringConstraints(max_length=400), AfterValidator(pinned)] = Field(
-        "", description="A settings file that this one adds to: OWNER/REPO//PATH@COMMIT, or a path from here."
+        "", description="A file to add to: OWNER/REPO//PATH@COMMIT, or a path from here."
     )
     schedule: Schedule = Field(Schedule.model_construct(), description="When the next cycle is due.")
     limits: Ceilings = Field(Ceilings.model_construct(), description="What a cycle may do at most.")
     memory: MemoryPlace = Field(MemoryPlace.model_construct(), description="Where memory is kept.")
-    owners: tuple[Login, ...] = Field((), description="Logins of who decides; empty: everyone with write access.")
+    owners: tuple[Login, ...] = Field((), description="Logins of those who decide; empty: everyone with write access.")
     forge: ForgeChoice = Field(ForgeChoice.model_construct(), description="Where issues and pull requests live.")
     merge: MergeSettings = Field(
         MergeSettings.model_construct(), description="When an approved pull request is merged."
@@ -272,7 +266,7 @@ class Config(SettingsSection):
         TelegramControl.model_construct(), description="Who may give commands by Telegram."
     )
     extensions: Annotated[tuple[Extension, ...], AfterValidator(_one_decider)] = Field(
-        (), description="Observers, thinkers, forges, fixers and publishers from other packages."
+        (), description="Parts from other packages."
     )
     _warnings: tuple[str, ...] = PrivateAttr(())
     _origins: tuple[tuple[Path, Any, str], ...] = PrivateAttr(())

@@ -108,7 +108,7 @@ UNHEARD = "No one is listening (no `ralph agent telegram` runs here). Continue, 
 @click.option("--once", is_flag=True, help="Read waiting messages, then end.")
 @click.option("--ask", "question", metavar="TEXT", help="For agents: ask a person and wait for the answer.")
 def telegram(repo: Path, config: Path | None, once: bool, question: str | None) -> None:
-    """Take commands from listed people while a loop runs, and report its progress, until Ctrl-C (exit code 130)."""
+    """Take commands from listed people and report a loop's progress, until Ctrl-C (exit code 130)."""
     if question is None:
         _attend(repo, config, once)
     else:

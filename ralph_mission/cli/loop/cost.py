@@ -38,7 +38,7 @@ def cost(
     repo: Path, config: Path | None, estimate: str | None, tokens_in: int, tokens_out: int, models: str, model: str,
     price: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip  # one option after another
-    """Show sessions, tokens and dollars by hat and by story or task, over all runs kept in this checkout.
+    """Show sessions, tokens and dollars by hat and by story or task.
 
     With --estimate, calculate instead: prices come from ralph.yml (cost: prices:) and --price; none is built in.
     """

@@ -42,7 +42,7 @@ def _home(repo: Path) -> Path:
 @repo_option
 @json_option
 def logs(run: str, follow: bool, repo: Path, as_json: bool) -> None:
-    """Show what happened in RUN (an id, or work, cycle, …; default: the latest), step by step.
+    """Show the steps of RUN (an id, or work, cycle, …; default: the latest).
 
     With --json: one JSON document a line.
     """
@@ -77,7 +77,7 @@ def event_line(event: RunEvent) -> str:
 @at_repository
 @json_option
 def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Pause RUN at its next safe point; without RUN, everything that runs here, including cycles. Undo: `ralph resume`.
+    """Pause RUN at its next safe point; without RUN, everything here, including cycles. Undo: `ralph resume`.
 
     A loop ends its session first. Paused time does not count towards a run's limits.
     """
@@ -92,7 +92,7 @@ def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 @at_repository
 @json_option
 def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Resume RUN after `ralph pause`; without RUN everything that runs here, and cycles."""
+    """Resume RUN; without RUN everything here, including cycles."""
     records = _order(repo, run, "")
     lifted = not run and _set_paused(repo, config, False, needed=not records)
     line = ["the next cycle runs when it is due; now: ralph cycle --force"] if lifted else []
@@ -104,7 +104,7 @@ def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 @repo_option
 @json_option
 def stop(run: str, repo: Path, as_json: bool) -> None:
-    """End RUN at its next safe point; without RUN all that runs here. A loop ends its session first.
+    """End RUN at its next safe point; without RUN everything here. A loop ends its session first.
 
     `ralph run --continue` resumes it; `ralph agent cancel` does not wait for the session.
     """
@@ -160,10 +160,10 @@ def _tell_order(
 
 
 @click.command()
-@click.option("--web", is_flag=True, help="In a browser on this machine, at an address for you alone.")
+@click.option("--web", is_flag=True, help="In a browser on this machine.")
 @repo_option
 def ui(web: bool, repo: Path) -> None:
-    """Show everything that is running here, with keys or buttons to pause, resume, stop, guide it, or see its diff."""
+    """Show everything that runs here; pause, resume, stop or guide it, see its diff."""
     if web:
         from ralph_mission.cli.loop.web import serve_runs
 

@@ -138,7 +138,7 @@ def prd() -> None:
 def convert(
     file: Path, out: Path | None, project: str, force: bool, repo: Path, now: str | None, as_json: bool
 ) -> None:
-    """Turn the markdown PRD in FILE into prd.json: ordered, with the criteria that every story has.
+    """Turn a markdown PRD into prd.json: ordered, with the criteria of every story.
 
     Stories of another branch and their progress.txt are archived first.
     """
@@ -160,7 +160,7 @@ def convert(
 @repo_option
 @json_option
 def lint(file: Path | None, repo: Path, as_json: bool) -> int:
-    """Report what is certainly wrong with stories that are left. Exit code 1 if anything is.
+    """Report what is certainly wrong with open stories. Exit code 1 if anything is.
 
     FILE is a prd.json or a markdown PRD; without it, the prd.json that a run would use.
     """
@@ -180,7 +180,7 @@ def lint(file: Path | None, repo: Path, as_json: bool) -> int:
 @repo_option
 @json_option
 def skills(out: Path | None, force: bool, repo: Path, as_json: bool) -> None:
-    """Copy the skills `prd` and `ralph`, which teach an agent to write PRDs and to convert them."""
+    """Copy the skills `prd` and `ralph`, by which an agent writes and converts PRDs."""
     from importlib.resources import files
 
     target = out or repo / "skills"

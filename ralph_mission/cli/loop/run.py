@@ -75,15 +75,15 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "--prd-file",
     type=FILE,
     metavar="FILE",
-    help="The same with the stories of this file: JSON, or a markdown check list.",
+    help="The stories of this file: JSON, or a markdown check list.",
 )
-@click.option("--issues", is_flag=True, help="The same with the issues labelled ralph-ready, on this branch.")
+@click.option("--issues", is_flag=True, help="The issues labelled ralph-ready, on this branch.")
 @click.option(
     "--parallel",
     type=click.IntRange(1, 8),
     default=1,
     metavar="N",
-    help="Build up to N stories side by side that need none of the others.",
+    help="Build up to N independent stories side by side.",
 )
 @click.option("--preset", default="", metavar="NAME", help="Limits and habits: loop, fresh, prd, issue.")
 @click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
@@ -94,10 +94,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @model_option
 @limit_options
 @click.option("--continue", "go_on", is_flag=True, help="Resume the last run of the same objective.")
-@click.option("--build", is_flag=True, help="Build what ralplan approves while the rest is still being revised.")
+@click.option("--build", is_flag=True, help="Build what ralplan approves while it revises the rest.")
 @click.option("--worktree", is_flag=True, help="Work in a linked work tree in .ralph/worktrees.")
 @allow_dirty_option
-@click.option("--verify", multiple=True, metavar="CMD", help="A check that must pass, instead of those in ralph.yml.")
+@click.option("--verify", multiple=True, metavar="CMD", help="A check instead of those in ralph.yml.")
 @click.option("--require-tests", is_flag=True, help="A story passes only if a check ran and a test changed.")
 @click.option("--single-story-per-run", "single_story", is_flag=True, help="End at the first story that passes.")
 @click.option("--archive-previous/--no-archive-previous", default=True, help="Archive the stories of another branch.")
@@ -202,7 +202,7 @@ SESSIONS = 30
               help="Keep the repository in DIR, which must be new or empty.")  # fmt: skip  # one option
 @json_option
 def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool) -> int:
-    """Play a pattern with a scripted agent, and show each session and the issues of each review.
+    """Run a pattern with a scripted agent, and show each session and review.
 
     Calls no model and touches nothing of yours. Exit code 0 if it converged, otherwise as for `ralph run`.
     """

@@ -287,7 +287,7 @@ def guidance(repo: Path, as_json: bool, text: tuple[str, ...], listed: bool) -> 
 @repo_option
 @json_option
 def verdict(word: str, run: str, repo: Path, as_json: bool) -> None:
-    """Say whether the work of RUN (the last one) is good enough with the issues that were left in it."""
+    """Say whether the work of RUN (the last one) is good enough with the issues left in it."""
     from ralph_mission.adapters.storage.loop import run_files, state
 
     name, judged = state.say(run_files.folder(repo, os.environ).parent, word == "accept", run)

@@ -48,10 +48,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="End after one issue, or when there is none.")
-@click.option(
-    "--persistent", is_flag=True, help="One long run with a role prompt: at most 10,000 sessions, a day, $50."
-)
+@click.option("--once", is_flag=True, help="End after one issue, or if there is none.")
+@click.option("--persistent", is_flag=True, help="One run with a role prompt: at most 10,000 sessions, a day, $50.")
 @click.option("--issue", type=click.IntRange(min=1), metavar="N", help="Only this issue, if it is ready.")
 @click.option(
     "-P", "--prompt-file", type=FILE, metavar="FILE", help="The role, for every issue.  [persistent: PROMPT.md]"
@@ -66,9 +64,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @at_repository
 @json_option
 def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: Path | None, **options: Any) -> int:
-    """Let an agent work on issues labelled ralph-ready, oldest first, and open pull requests.
-
-    A label agent:NAME does the same with that agent.
+    """Let an agent work on issues labelled ralph-ready (or agent:NAME), oldest first, and open pull requests.
 
     The exit code is that of the last issue's loop: 0 done or nothing to do, 2 at a limit, 1 failed, 130 interrupted.
     """
@@ -126,10 +122,9 @@ def _work_document(report: WorkReport) -> dict[str, object]:
 @at_repository
 @json_option
 def publish(number: int, forge: str, config: Path | None, as_json: bool, repo: Path) -> int:
-    """Publish the text of issue N, if it was approved, without waiting for the next cycle.
+    """Publish an issue's approved text now.
 
-    Exit code 0 also if there is nothing to do or a rule holds it; 1 if a network or a rule refused it, or the result
-    is unknown.
+    Exit code 0 also if there is nothing to do or it is held; 1 if it was refused, or the result is unknown.
     """
     from ralph_mission.adapters.report.step_summary import publish_page
     from ralph_mission.app.services import ServiceOptions, publisher
@@ -158,7 +153,7 @@ def _publish_document(report: PublishReport) -> dict[str, object]:
 
 @click.command()
 @click.option("--pr", "number", type=click.IntRange(min=1), required=True, metavar="N", help="The pull request.")
-@click.option("--force", is_flag=True, help="Review it again even if its head was reviewed before.")
+@click.option("--force", is_flag=True, help="Review its head again.")
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where it lives.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that reviews.")
 @click.option(
@@ -170,10 +165,9 @@ def _publish_document(report: PublishReport) -> dict[str, object]:
 @at_repository
 @json_option
 def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) -> int:
-    """Let an agent review Ralph's pull request N and post one review that comments; later runs edit it.
+    """Let an agent review a pull request and post one review that comments; later runs edit it.
 
-    It neither approves nor requests changes. Exit code 0 also if there was nothing to do, 1 if there is no review to
-    post.
+    Exit code 0 also if there was nothing to do, 1 if there is no review to post.
     """
     from ralph_mission.adapters.report.step_summary import review_page
     from ralph_mission.app.reviews import nobody_reviews, reviewer

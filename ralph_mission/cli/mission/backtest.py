@@ -65,7 +65,7 @@ class PastMoment(click.ParamType["datetime | timedelta"]):
 def backtest(
     since: datetime | timedelta, every: timedelta, output: Path | None, repo: Path, config: Path | None, as_json: bool
 ) -> None:
-    """Replay the repository's history with today's settings; write a page of what would have been opened.
+    """Replay history with today's settings; write a page of what would have been opened.
 
     Only the page is written. No network is used, except GitHub's API if GITHUB_TOKEN and GITHUB_REPOSITORY are set:
     then issues, pull requests and workflow runs are included.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where issues live.")
 @click.option("--staged", is_flag=True, help="Change nothing; show what would happen.")
 @click.option("--force", is_flag=True, help="Run even if no cycle is due.")
-@click.option("-v", "--verbose", is_flag=True, help="Leave nothing out: what was seen, scores, reasons, rules.")
+@click.option("-v", "--verbose", is_flag=True, help="Also what was seen, scores, reasons, rules.")
 @now_option
 @json_option
 def cycle(
@@ -49,7 +49,7 @@ def cycle(
 ) -> int:
     """Run one cycle: recall, observe, think, judge, act, reflect.
 
-    Exit code 0 when it ran or had nothing to do, 1 when it failed.
+    Exit code 0 also if there was nothing to do, 1 if it failed.
     """
     from contextlib import nullcontext
 
@@ -157,7 +157,7 @@ def _dashboard(work_tree: Path | None) -> str:
 def status(
     context: click.Context, page: bool, output: Path | None, repo: Path, config: Path | None, as_json: bool
 ) -> None:
-    """Show what runs here, missions, free slots, spending and what waits for whom, as the forge says now."""
+    """Show what runs here, missions, free slots, spending and what waits for whom, as of now."""
     if page or output:
         if as_json:
             raise click.UsageError("the page is markdown: leave --page or --json out")

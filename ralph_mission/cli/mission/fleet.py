@@ -25,7 +25,7 @@ def fleet() -> None:
 @at_repository
 @json_option
 def due(now: str | None, page: Path | None, repo: Path, config: Path | None, as_json: bool) -> int:
-    """Show which repositories of fleet.yml are due, the most urgent first; changes nothing outside a workflow."""
+    """Show which repositories are due, the most urgent first; changes nothing outside a workflow."""
     from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
 
     return answer_fleet(FleetQuestion(str(repo), str(config) if config else None, now, as_json, page))
@@ -69,7 +69,7 @@ def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
 @at_repository
 @json_option
 def run(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Run every cycle that is due in the folders of fleet.yml, some at a time, and write a page of all of them.
+    """Run each due cycle in the folders of fleet.yml, and write a page.
 
     For one machine without GitHub. The page is .ralph/fleet.html beside fleet.yml.
     """

@@ -236,7 +236,7 @@ def create(store: LocalForgeSession, title: str, body: str, labels: tuple[str, .
 @click.argument("text")
 @common
 def comment(store: LocalForgeSession, number: int, text: str) -> None:
-    """Add a comment, to a pull request too; with - as TEXT it is read from standard input."""
+    """Add a comment, to a pull request too; - reads it from standard input."""
     read = store.reader(number)
     read(number)
     store.person.comment(number, text_of(text))
@@ -300,7 +300,7 @@ def list_prs(store: LocalForgeSession, state: str) -> None:
 @click.option("--diff", is_flag=True, help="Show its changes; control and invisible characters are escaped.")
 @common
 def show_pr(store: LocalForgeSession, number: int, diff: bool) -> None:
-    """Show one pull request with its reviews and comments, or with --diff its changes."""
+    """Show one pull request with its reviews and comments, or its changes."""
     if not diff:
         store.show(store.forge.pull(number))
         return
@@ -361,7 +361,7 @@ def _has_agent(repo: Path) -> bool:
 @click.argument("text")
 @common
 def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
-    """Request changes; with - as TEXT it is read from standard input."""
+    """Request changes; - reads TEXT from standard input."""
     store.person.review(number, "changes_requested", text_of(text))
     pull = store.forge.pull(number)
     hint, then = ("; the agent makes them in the next cycles", CYCLE) if pull.author.is_bot else ("", "")
@@ -376,7 +376,7 @@ def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
 @click.option("--method", type=click.Choice(["squash", "merge"]), default="squash", show_default=True)
 @common
 def merge(store: LocalForgeSession, number: int, method: str) -> None:
-    """Merge it now, yourself. A clean work tree that has the base checked out follows."""
+    """Merge it now. A clean work tree with the base checked out follows."""
     store.person.merge(number, method)
     pull = store.forge.pull(number)
     store.say(f"Merged #{number} into {pull.base} as {pull.merged_sha[:12]}.", pull)

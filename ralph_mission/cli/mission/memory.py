@@ -77,10 +77,7 @@ def verify(repo: Path, config: Path | None, as_json: bool) -> int:
 @at_repository
 @json_option
 def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Rebuild memory from the forge and what can still be read. Nothing is sent.
-
-    Healthy memory stays as it is, unless a claim is lifted.
-    """
+    """Rebuild memory from the forge and what can still be read. Nothing is sent; healthy memory stays as it is."""
     from ralph_mission.mission.operations.recover import recover_memory as rebuild
 
     app = open_app(repo, config)
@@ -222,11 +219,11 @@ def _list_effects(repo: Path, config: Path | None, as_json: bool) -> None:
 @journal.command()
 @click.argument("key")
 @click.option("--sent/--not-sent", default=None, required=True, help="Whether it arrived.")
-@click.option("--number", type=click.IntRange(0), default=0, help="The issue or comment it made, if it was sent.")
+@click.option("--number", type=click.IntRange(0), default=0, help="The issue or comment it made.")
 @at_repository
 @json_option
 def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Settle the unknown effect KEY: say whether it happened. Ralph never sends it again by itself."""
+    """Settle the unknown effect KEY: say whether it happened. Ralph never resends it."""
     from ralph_mission.mission.operations import control
 
     app = open_app(repo, config)
@@ -239,7 +236,7 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 
 @journal.command("show")
 @click.argument("cycle_id", metavar="CYCLE")
-@click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 if anything differs.")
+@click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 if that differs.")
 @at_repository
 @json_option
 def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
@@ -282,7 +279,7 @@ def _replay(app: App, cycle_id: str, as_json: bool) -> int:
 @json_option
 @click.pass_context
 def count(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Recompute what was learned from the journal alone and compare it with Learnings; exit code 1 if they differ."""
+    """Recompute Learnings from the journal; exit code 1 if they differ."""
     from ralph_mission.mission.memory.learning import recount_learnings
 
     store = open_app(repo, config).store

@@ -40,14 +40,14 @@ def policy() -> None:
 @click.option("--patch", metavar="FILE", help="A git diff against HEAD; - reads it from standard input.")
 @click.option(
     "--claims", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Judge claims about bugs instead, by running the tests that they bring.",
+    help="Judge claims about bugs, by their tests.",
 )  # fmt: skip  # one option
 @json_option
 @click.pass_context
 def check(context: click.Context, repo: Path, patch: str | None, claims: Path | None, as_json: bool) -> None:
-    """Judge a patch as if a fixer or an agent had made it; without --patch, the work tree against HEAD.
+    """Judge a patch as if Ralph had made it; without --patch, the work tree against HEAD.
 
-    Exits with 0 only if it would be done without asking; for claims, only if all are proven.
+    Exit code 0 only if it would be done unasked; for claims, if all are proven.
     """
     if claims is not None:
         context.exit(0 if _tell_claims(repo, claims, as_json) else 1)

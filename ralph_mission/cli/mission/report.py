@@ -34,12 +34,12 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--format", "form", type=click.Choice(["html", "md", "json"]), default="html", help="What to make.  [default: html]"
 )
-@click.option("--output", type=FILE, metavar="FILE", help="Where to write it; without it only a page is a file.")
+@click.option("--output", type=FILE, metavar="FILE", help="Where to write it.")
 @click.option("--open", "launch", is_flag=True, help="Open the page in a browser.")
 @at_repository
 @json_option
 def report(form: str, output: Path | None, launch: bool, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Write a page of what waits for you, missions and loops, verdicts, spending and health.
+    """Write a page: what waits for you, missions, loops, verdicts, spending, health.
 
     The page is one file that loads nothing, .ralph/report.html unless --output says otherwise. Markdown and JSON go to
     standard output.

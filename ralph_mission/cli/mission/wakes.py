@@ -68,7 +68,7 @@ def due(now: str | None, wait: int, repo: Path, config: Path | None, as_json: bo
 @at_repository
 @json_option
 def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json: bool) -> int:
-    """Wake the loop on GitHub when a cycle is due: exit code 0 when one is, 10 when not.
+    """Wake the loop on GitHub if a cycle is due: exit code 0 if so, 10 if not.
 
     Sends one dispatch for each due time, and the same again after 10 minutes while nothing has come of it.
     GITHUB_REPOSITORY and GITHUB_TOKEN say where.
@@ -141,11 +141,11 @@ def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Head
 
 @click.command()
 @at_repository
-@click.option("--once", is_flag=True, help="End after one cycle, which starts when due; fail if it fails.")
+@click.option("--once", is_flag=True, help="End after one cycle; fail if it fails.")
 def watch(repo: Path, config: Path | None, once: bool) -> None:
     """Run cycles whenever one is due, until Ctrl-C or SIGTERM (exit code 130).
 
-    Memory is read every minute, and on GitHub whether anybody approved, commented, labelled or ticked something since.
+    Every minute it reads memory, and on GitHub what people approved, commented, labelled or ticked.
     After a failure the pause grows from 1 to 60 minutes.
     """
     from ralph_mission.adapters.report.progress import rest

@@ -75,20 +75,18 @@ class InitOptions:
 @click.option(
     "--runner",
     metavar="LABELS",
-    help="Labels of the runner; default: self-hosted in a private repository, else ubuntu-latest.",
+    help="Its labels; default: self-hosted in a private repository, else ubuntu-latest.",
 )
 @click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What starts the next cycle.")
-@click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
+@click.option("--service", is_flag=True, help="A systemd service for `ralph watch`, without GitHub Actions.")
 @click.option("--work", is_flag=True, help="A workflow in which an agent works on labelled issues.")
 @click.option("--review", is_flag=True, help="A workflow in which an agent reviews Ralph's pull requests.")
 @click.option("--publish", is_flag=True, help="A workflow that publishes approved texts.")
 @click.option("--action", metavar="OWNER/NAME@COMMIT", help="The action that the workflow uses.")
 @click.option("--units", "folder", type=click.Path(path_type=Path), metavar="DIR", help="The folder for systemd units.")
-@click.option(
-    "--server", is_flag=True, help="Units for a tunnel to a database and a runner, and SQL for a read-only role."
-)
+@click.option("--server", is_flag=True, help="Units for a tunnel and a runner, and SQL for a read-only role.")
 @click.option("--preset", type=click.Choice(PRESETS), help="Settings for a kind of project, with all workflows.")
-@click.option("--pull-request", is_flag=True, help="Leave the checkout alone; prepare a pull request instead.")
+@click.option("--pull-request", is_flag=True, help="Prepare a pull request; leave the checkout alone.")
 @click.option("--force", is_flag=True, help="Overwrite existing files that differ.")
 @json_option
 def init(
@@ -407,7 +405,7 @@ def completion(context: click.Context, shell: str) -> None:
 @click.command()
 @click.argument("name", type=click.Choice(["config", "cycle-report"]))
 def schema(name: str) -> None:
-    """Print the JSON Schema of ralph.yml (config) or of what `ralph cycle --json` prints (cycle-report)."""
+    """Print the JSON Schema of ralph.yml (config) or of `ralph cycle --json` (cycle-report)."""
     if name == "config":
         from ralph_mission.config import reading
 

@@ -22,7 +22,7 @@ def config_group() -> None:
 @at_repository
 @json_option
 def show(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Print each value that ralph.yml or a file it extends sets, and which file; the rest are defaults."""
+    """Print each value that is set, and which file sets it; the rest are defaults."""
     from ralph_mission.config.reading import read
     from ralph_mission.safety.text import sanitise
 
