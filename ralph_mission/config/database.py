@@ -113,7 +113,7 @@ class Threshold(SettingsSection):
 
 
 class Outlier(SettingsSection):
-    """A value far from the usual ones."""
+    """A value far from the usual ones: robust z-score over 3.5, from 8 values."""
 
     within: Duration = Field(timedelta(days=7), description="The window to compare with.")
     score: Annotated[Number, at_least(Decimal("3.5")), OLD_LIMIT] = Decimal("3.5")
@@ -138,12 +138,16 @@ class DatabaseWatch(SettingsSection):
     sql: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = Field(
         None, description="Or one SELECT of your own."
     )
-    where: dict[Name, Wanted] = Field({}, description="What fields must be; a list: any of these.")
+    where: dict[Name, Wanted] = Field(
+        {}, description="What fields must be; a list: any of these. Alone: rows that come to match, or cease to."
+    )
     change: ChangeCondition | None = Field(None, description="A value that moved within a window.")
-    new_since: Name | None = Field(None, description="New rows, by a field that only grows.")
+    new_since: Name | None = Field(None, description="New rows, by a field that only grows; 100 per look.")
     top: Top | None = Field(None, description="The first rows, when they change.")
     threshold: Threshold | None = Field(None, description="A value that gets out of bounds.")
-    outlier: Outlier | None = Field(None, description="A value far from the usual ones.")
+    outlier: Outlier | None = Field(
+        None, description="A value far from the usual ones: robust z-score over 3.5, from 8 values."
+    )
     missing: Duration | None = Field(None, description="No new row for longer than this.")
     measured: Dotted | None = Field(
         None, alias="value", description="The field, count(RELATION) or sum(RELATION.FIELD)."

@@ -42,7 +42,7 @@ class CodeSettings(SettingsSection):
     markers: dict[Slug, MarkerExpression] = Field(
         MARKERS, max_length=20, description="Markers by kind: POSIX extended regular expressions, run by git grep."
     )
-    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out.")
 
 
 def _check_groups(text: str) -> str:
@@ -114,7 +114,7 @@ class CommandSettings(SettingsSection):
     ok_codes: tuple[ExitCode, ...] = Field((0, 1), description="Exit codes that are not failures.")
     severity: Annotated[Severity | None, OLD_LIMIT] = None
     """Upper bound for every result, whatever the tool reports."""
-    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out.")
     cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
     setup: bool = Field(False, description="Whether it needs hands.setup.")
 
@@ -122,7 +122,7 @@ class CommandSettings(SettingsSection):
 class CiSettings(SettingsSection):
     """The forge's automation on the default branch."""
 
-    exclude: tuple[PathPattern, ...] = Field((), description="Files of workflows to leave out, as in .gitignore.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Files of workflows to leave out.")
 
 
 class BriefSettings(SettingsSection):
@@ -140,19 +140,19 @@ class ReleaseSettings(SettingsSection):
 class ExploreSettings(SettingsSection):
     """Bugs that an agent finds by reading, and proves. `{}` turns it on."""
 
-    exclude: tuple[PathPattern, ...] = Field((), description="Files to leave out, as in .gitignore.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Files to leave out.")
 
 
 class DocsSettings(SettingsSection):
     """Pages that are no longer true."""
 
-    exclude: tuple[PathPattern, ...] = Field((), description="Pages to leave out, as in .gitignore.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Pages to leave out.")
 
 
 class ScannerSettings(SettingsSection):
     """Well-known scanners, each where it fits and is installed."""
 
-    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out.")
 
 
 PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9._/@-]{0,213}$")]
@@ -161,7 +161,7 @@ PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9
 class DependencySettings(SettingsSection):
     """Vulnerable packages, and outdated ones."""
 
-    exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out.")
     ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates, but not advisories, are left out.")
     updates: bool = Field(
         True, description="Whether registries are asked for newer releases; only where `dependencies` is written."

@@ -171,7 +171,7 @@ class ForgeChoice(SettingsSection):
     kind: Literal["auto", "local", "github"] = Field(
         "auto", description="auto: GitHub under GitHub Actions, else files."
     )
-    merge_method: Literal["squash", "merge"] = Field("squash", description="How an approved pull request is merged.")
+    merge_method: Literal["squash", "merge"] = Field("squash", description="How pull requests are merged.")
     stale_after: Pause = Field(timedelta(days=14), description="When an inactive issue is stale.")
 
 

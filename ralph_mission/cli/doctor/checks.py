@@ -355,9 +355,9 @@ COLOURS = {"ok": "green", "note": "yellow", "wrong": "red"}
 @click.command()
 @at_repository
 @json_option
-@click.option("-v", "--verbose", is_flag=True, help="Also list what is fine and what is not configured.")
+@click.option("-v", "--verbose", is_flag=True, help="Also what is fine or not configured.")
 def doctor(repo: Path, config: Path | None, as_json: bool, verbose: bool) -> int:
-    """Check what Ralph needs here. Exit code 0 if nothing is wrong, otherwise 1."""
+    """Check what Ralph needs here. Exit code 1 if something is wrong."""
     return report_checks(checkup(repo, config), "ralph doctor", repo, as_json, verbose)
 
 

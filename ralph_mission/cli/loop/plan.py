@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.argument("task")
 @click.option("--agent", default="", metavar="NAME", help="The agent that plans.")
 @click.option(
-    "--command", default="", metavar="CMD", help="A program as the agent: prompt on stdin, last message on stdout."
+    "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
 )
 @model_option
 @limit_options

@@ -70,7 +70,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command()
 @click.argument("task", required=False, default="")
 @click.option("-P", "--prompt-file", type=FILE, metavar="FILE", help="The objective.  [default: PROMPT.md]")
-@click.option("--prd", is_flag=True, help="Work through the stories of prd.json, one per session.")
+@click.option("--prd", is_flag=True, help="Work through prd.json, one story per session.")
 @click.option(
     "--prd-file",
     type=FILE,
@@ -89,7 +89,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")
 @click.option(
-    "--command", default="", metavar="CMD", help="A program as the agent: prompt on stdin, last message on stdout."
+    "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
 )
 @model_option
 @limit_options
@@ -98,7 +98,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--worktree", is_flag=True, help="Work in a linked work tree in .ralph/worktrees.")
 @allow_dirty_option
 @click.option("--verify", multiple=True, metavar="CMD", help="A check instead of those in ralph.yml.")
-@click.option("--require-tests", is_flag=True, help="A story passes only if a check ran and a test changed.")
+@click.option("--require-tests", is_flag=True, help="A story needs a check that ran and a changed test.")
 @click.option("--single-story-per-run", "single_story", is_flag=True, help="End at the first story that passes.")
 @click.option("--archive-previous/--no-archive-previous", default=True, help="Archive the stories of another branch.")
 @at_repository
@@ -107,8 +107,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
     """Work on TASK in fresh sessions until files prove that it is done.
 
-    The agent claims to be done with LOOP_COMPLETE as the last line of its last message (fresh: TASK_COMPLETE; prd:
-    its stories); a --command must print that too. The checks decide whether it is true.
+    The agent claims so with LOOP_COMPLETE as the last line of its last message (fresh: TASK_COMPLETE; prd: its
+    stories), and so must a --command; the checks decide.
 
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """

@@ -299,7 +299,7 @@ def verdict(word: str, run: str, repo: Path, as_json: bool) -> None:
 @click.command(hidden=True)
 @repo_option
 def mcp(repo: Path) -> int:
-    """Serve tasks, events, memories and guidance over standard input and output, until they close.
+    """Serve tasks, events, memories and guidance over standard input and output.
 
     Add it to an agent as a server with the command `ralph agent mcp`.
     """

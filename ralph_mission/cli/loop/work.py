@@ -57,7 +57,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where issues live.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")
 @click.option(
-    "--command", default="", metavar="CMD", help="A program as the agent: prompt on stdin, last message on stdout."
+    "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
 )
 @model_option
 @limit_options
@@ -66,7 +66,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: Path | None, **options: Any) -> int:
     """Let an agent work on issues labelled ralph-ready (or agent:NAME), oldest first, and open pull requests.
 
-    The exit code is that of the last issue's loop: 0 done or nothing to do, 2 at a limit, 1 failed, 130 interrupted.
+    Exit code of the last issue's loop: 0 done or nothing to do, 2 at a limit, 1 failed, 130 interrupted.
     """
     from ralph_mission.adapters.report.step_summary import work_page
     from ralph_mission.app.issues import WorkOptions, worker
@@ -157,7 +157,7 @@ def _publish_document(report: PublishReport) -> dict[str, object]:
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where it lives.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that reviews.")
 @click.option(
-    "--command", default="", metavar="CMD", help="A program as the agent: prompt on stdin, last message on stdout."
+    "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
 )
 @model_option
 @click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Maximum time in seconds, or 15m.  [45m]")

@@ -57,7 +57,7 @@ def init(repo: Path, action: str | None, runner: str | None, force: bool, as_jso
 @at_repository
 @json_option
 def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
-    """Check what a fleet needs: fleet.yml, the workflows, and with a token every repository. Exit code 1 if wrong."""
+    """Check what a fleet needs. Exit code 1 if something is wrong."""
     from ralph_mission.cli.doctor.checks import report_checks
     from ralph_mission.cli.setup.fleet import check_fleet
 

@@ -204,7 +204,7 @@ def issue() -> None:
 
 @issue.command("list")
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
-@click.option("--label", "labels", multiple=True, metavar="NAME", help="Only with this label; may be repeated.")
+@click.option("--label", "labels", multiple=True, metavar="NAME", help="With this label; may be repeated.")
 @common
 def list_issues(store: LocalForgeSession, state: str, labels: tuple[str, ...]) -> None:
     """List issues, lowest number first."""
@@ -249,7 +249,7 @@ def comment(store: LocalForgeSession, number: int, text: str) -> None:
 @click.option("--remove", is_flag=True, help="Remove them.")
 @common
 def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove: bool) -> None:
-    """Add or remove labels, of a pull request too. `ralph:approved` and `ralph:rejected` answer a proposal."""
+    """Add or remove labels; `ralph:approved` and `ralph:rejected` answer a proposal."""
     read = store.reader(number)
     before = read(number)
     if remove:
@@ -274,7 +274,7 @@ def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove
 @click.option("--reason", type=click.Choice(["completed", "not-planned"]), help="Why; default: no reason.")
 @common
 def close_issue(store: LocalForgeSession, number: int, reason: str | None) -> None:
-    """Close an issue. Closing a proposal rejects it, unless the reason is `completed`."""
+    """Close an issue, which rejects a proposal, unless the reason is `completed`."""
     store.person.close_issue(number, (reason or "").replace("-", "_"))
     closed = store.forge.issue(number)
     verdict = "as done" if reason == "completed" else "as a rejection and remembers it"
@@ -291,13 +291,13 @@ def pr() -> None:
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
 @common
 def list_prs(store: LocalForgeSession, state: str) -> None:
-    """List pull requests, lowest number first; closed ones include merged ones."""
+    """List pull requests, lowest number first; merged ones are closed."""
     store.tell(store.forge.pulls(state), "pulls", "No pull requests.")
 
 
 @pr.command("show")
 @click.argument("number", type=int)
-@click.option("--diff", is_flag=True, help="Show its changes; control and invisible characters are escaped.")
+@click.option("--diff", is_flag=True, help="Show its changes, invisible characters escaped.")
 @common
 def show_pr(store: LocalForgeSession, number: int, diff: bool) -> None:
     """Show one pull request with its reviews and comments, or its changes."""

@@ -46,7 +46,7 @@ def memory() -> None:
 @at_repository
 @json_option
 def show_memory(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Print the memory file; with --json its front matter, missions and issues in progress."""
+    """Print the memory file."""
     app = open_app(repo, config)
     if as_json:
         print_json(_document(app))
@@ -73,7 +73,7 @@ def verify(repo: Path, config: Path | None, as_json: bool) -> int:
 
 
 @memory.command()
-@click.option("--take-over", is_flag=True, help="Lift the claim of a runner that you know is dead.")
+@click.option("--take-over", is_flag=True, help="Lift a dead runner's claim.")
 @at_repository
 @json_option
 def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> None:
@@ -190,7 +190,7 @@ def _against_forge(app: App) -> list[Check]:
 @json_option
 @click.pass_context
 def journal(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
-    """List what was done, by cycle; with --json every effect with its key and state."""
+    """List what was done, by cycle; with --json every effect."""
     if context.invoked_subcommand is None:
         _list_effects(repo, config, as_json)
 
@@ -240,7 +240,7 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 @at_repository
 @json_option
 def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
-    """Show what a cycle saw, found, did and held back; with --json its report. CYCLE is its number, or its name."""
+    """Show what a cycle saw, found, did and held back. CYCLE is its number or name."""
     app = open_app(repo, config, staged=replay)
     documents = [
         one for one in app.store.journal() if cycle_id in (one["report"]["cycle_id"], str(one["report"]["cycle"]))

@@ -173,7 +173,7 @@ SINKS = ("issue", "pr", "commit", "post", "summary", "log", "prompt")
 @click.command()
 @click.option("--sink", type=click.Choice(SINKS), required=True, help="Where the text goes; titles go to `commit`.")
 def sanitize(sink: str) -> None:
-    """Make untrusted text inert: no mentions, closing keywords, comments, invisible characters or commands."""
+    """Make untrusted text inert."""
     from ralph_mission.safety.text import sanitise
 
     click.echo(sanitise(_text(), sink), nl=False)

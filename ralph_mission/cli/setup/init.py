@@ -105,7 +105,7 @@ def init(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a commented ralph.yml for this repository, and on GitHub the workflow that runs it."""
+    """Write a commented ralph.yml, and on GitHub the workflow that runs it."""
     git = Git.open(repo)
     top = git.work_tree
     if top is None:
