@@ -66,7 +66,7 @@ def _command(name: str, command: click.Command, shared: Mapping[str, str]) -> st
     rows = _rows(command)
     same = [option for option, says in rows if says and shared.get(option) == says]
     lines = [f"- {option}: {says}\n" if says else f"- {option}\n" for option, says in rows if option not in same]
-    lines += [f"- As for `{FIRST}`: {', '.join(option.partition(' `')[0] for option in same)}\n"] if same else []
+    lines += [f"- As for `{FIRST}`: {', '.join(re.sub(r'=[^`]+', '', option) for option in same)}\n"] if same else []
     return told + ("\n" + "".join(lines) if lines else "")
 
 
@@ -96,10 +96,11 @@ def _sentences(command: click.Command, name: str) -> str:
 
 
 def _option(option: click.Option) -> tuple[str, str]:
-    names = ", ".join(f"`{name}`" for name in sorted((*option.opts, *option.secondary_opts), key=len))
-    value = "" if option.is_flag or option.count else option.make_metavar(click.Context(app))
+    value = "" if option.is_flag or option.count else f"={option.make_metavar(click.Context(app))}"
+    *others, last = sorted((*option.opts, *option.secondary_opts), key=len)
+    names = ", ".join(f"`{name}`" for name in (*others, last + value))
     more = " May be repeated." if option.multiple and "repeated" not in (option.help or "") else ""
-    return f"{names} {f'`{value}`' if value else ''}".strip(), " ".join((option.help or "").split()) + more
+    return names, " ".join((option.help or "").split()) + more
 
 
 def keys() -> str:

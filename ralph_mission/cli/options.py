@@ -69,7 +69,7 @@ def _shared(flag: str) -> Callable[[Function], Function]:
 
 
 repo_option, config_option, json_option = map(_shared, SHARED)
-now_option = click.option("--now", metavar="ISO8601", help="Use this time instead of the current one.")
+now_option = click.option("--now", metavar="ISO8601", help="Use this time.")
 
 
 class SharedGroup(click.Group):

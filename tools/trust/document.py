@@ -72,9 +72,9 @@ Rows = Mapping[str, Mapping[str, int | float]]
 
 SUMMARY = """# Trust
 
-What Ralph promises, how often each promise was tested, and what the tests do not show. `python -m tools.trust` writes
-this page from measured figures. Every table, test and attack behind it, with commit and day, is in the
-[evidence](../tools/trust/evidence.md), which each release carries as `trust-evidence.md`."""
+What Ralph promises, how it was tested, and what the tests do not show, from measured figures. Every table, test and
+attack behind it, with commit and day, is in the [evidence](../tools/trust/evidence.md), which each release carries as
+`trust-evidence.md`."""
 TRIED = {
     "crashes by stage": ("cases", "a runner dies before or after a call of a cycle"),
     "faults": ("cases", "lists are late while a mission is under way"),

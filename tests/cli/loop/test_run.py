@@ -166,7 +166,7 @@ def test_who_still_allows_a_dirty_checkout_is_told_that_it_has_no_effect(tmp_pat
     here = world(tmp_path)
     (here.repo / "mine.txt").write_text("half written")
     done = here.run("build it", "--allow-dirty", *here.agent("pass"))
-    assert (done.code, here.calls) == (1, []) and "--allow-dirty has no effect" in done.err
+    assert (done.code, here.calls) == (1, []) and "--allow-dirty no longer has an effect" in done.err
 
 
 def test_what_sessions_do_lands_and_the_checkout_is_clean(tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ def test_what_is_doubtful_about_a_set_of_hats_is_told_and_not_refused(tmp_path: 
     settings = "hats: {builder: {triggers: [loop.start], publishes: [build.done]}, idler: {triggers: [never.said]}}"
     doubts = "\n".join(ordered(world(tmp_path, {"ralph.yml": settings})).doubts)
     assert "builder publishes build.done, to which no hat listens" in doubts
-    assert "nothing calls idler" in doubts
+    assert "nothing triggers idler" in doubts
 
 
 def test_a_disallowed_tool_that_is_a_command_is_a_denied_command(tmp_path: Path) -> None:
@@ -400,7 +400,7 @@ def test_who_begins_takes_a_persistent_loop_up_again_unless_another_hat_does(tmp
 
 def test_a_persistent_loop_that_no_hat_takes_up_again_is_taken_up_without_one(tmp_path: Path) -> None:
     settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [build.start]}}"
-    told = "nobody listens to task.resume, so who looks for the next piece of work wears no hat"
+    told = "no hat listens to task.resume, so the session that looks for more work has none"
     assert told in ordered(world(tmp_path, {"ralph.yml": settings})).doubts
 
 

@@ -99,9 +99,13 @@ def test_a_change_of_tests_alone_does_not_pass_as_one_that_nobody_can_check():
 
 def test_a_change_that_is_held_for_approval_says_what_its_test_showed():
     settings = FileChange("pyproject.toml", "", REGULAR, None, b"[project]\n")
-    made = replace(MADE, patch=Patch(BASE, (MEND, TEST, settings)), proof="Nobody could check here")
+    made = replace(
+        MADE,
+        patch=Patch(BASE, (MEND, TEST, settings)),
+        proof="Whether its test shows the bug could not be checked here",
+    )
     step = results.step_from_result(BUG, facts(), made, AROUND)
-    assert step.proposal and "Nobody could check here" in next(
+    assert step.proposal and "Whether its test shows the bug could not be checked here" in next(
         effect.body for effect in step.proposal.effects if isinstance(effect, Comment)
     )
 
@@ -130,7 +134,7 @@ def test_a_change_whose_test_does_not_show_the_bug_is_not_sent(rule: str, unseen
 @pytest.mark.parametrize("judged", ["bwrap is missing", ProofVerdict(Refusal("cannot-run", "bwrap is missing"))])
 def test_where_nobody_can_look_the_change_goes_on_and_says_so(judged):
     kept = settled(judged)
-    assert kept.outcome == "made" and "Nobody could check" in kept.proof and "bwrap is missing" in kept.proof
+    assert kept.outcome == "made" and "could not be checked here" in kept.proof and "bwrap is missing" in kept.proof
 
 
 def test_without_a_reproduction_its_author_is_asked_and_nothing_is_sent():
