@@ -33,7 +33,7 @@ NOTED = {
 REFUSALS = {
     "someone else changed": "foreign memory halts",
     "was rolled back": "memory that was rolled back halts",
-    "is gone": "memory that is gone halts",
+    "is missing": "memory that is gone halts",
     "cannot be read": "a position that cannot be read halts",
     "does not let this token": "a server that refuses to be read halts",
     "cannot reach": "a network that fails halts",

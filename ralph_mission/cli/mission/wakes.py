@@ -141,7 +141,7 @@ def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Head
 
 @click.command()
 @at_repository
-@click.option("--once", is_flag=True, help="End after one cycle; fail if it fails.")
+@click.option("--once", is_flag=True, help="End after one cycle, which starts when due; fail if it fails.")
 def watch(repo: Path, config: Path | None, once: bool) -> None:
     """Run cycles whenever one is due, until Ctrl-C or SIGTERM (exit code 130).
 

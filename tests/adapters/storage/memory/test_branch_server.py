@@ -109,9 +109,9 @@ def test_a_branch_that_vanished_from_the_server_is_not_made_anew(server):
     store = server.store()
     past = store.commit(batch(), None)
     git(server.fake.bare, "update-ref", "-d", f"refs/heads/{BRANCH}")
-    with pytest.raises(UserError, match="gone"):
+    with pytest.raises(UserError, match="missing"):
         store.recall()
-    with pytest.raises(UserError, match="gone"):
+    with pytest.raises(UserError, match="missing"):
         store.commit(batch(past), past)
 
 

@@ -207,8 +207,8 @@ def test_22_the_same_tree_under_another_history_is_detected(
 @pytest.mark.attack(22)
 def test_22_a_deleted_branch_is_detected(repo: Path, past: MemorySnapshot, intruder: Intruder) -> None:
     intruder.delete()
-    assert "gone" in refused(repo)
-    with pytest.raises(UserError, match="gone"):
+    assert "missing" in refused(repo)
+    with pytest.raises(UserError, match="missing"):
         branch_store(repo).commit(batch(), None)
 
 
@@ -300,7 +300,7 @@ def test_an_anchor_behind_memory_agrees() -> None:
     [
         (HERE, Anchor("line", 6, "f" * 40), "rolled back"),
         (HERE, Anchor("other", 1, "f" * 40), "lineage"),
-        (None, Anchor("line", 1, "f" * 40), "gone"),
+        (None, Anchor("line", 1, "f" * 40), "missing"),
         (HERE, Anchor("line", 5, "f" * 40), "rewritten"),
     ],
 )
