@@ -167,7 +167,7 @@ def test_the_token_is_not_kept_by_any_checkout() -> None:
 def test_permissions_of_our_workflows_are_the_documented_ones(name: str, beyond: tuple[str, ...]) -> None:
     flow = yaml.safe_load((ROOT / ".github" / "workflows" / f"ralph-{name}.yml").read_text())
     text = (ROOT / "docs" / "action.md").read_text()
-    documented = dict(re.findall(r"^\| `([a-z-]+): ([a-z]+)`", text, re.MULTILINE))
+    documented = dict(re.findall(r"^- `([a-z-]+): ([a-z]+)`", text, re.MULTILINE))
     least = {permission: level for permission, level in documented.items() if permission not in beyond}
     assert flow["permissions"] == {}
     assert [job["permissions"] for job in flow["jobs"].values()] == [least]
