@@ -16,7 +16,9 @@ def main() -> None:
     """Run the command line and exit with its code."""
     gc.set_threshold(GARBAGE)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # which it else looks for in every package
-    sys.exit(run_guarded(_run, sys.argv[1:]))
+    code = run_guarded(_run, sys.argv[1:])
+    gc.freeze()  # else the interpreter looks through everything once more before it ends
+    sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:

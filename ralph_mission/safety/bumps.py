@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -110,6 +109,8 @@ def raised_versions(path: str, old: Sequence[str], new: Sequence[str]) -> list[R
         elif path.endswith(".toml") and max(map(len, (*old, *new))) > LONGEST:
             return None
         elif path.endswith(".toml"):
+            import tomllib
+
             found = list(_raised_places(tomllib.loads("".join(old)), tomllib.loads("".join(new)), _PYTHON))
         else:
             found = list(_raised_requirements(old, new))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import tomllib
 from collections.abc import Container, Iterator
 from functools import cache, lru_cache
 from pathlib import PurePosixPath
@@ -252,6 +251,8 @@ def manifest_is_sound(path: str, text: str) -> bool:
         if path.endswith(".json"):
             json.loads(text)
         elif path.endswith(".toml"):
+            import tomllib
+
             tomllib.loads(text)
     except (ValueError, RecursionError):
         return False

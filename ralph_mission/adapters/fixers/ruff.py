@@ -18,7 +18,6 @@ from pathlib import Path, PurePosixPath
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
 from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.sandbox.process import FinishedProcess, own_tool, run_foreign
-from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.safety.patch import REGULAR
@@ -88,6 +87,8 @@ def _fixable_files(
     tree: CommitTree, paths: Iterable[str], rules: tuple[str, ...]
 ) -> dict[str, tuple[str, list[Diagnosis]]]:
     """Path -> (new text, what was found there), for every file that ruff says it can fix."""
+    from ralph_mission.adapters.workspace.clone import clone
+
     with clone(tree.git, tree.commit, tree.scratch, paths=paths) as folder:
         found = _diagnoses(folder, _ruff(tree, folder, *rules).stdout)
         if found:

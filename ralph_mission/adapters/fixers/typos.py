@@ -29,7 +29,6 @@ from ralph_mission.adapters.fixers.places import (
     prose,
 )
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
-from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.values import compile_regex, dataclass
@@ -128,6 +127,8 @@ def _suspects(tree: CommitTree) -> dict[str, list[TyposHit]]:
     texts = [entry.path for entry, text in tree.texts(unseen.__contains__) if not is_generated(text)]
     found: dict[str, list[TyposHit]] = {}
     if texts:
+        from ralph_mission.adapters.workspace.clone import clone
+
         with clone(tree.git, tree.commit, tree.scratch, paths=[*texts, *(entry.path for entry in settings)]) as folder:
             found = run_typos(folder, tree.scratch / "home")
     known.update({(e.path, e.oid): found.get(e.path, []) for e in entries if e.path in unseen})

@@ -18,7 +18,6 @@ from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign, tell_running
-from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.agent_job import BaseChecks, RedCheck
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
@@ -234,6 +233,8 @@ class Workbench:
     def _run(
         self, patch: Patch, changes: Sequence[FileChange], commands: Sequence[str], scratch: Path
     ) -> Iterator[tuple[str, FinishedProcess]]:
+        from ralph_mission.adapters.workspace.clone import clone
+
         with clone(self.git, patch.base, scratch, changes=changes) as folder:
             sandbox, tools = self.sandbox_for(Git(folder / ".git", folder / ".git", folder)), scratch / "tools"
             environment: Mapping[str, str] = {}

@@ -11,7 +11,6 @@ import json
 import posixpath
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -426,6 +425,8 @@ def _json(text: str) -> dict[str, Any] | None:
 
 
 def _toml(text: str) -> dict[str, Any]:
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):

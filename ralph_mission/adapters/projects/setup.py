@@ -28,7 +28,6 @@ from ralph_mission.adapters.projects.excerpt import excerpt, find_cause, is_untr
 from ralph_mission.adapters.sandbox.bwrap import rustup_home
 from ralph_mission.adapters.sandbox.isolation import Sandbox
 from ralph_mission.adapters.sandbox.process import run_foreign, tell_running
-from ralph_mission.adapters.workspace.clone import check_out
 from ralph_mission.adapters.workspace.snapshot import remove_any
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
@@ -227,6 +226,8 @@ class ProjectSetup:
 
     def _set_up(self, commit: str, steps: Sequence[SetupStep], folder: Path) -> str:
         """Run all steps; why they failed, "" when they did not."""
+        from ralph_mission.adapters.workspace.clone import check_out
+
         remove_any(os.fsencode(folder))
         folder.mkdir(parents=True)
         tree, home = folder / "tree", folder / "home"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -203,6 +202,8 @@ def _quote(path: str, text: str, needle: str, commit: str) -> Quote:
 
 
 def _toml(text: str) -> dict[str, Any]:
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
