@@ -75,7 +75,7 @@ class CommandFixes:
         """What the tools put right at the head; one that is not there is left out. Raises UserError when the
         repository cannot be set up."""
         started = time.monotonic()
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         tools = (self.own or self.setup.fixers(commit)) if commit else ()
         if not tools:
             return Observation(self.name, "ok", cursor=context.cursor)

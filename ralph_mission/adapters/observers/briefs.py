@@ -93,7 +93,7 @@ class BriefObserver:
 
     def observe(self, context: ObservationContext) -> Observation:
         """What is due now; an unreadable file is reported and does not affect others."""
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         found, wrong = self._read_all(commit, context.now) if commit else ([], [])
         due = [one for one in found if one.period is not None]
         look = _BriefLook(self, context, commit, Researched.parse(context.cursor))
@@ -108,7 +108,7 @@ class BriefObserver:
 
     def asks(self, context: ObservationContext) -> bool:
         """Whether a due brief needs research."""
-        commit = self.git.resolve(context.head.sha) if self.researcher and context.head.sha else ""
+        commit = context.head.sha if self.researcher else ""
         found, _ = self._read_all(commit, context.now) if commit else ([], [])
         done = Researched.parse(context.cursor)
         due = [one for one in found if one.period is not None and _is_researched(one) and not done.is_over(one)]

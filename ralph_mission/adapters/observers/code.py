@@ -188,7 +188,7 @@ class Code:
 
     def observe(self, context: ObservationContext) -> Observation:
         """What is new since the commit in `context.cursor`; if that is unknown, everything, counted."""
-        head = self.git.resolve(context.head.sha) if context.head.sha else ""
+        head = context.head.sha
         if not head:
             return Observation(self.name, "ok", detail="no commits yet", cursor=context.cursor)
         before = self.git.resolve(context.cursor) if re.fullmatch(r"[0-9a-f]{40,64}", context.cursor) else ""

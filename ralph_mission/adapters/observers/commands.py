@@ -206,7 +206,7 @@ class Command:
 
     def observe(self, context: ObservationContext) -> Observation:
         """All results now; `unavailable` if the command failed or its output cannot be parsed."""
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         if not commit:
             return Observation(self.name, "ok", detail="no commits yet", cursor=context.cursor)
         try:

@@ -114,7 +114,7 @@ class DocsObserver:
 
     def observe(self, context: ObservationContext) -> Observation:
         """Everything that is broken now."""
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         if not commit:
             return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
         pages, broken = self._broken(commit)

@@ -82,7 +82,7 @@ class ExploreObserver:
         return look is not None and bool(look.choose())
 
     def _look(self, context: ObservationContext) -> ExploreLook | None:
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         if self.explorer is None or self.prover is None or not commit:
             return None
         entries = {entry.path: entry for entry in self.git.listing(commit) if entry.kind == "blob"}

@@ -98,7 +98,7 @@ class ReleaseObserver:
 
     def observe(self, context: ObservationContext) -> Observation:
         """At most one finding: a release is due."""
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         tags, since = self._known(commit) if commit else ((), ())
         if len(tags) < HABIT:
             return Observation(NAME, "ok", detail=self._why_not(commit), cursor=commit)

@@ -216,7 +216,7 @@ class ScannerObserver:
 
     def observe(self, context: ObservationContext) -> Observation:
         """One finding for each rule of each scanner, and one for what a scanner can fix."""
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         if not commit:
             return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
         entries = {entry.path: entry for entry in self.git.listing(commit)}

@@ -384,7 +384,7 @@ class PatchVerification:
 class ObservationContext:
     """What an observer gets: the commit to look at, when it last looked, and how far it got."""
 
-    head: Branch
+    head: Branch  # its commit is in the clone; "" if there is none yet
     now: datetime
     last_cycle_at: datetime | None
     cursor: str

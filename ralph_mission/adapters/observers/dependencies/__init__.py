@@ -39,7 +39,7 @@ class PackageObserver:
 
     def observe(self, context: ObservationContext) -> Observation:
         """All vulnerable and outdated packages."""
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         if not commit or not any(LOCKED.search(entry.path) for entry in self.git.listing(commit)):
             return Observation(self.name, "ok", detail="no lock files and no exact versions")
         return self.make().observe(context)

@@ -111,7 +111,7 @@ class Dependencies:
 
     def observe(self, context: ObservationContext) -> Observation:
         """All outdated or vulnerable packages; `unavailable` if no registry answers and nothing is known."""
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        commit = context.head.sha
         if not commit:
             return Observation(NAME, "ok", detail="no commits yet")
         reading = self._read(commit)
@@ -139,7 +139,7 @@ class Dependencies:
 
         Raises UserError if one of them cannot be reached, or a file cannot be read.
         """
-        reading = self._read(self.git.resolve(context.head.sha))
+        reading = self._read(context.head.sha)
         if reading.unread:
             raise UserError(about.unread(reading), "fix the file, or name it in observers.dependencies.exclude")
         return about.detail(self._asking(context, AnswerCache(None)).a_little(reading)), reading.projects

@@ -326,7 +326,7 @@ def test_a_log_or_jobs_that_are_gone_leave_the_rest_to_be_told(world: CiWorld) -
     world.push()
     bad = world.push("failure", jobs=())
     told = only(world)
-    assert blamed(told) == bad[:12] and "no job failed by itself" in told.detail
+    assert blamed(told) == bad[:12] and "no single job failed" in told.detail
 
 
 # --- what it costs --------------------------------------------------------------------
