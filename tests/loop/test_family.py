@@ -70,7 +70,7 @@ FAULTS: dict[tuple[str, str], str] = {
         "a_cost_limit_counts_what_the_planner_took",
     ("ralph-orchestrator", "in persistent mode nobody hears task.resume: an idle loop at full speed"):
         "a_persistent_loop_that_no_hat_takes_up_again_is_taken_up_without_one "
-        "a_persistent_loop_needs_somebody_who_listens",
+        "a_persistent_loop_whose_hats_wait_to_be_called_is_resumed_without_one",
     ("ralph-orchestrator", "five failures in a row in its code, three in the paper"):
         "loop_is_seed_000s_table three_failures_in_a_row_end_it_and_one_success_between_does_not",
     ("ralphex", "hangs with its agent"):

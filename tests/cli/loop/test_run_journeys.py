@@ -98,11 +98,13 @@ def test_work_that_is_done_takes_no_session(two: World) -> None:
     assert len(two.calls) == 2
 
 
-def test_a_persistent_loop_needs_somebody_who_listens(tmp_path: Path) -> None:
+def test_a_persistent_loop_whose_hats_wait_to_be_called_is_resumed_without_one(tmp_path: Path) -> None:
     settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [build.asked]}}"
-    done = world(tmp_path, {"ralph.yml": settings}).run("build it", "--command", "true")
-    assert done.code == 64
-    assert "task.resume" in done.err
+    here = world(tmp_path, {"ralph.yml": settings})
+    agent = here.agent("open('log', 'a').write('x')\nprint('LOOP_COMPLETE')")
+    done = here.run("build it", "--max-iterations", "2", *agent)
+    assert (done.code, done.json["ending"], here.calls) == (2, "iterations", ["ralph"] * 2)
+    assert "no hat listens to task.resume" in done.err and "EVENT: task.resume" in here.prompt(2)
 
 
 def test_stories_in_omc_stay_there_and_its_state_follows(tmp_path: Path) -> None:
