@@ -135,6 +135,7 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import NAMED, NOTICE, LiveRun
     from ralph_mission.app.secrets import environment_secrets
+    from ralph_mission.loop.model.watch import RunEvent
 
     try:
         home = Git.open(repo).state_dir
@@ -147,6 +148,8 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
         yield live
     except BaseException as error:
         code = 130 if isinstance(error, KeyboardInterrupt) else getattr(error, "exit_code", 1)
+        if isinstance(error, UserError) and live.name:
+            live.tell(RunEvent("ended", f"error: {error.what}. {error.next_step}", code=code))
         raise
     finally:
         live.end(code)

@@ -220,8 +220,8 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
 
 
 def is_resumable(record: LiveRecord) -> bool:
-    """Whether an ended run can be continued: a cancelled one can not."""
-    return not record.doing.startswith("cancel")
+    """Whether an ended run can be continued: one that was cancelled, or refused before its loop began, can not."""
+    return record.run != "" and not record.doing.startswith("cancel")
 
 
 def resume_command(record: LiveRecord, repo: Path) -> str:

@@ -96,6 +96,15 @@ def test_what_cannot_run_is_refused_in_the_foreground(shop: World) -> None:
     assert refused.code == 64 and "nobody is not one of" in refused.err
 
 
+def test_what_is_refused_after_the_first_notes_is_reported_in_every_terminal(shop: World) -> None:
+    (shop.repo / "README.md").write_text("Mine.\n")
+    refused = shop.run_apart("Write it", "--command", "true", "--detach")
+    assert refused.code == 1 and "README.md" in refused.err
+    assert "error: the checkout has changes" in shop.ralph("logs").out
+    status = shop.ralph("status").out
+    assert "run-1, ended" in status and "error: the checkout has changes" in status and "--continue" not in status
+
+
 def test_a_run_that_was_killed_is_told_with_what_goes_on(shop: World) -> None:
     first = shop.start("Write it", *shop.agent(WAITS))
     until(lambda: len(shop.calls) == 1 and records(shop) and records(shop)[0].run)

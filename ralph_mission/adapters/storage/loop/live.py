@@ -38,6 +38,7 @@ NOTICE = "RALPH_NOTIFY"
 commands run in a sandbox and could not reach a desktop."""
 KEPT = 20  # ended runs that are kept
 LOOK = 0.2  # seconds between polls
+BEGINNING = 250  # tenths of that from the first event of a detached run to its loop, before it is left alone
 CAP = 256 * 1024  # bytes of a record, and of events read at once
 AGENTS = ("text", "tool", "usage")
 ORDERS: Mapping[str, HoldOrder] = {"pause": "pause", "stop": "stop"}
@@ -295,7 +296,8 @@ def last_events(home: Path, id: str, size: int) -> list[RunEvent]:
 
 def start_detached(home: Path, kind: str, arguments: Sequence[str]) -> tuple[str, int | None]:
     """Start ourselves with `arguments` as a process that outlives this terminal; returns its id, and its exit code if
-    it ended before any event. Raises UserError, OSError."""
+    it ended before its loop began. A loop that checks its base for longer is not waited for. Raises UserError, OSError.
+    """
     run_files.prepare(home)
     name = take_id(home, kind)
     folder = home / FOLDER / name
@@ -304,9 +306,14 @@ def start_detached(home: Path, kind: str, arguments: Sequence[str]) -> tuple[str
             [sys.executable, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True, env={**os.environ, NAMED: name},
         )  # fmt: skip  # one call
-    while not (folder / EVENTS).exists():
-        if (code := process.poll()) is not None:
+    looks = 0
+    while looks < BEGINNING:
+        code, record = process.poll(), _read_record(folder)  # in this order: nothing is written after the end
+        if record and record.run:
+            break
+        if code is not None:
             return name, code
+        looks += (folder / EVENTS).exists()
         time.sleep(LOOK / 10)
     process.returncode = 0  # nobody waits for it any more
     return name, None
