@@ -114,7 +114,7 @@ class Holder:
     since: str = ""
 
     def __str__(self) -> str:
-        who = f"a {self.mode} loop" if self.mode else "another loop"
+        who = {"": "another loop", "loop": "a loop"}.get(self.mode, f"a {self.mode} loop")
         return f"{who}{f' (process {self.pid}, since {self.since})' if self.pid else ''}"
 
 

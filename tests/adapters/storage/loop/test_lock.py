@@ -53,6 +53,11 @@ def holding(root: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.parametrize(("mode", "text"), [("", "another loop"), ("loop", "a loop"), ("fresh", "a fresh loop")])
+def test_a_holder_is_named_by_its_mode(mode: str, text: str) -> None:
+    assert str(lock.Holder(mode)) == text
+
+
 def test_a_second_loop_is_refused_and_told_who_runs(store_at: Make, root: Path) -> None:
     with holding(root) as other:
         with pytest.raises(UserError) as caught, store_at().exclusive(FREE):
