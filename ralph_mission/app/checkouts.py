@@ -132,5 +132,7 @@ def _slug(text: str) -> str:
 
 
 def _first_line(error: GitError) -> str:
-    lines = [line for line in error.detail.splitlines() if line.strip()]
-    return lines[0].removeprefix("fatal: ").removeprefix("error: ") if lines else f"exit {error.code}"
+    """The first line, with the files that it lists below it."""
+    lines = [line for line in error.detail.splitlines() if line.strip()] or [f"exit {error.code}"]
+    listed = ", ".join(line.strip() for line in lines if line[0] == "\t")
+    return f"{lines[0].removeprefix('fatal: ').removeprefix('error: ')} {listed}".rstrip()

@@ -95,7 +95,6 @@ AGENT = {
 RENAMED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("replay",): ("journal", "show", "--replay"),
     ("prd", "new"): ("plan",),
-    ("prd", "check"): ("agent", "prd", "lint"),
     ("pr", "diff"): ("pr", "show", "--diff"),
     ("issue", "unlabel"): ("issue", "label", "--remove"),
     ("task", "ready"): ("agent", "task", "list", "--ready"),

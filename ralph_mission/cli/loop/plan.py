@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,7 +153,7 @@ def convert(
     for finding in (findings := _findings(stories)):
         click.echo(_line(finding), err=True)
     facts = {"written": str(target), "stories": len(stories.stories), "archived": archived, "findings": findings}
-    _print_stories(facts, f"{target} written: {len(stories.stories)} stories on {stories.branch}", as_json)
+    _print_stories(facts, f"{target} written: {_count(stories)} on {stories.branch}", as_json)
 
 
 @prd.command()
@@ -170,8 +171,13 @@ def lint(file: Path | None, repo: Path, as_json: bool) -> int:
     if as_json:
         print_json({"file": str(path), "stories": len(stories.stories), "findings": findings})
     else:
-        click.echo("\n".join(map(_line, findings)) or f"{path}: {len(stories.stories)} stories, nothing to fix")
+        click.echo("\n".join(map(_line, findings)) or f"{path}: {_count(stories)}, nothing to fix")
     return 1 if findings else 0
+
+
+_check = copy(lint)
+_check.hidden = True
+prd.add_command(_check, "check")
 
 
 @prd.command(hidden=True)
@@ -206,6 +212,11 @@ def _reader(path: Path) -> Callable[[str], Prd]:
         return form.parse_prd(text)
 
     return read
+
+
+def _count(prd: Prd) -> str:
+    number = len(prd.stories)
+    return f"{number} stor{'y' if number == 1 else 'ies'}"
 
 
 def _is_markdown(path: Path) -> bool:

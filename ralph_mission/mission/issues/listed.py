@@ -42,7 +42,7 @@ def take_issues(stack: ExitStack, tx: Transaction) -> tuple[Prd, Skipped]:
             ready.append(task)
         else:
             skipped.append((issue.number, why))
-    if ready and not _carry_out(tx, "taken on", [_label(task.issue, add=(WORKING,)) for task in ready]):
+    if ready and not _carry_out(tx, "they are taken on", [_label(task.issue, add=(WORKING,)) for task in ready]):
         return Prd(), tuple((task.issue.number, "it could not be labelled") for task in ready)
     stories = tuple(_story(task, place) for place, task in enumerate(ready, 1))
     return Prd("", "", f"The issues that are labelled {READY}.", stories), tuple(skipped)
@@ -56,7 +56,9 @@ def answer_issue(story: UserStory, branch: str, tx: Transaction) -> bool:
     key = key_of("run", str(issue.number), "done", str(taken))
     sentence = f"**Done** by `ralph run` on the branch {inline(branch)}. Close this issue once the change is merged."
     comment = Comment(key, issue.number, f"{sentence}\n\n{marker(key)}")
-    return _carry_out(tx, *(("done", [label, comment]) if story.passes else ("given back", [label])))
+    if story.passes:
+        return _carry_out(tx, f"{story.id} is done", [label, comment])
+    return _carry_out(tx, f"{story.id} is given back", [label])
 
 
 def _sort_by_needs(issues: Sequence[Issue]) -> list[Issue]:
@@ -92,6 +94,7 @@ def _label(issue: Issue, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
 
 def _carry_out(tx: Transaction, what: str, effects: Sequence[Effect]) -> bool:
     """Whether nothing spoke against it, or failed."""
-    plan = Proposal(effects[0].key, Action.WORK, KIND, f"issues of this run are {what}", tuple(effects))
-    done = execute_plan(tx, ExecutionRequest("run-issues", f"issues of a run: {what}", rules=WORK_RULES), plan)
+    title = f"issues of this run: {what}"
+    plan = Proposal(effects[0].key, Action.WORK, KIND, title, tuple(effects))
+    done = execute_plan(tx, ExecutionRequest("run-issues", title, rules=WORK_RULES), plan)
     return not done.refused and not done.cut and all(one.status != "failed" for one in done.receipts.values())

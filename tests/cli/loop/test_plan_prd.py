@@ -53,10 +53,10 @@ def test_converting_the_same_feature_again_needs_force_and_loses_nothing(tmp_pat
     assert [path.read_text() for path in tmp_path.glob("archive/*/prd.json")] == [before]
 
 
-@pytest.mark.parametrize("spelling", ["lint", "check"])
+@pytest.mark.parametrize("spelling", ["agent prd lint", "agent prd check", "prd check"])
 def test_a_list_with_something_to_mend_ends_with_1(tmp_path: Path, spelling: str) -> None:
     (tmp_path / "prd.json").write_text('{"branchName": "b", "userStories": [{"id": "US-001", "title": "Add auth"}]}')
-    result = cli_here("prd", spelling, repo=tmp_path)
+    result = cli_here(*spelling.split(), repo=tmp_path)
     assert result.code == 1
     assert "[criteria-missing]" in result.out
     document = cli_here("agent", "prd", "lint", "--json", repo=tmp_path).json

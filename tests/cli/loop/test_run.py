@@ -386,6 +386,18 @@ def test_persistent_and_stories_are_refused_as_a_pair(tmp_path: Path) -> None:
     assert "event_loop.persistent" in done.err and "stories" in done.err
 
 
+def test_a_branch_that_holds_an_untracked_file_of_the_checkout_is_refused_with_its_name(tmp_path: Path) -> None:
+    shop = world(tmp_path)
+    git(shop.repo, "switch", "-qc", "ralph/shop")
+    (shop.repo / "prd.json").write_text("{}")
+    git(shop.repo, "add", "-A")
+    git(shop.repo, "commit", "-qm", "An older list")
+    git(shop.repo, "switch", "-q", "main")
+    shop.stories(1)
+    refused = shop.run("--prd", "--command", "true")
+    assert refused.code == 1 and "overwritten by checkout: prd.json" in refused.err
+
+
 @pytest.mark.parametrize("resumes", ["", "task.resume"])
 def test_who_begins_takes_a_persistent_loop_up_again_unless_another_hat_does(tmp_path: Path, resumes: str) -> None:
     other = f"\n  keeper: {{triggers: [build.done, {resumes}], publishes: [build.start]}}" if resumes else ""
