@@ -278,14 +278,21 @@ def _home(home: Path) -> Iterator[Path]:
 
 @contextmanager
 def _source(content: bytes) -> Iterator[int]:
-    # A file, not a pipe: a program that never reads its input cannot block us.
+    # A pipe, not a file: Claude Code 2.1.197 ignores a file. Its thread, not us, waits for who never reads.
     if not content:
         yield subprocess.DEVNULL
         return
-    with tempfile.TemporaryFile() as spool:
-        spool.write(content)
-        spool.seek(0)
-        yield spool.fileno()
+    reading, writing = os.pipe()
+    threading.Thread(target=_feed, args=(writing, content), daemon=True).start()
+    try:
+        yield reading
+    finally:
+        os.close(reading)  # ends the thread
+
+
+def _feed(writing: int, content: bytes) -> None:
+    with suppress(BrokenPipeError), open(writing, "wb") as pipe:
+        pipe.write(content)
 
 
 @contextmanager

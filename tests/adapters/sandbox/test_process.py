@@ -150,6 +150,10 @@ def test_temporary_files_are_removed(run, tmp_path):
     assert sorted(place.name for place in (tmp_path / "home").iterdir()) == ["kept"]
 
 
+def test_input_comes_by_a_pipe_which_every_client_reads(run):
+    assert run("test -p /dev/stdin && cat", stdin=b"a prompt").stdout == b"a prompt"
+
+
 def test_standard_input_is_empty_unless_given(run):
     assert run(["cat"]).stdout == b""
     assert run(["cat"], stdin=b"x" * 500_000).stdout == b"x" * 500_000
