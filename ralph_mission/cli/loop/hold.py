@@ -225,8 +225,8 @@ def is_resumable(record: LiveRecord) -> bool:
 
 
 def resume_command(record: LiveRecord, repo: Path) -> str:
-    """How a run is resumed, as it was begun: a higher limit where it reached the one of its sessions."""
-    more = ["--max-iterations", str(2 * record.sessions)] if record.doing.startswith("iterations") else []
+    """How a run is resumed, as it was begun: with twice the limit that it reached."""
+    more = _raise_limit(record)
     words = shlex.split(record.command)
     end = words.index("--") if "--" in words else len(words)
     before, options = iter(words[:end]), list[str]()
@@ -239,6 +239,17 @@ def resume_command(record: LiveRecord, repo: Path) -> str:
             options.append(word)
     command = spell(f"ralph {shlex.join([*options, '--continue', *more])}", repo)
     return f"{command} {shlex.join(words[end:])}".rstrip()
+
+
+def _raise_limit(record: LiveRecord) -> list[str]:
+    reason, _, detail = record.doing.partition(": ")
+    if reason == "iterations":
+        return ["--max-iterations", str(2 * record.sessions)]
+    if reason == "runtime":
+        return ["--max-runtime", str(2 * int(detail.split()[0]))]
+    if reason == "cost" and detail.startswith("$"):
+        return ["--max-cost", f"{2 * float(detail.split()[0][1:]):.2f}"]
+    return []
 
 
 def _last(record: LiveRecord, repo: Path) -> Iterator[str]:

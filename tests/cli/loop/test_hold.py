@@ -139,3 +139,9 @@ def test_a_run_is_resumed_by_the_words_that_began_it() -> None:
     assert shlex.split(resume_command(limited, there))[1:] == [
         *words[:4], "--continue", "--max-iterations", "6", "--repo", "other"
     ]  # fmt: skip  # one command
+    late, spent, unpriced = (
+        shlex.split(resume_command(replace(record, doing=doing), there))
+        for doing in ("runtime: 3605 s", "cost: $5.10 of $5.00", "cost: the cost is unknown: 1 of 1 sessions")
+    )
+    assert late[-4:-2] == ["--max-runtime", "7210"] and spent[-4:-2] == ["--max-cost", "10.20"]
+    assert "--max-cost" not in unpriced
