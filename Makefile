@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX = $(CURDIR)/.venv/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-long test-real test-explorer release-check crash guards mutants trust check bench proof site pictures lock clean
+.PHONY: help install install-dev run test test-long test-real test-explorer release-check crash guards mutants trust check bench proof changelog site pictures lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -81,6 +81,9 @@ bench: install-dev  ## how fast it is beside what it replaces
 
 proof: install-dev  ## does the gate of claims about code hold: CLONES=DIR has clones of the repositories, hours
 	@$(BIN)/python -m bench.proof $(if $(CLONES),--clones $(CLONES))
+
+changelog: install-dev  ## gather changelog.d into CHANGELOG.md, under the version of pyproject.toml
+	@$(BIN)/towncrier build --yes --version "$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)"
 
 site: install-dev  ## build the site of the documents into site/; a broken link fails it
 	@$(PYTHON) -I scripts/environment.py dev docs

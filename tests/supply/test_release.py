@@ -56,11 +56,20 @@ def test_a_tag_of_another_version_builds_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "dist").exists()
 
 
-def test_the_version_is_the_one_that_the_changelog_begins_with() -> None:
+def test_the_version_is_one_and_not_an_older_one_of_the_changelog() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    headings = re.findall(r"^## \[([^\]]+)\](.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert headings[0][0] == project == ralph_mission.__version__
-    assert headings[0][1] == ", not released yet" or re.fullmatch(r" - \d{4}-\d\d-\d\d", headings[0][1])
+    headings = re.findall(r"^## \[([^\]]+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert project == ralph_mission.__version__ and project not in headings[1:]
+
+
+def test_every_file_of_the_changelog_is_gathered() -> None:
+    folder = ROOT / "changelog.d"
+    draft = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "9.0", "--date", "2026-12-01"]
+    text = subprocess.run(draft, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "## [9.0] - 2026-12-01\n" in text
+    for file in (path for path in folder.iterdir() if path.name != ".gitignore"):
+        assert re.fullmatch(r"\+[a-z0-9-]+\.(added|changed|fixed)\.md", file.name), file.name
+        assert f"- {file.read_text().splitlines()[0]}" in text
 
 
 def test_a_version_that_the_changelog_does_not_know_builds_nothing(
