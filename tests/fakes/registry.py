@@ -30,6 +30,7 @@ class Registry:
     """`python` and `npm`: package -> version -> what it needs ({name: range}). `html`: no JSON index.
 
     `sources`: releases that are no wheel but their source, with this setup.py. `unknown`: ids that OSV does not know.
+    `plain`: files by path, which is all that Cargo's sparse index and Go's module proxy are.
     """
 
     python: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class Registry:
     sources: dict[tuple[str, str], str] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
+    plain: dict[str, bytes] = field(default_factory=dict)
     html: bool = False
     url: str = ""
 
@@ -180,6 +182,8 @@ class Registry:
         kind, _, rest = unquote(path).lstrip("/").partition("/")
         if any(part in path for part in self.broken):
             return 500, "text/plain", b"broken"
+        if path in self.plain:
+            return 200, "application/octet-stream", self.plain[path]
         if kind == "simple" and rest.strip("/") in self.python:
             name = rest.strip("/")
             if self.html:

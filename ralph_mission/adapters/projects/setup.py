@@ -64,6 +64,8 @@ QUIET: Mapping[str, str] = MappingProxyType(
         "NEXT_TELEMETRY_DISABLED": "1",
         "DO_NOT_TRACK": "1",
         "UV_COMPILE_BYTECODE": "1",  # once in the set-up, and not in each clone
+        "YARN_ENABLE_GLOBAL_CACHE": "0",  # Plug'n'Play names packages by their place as seen from the project
+        "YARN_ENABLE_MIRROR": "0",
     }
 )
 
@@ -73,7 +75,6 @@ CACHES = {
     "GOMODCACHE": "go/pkg/mod",
     "GOCACHE": ".cache/go-build",
     "GRADLE_USER_HOME": ".gradle",
-    "YARN_GLOBAL_FOLDER": ".yarn/berry",
     "PRE_COMMIT_HOME": ".cache/pre-commit",
     "PLAYWRIGHT_BROWSERS_PATH": ".cache/ms-playwright",
 }

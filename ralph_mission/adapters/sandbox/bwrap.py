@@ -175,6 +175,8 @@ SYSTEM = tuple(map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /
 """Programs, libraries and settings of the machine. Not homes, /var, /run (sockets of services), /srv, /mnt, /tmp."""
 INSTALLED = ("lib", "lib64", "libexec", "pyvenv.cfg")
 """Folders that belong to programs in a `bin` beside them. Not `share`: below a home that is personal data."""
+GO = ("src", "pkg", "go.env", "VERSION")
+"""What belongs to a Go toolchain beside its `bin`."""
 RUSTUP = ("toolchains", "settings.toml", "update-hashes", "downloads", "tmp")
 """What it wants to see in its own folder."""
 LONGEST = 65_536  # bytes: a pipe's capacity
@@ -359,6 +361,8 @@ def _needed_paths(view: View) -> Iterator[Path]:
         known.add(folder)
         if (folder / "rustup").exists():  # its `cargo` starts a toolchain's, which is elsewhere
             found |= {rustup_home() / name for name in RUSTUP}
+        if (folder.parent / "src/fmt/print.go").is_file():
+            found |= {folder.parent / name for name in GO}
         found |= {folder, *(folder.parent / name for name in INSTALLED if folder.name == "bin")}
         with os.scandir(folder) as entries:
             links = [entry.path for entry in entries if entry.is_symlink()]

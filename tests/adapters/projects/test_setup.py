@@ -267,3 +267,22 @@ def test_toolchains_of_rustup_are_found_though_the_home_is_another_one(repo, tmp
         lent = setup.lend(head, folder, tmp_path / "tools")
         assert (folder / "said").read_text() == "stable"
     assert lent.environment["RUSTUP_HOME"] == str(home / "rust")
+
+
+def test_the_whole_of_a_go_toolchain_is_found_wherever_it_is(repo, tmp_path, monkeypatch):
+    level_or_skip("bwrap")
+    shows = '#!/bin/sh\ncd "${0%/bin/*}"\ncat src/fmt/print.go go.env secret\n'
+    files = {"bin/go": shows, "src/fmt/print.go": "package fmt\n", "go.env": "GOPROXY=x\n", "secret": "secret\n"}
+    for name, text in files.items():
+        (tmp_path / "go/1.27" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "go/1.27" / name).write_text(text)
+    (tmp_path / "go/1.27/bin/go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'go/1.27/bin'}{os.pathsep}{os.environ['PATH']}")
+    source, head = Git.open(repo), git(repo, "rev-parse", "HEAD")
+    setup = ProjectSetup(
+        source, tmp_path / "kept", ("go > said; true",),
+        sandbox_for=lambda made: of_clone("bwrap", made, made.work_tree or made.git_dir, {}),
+    )  # fmt: skip  # one call
+    with clone(source, head, tmp_path) as folder:
+        setup.lend(head, folder, tmp_path / "tools")
+        assert (folder / "said").read_text() == "package fmt\nGOPROXY=x\n"
