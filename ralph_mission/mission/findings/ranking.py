@@ -1,7 +1,7 @@
 """Which finding matters most: impact x severity x confidence x acceptance x engagement.
 
 Impact and severity say who is hurt and how badly, so a bug comes before what is merely quick to do. Among equals a
-ready fix comes first, then what takes less effort, then the larger group.
+ready fix comes first, then what takes less effort, then the larger group, then what is there for longer.
 
 Acceptance is learned (`Acceptance.mean`), and so is engagement with posts of a kind; everything else is in the finding
 and in `proposal.KINDS`. Weights, from configuration, multiply a kind's impact.
@@ -119,8 +119,8 @@ def rank(
     """Rank findings, best first: fixes and listed kinds in one group each, everything else alone."""
     scored = {f: score(f, acceptance, weights, engagement) for f in findings}
     groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
-    best = [tuple(sorted(group, key=lambda f: (-scored[f], _readiness(f), f.fingerprint))) for group in groups]
-    best.sort(key=lambda g: (-scored[g[0]], _readiness(g[0]), -len(g), g[0].kind, g[0].fingerprint))
+    best = [tuple(sorted(group, key=lambda f: (-scored[f], _readiness(f), *_age(f)))) for group in groups]
+    best.sort(key=lambda g: (-scored[g[0]], _readiness(g[0]), -len(g), g[0].kind, *_age(g[0])))
     return tuple(
         RankedFinding(
             tuple(finding.fingerprint for finding in group),
@@ -135,6 +135,11 @@ def rank(
 def _readiness(finding: Finding) -> tuple[bool, float]:
     """The order among equal scores: a ready fix first, then less work."""
     return finding.signal.patch is None, finding.signal.effort
+
+
+def _age(finding: Finding) -> tuple[float, str]:
+    """The order of what nothing else tells apart: the oldest first."""
+    return -finding.signal.age_days, finding.fingerprint
 
 
 def _group(finding: Finding) -> tuple[str, ...]:

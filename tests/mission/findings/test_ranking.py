@@ -152,6 +152,13 @@ def test_among_equals_a_ready_fix_is_first_and_then_what_is_less_work():
     assert [t.members[0] for t in ordered] == [ready.fingerprint, quick.fingerprint, slow.fingerprint]
 
 
+@pytest.mark.parametrize("kind", ["any", "bug"])
+def test_what_is_there_for_longest_is_first_among_those_that_nothing_else_tells_apart(kind):
+    there = {age: finding(kind=kind, essence=(str(age),), age_days=float(age)) for age in range(9)}
+    order = [member for ranked in rank(tuple(there.values()), {}, {}) for member in ranked.members]
+    assert order == [there[age].fingerprint for age in reversed(range(9))]
+
+
 def test_fixes_of_one_kind_make_one_thought_and_bugs_one_each():
     fixes = [finding(essence=(str(n),)) for n in range(3)]
     bugs = [finding(kind="bug", essence=(str(n),)) for n in range(2)]
