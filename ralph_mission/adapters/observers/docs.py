@@ -8,20 +8,19 @@ build output are ignored. Anchors are checked if GitHub renders the page, by Git
 from __future__ import annotations
 
 import itertools
-import json
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ralph_mission.adapters.cache import FileCache, cache_key
-from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.markers import excluder, is_test_data
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.doc_tree import MOST_PAGES, PAGES, DocTree, KnownHistory, find_missing
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.config.observers import DocsSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
@@ -34,16 +33,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 NAME = "docs"
-PAGES = (".md", ".markdown")
-ENCODING = 3  # of what is cached
-MOST_PAGES, LARGEST, MOST = 1_000, 500_000, 200
-"""Limits: pages, bytes of a page, findings."""
+ENCODING = 4  # of what is cached
+MOST = 200  # findings
 QUOTED = 10  # links of one page that are shown
-HOPS = 5  # renames that are followed
-SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config.ts", "astro.config.mjs", "conf.py",
-         "_config.yml", "book.toml", "hugo.toml", "antora.yml")  # fmt: skip  # one list
-"""Site generators: they rearrange pages, so their links and anchors cannot be judged from the tree."""
-EXAMPLES = compile_regex(r"(?:^|/)(?:docs|docs_src|doc|examples?)/(?:.*/)?[^/]+\.py$")
 SHELLS = ("", "sh", "bash", "shell", "console", "zsh", "shell-session")
 RECORD = compile_regex(
     r"(?:^|/)(?:_?posts?|_?blogs?|news|change_?logs?[^/]*|changes|history|release[-_ ]?notes?|releases)"
@@ -56,10 +48,6 @@ NOT_SLUG = compile_regex(r"[^\w\- ]")
 BADGE = compile_regex(r"github\.com/([\w.-]+/[\w.-]+)/(?:actions/workflows|workflows)/([\w .%-]+?\.ya?ml)/badge\.svg")
 HTML_LINK = compile_regex(r"<(?:a|img)\b[^>]*?\b(?:href|src)\s*=\s*([\"'])(.*?)\1", re.IGNORECASE | re.DOTALL)
 HTML_ANCHOR = compile_regex(r"<\w+\b[^>]*?\b(?:id|name)\s*=\s*([\"'])(.*?)\1", re.IGNORECASE)
-MAKE_RULE = compile_regex(r"^([^\s:#=][^:#=]*):(?!=)", re.MULTILINE)
-RUN_SCRIPT = compile_regex(r"^(?:npm|yarn|pnpm|bun) run(?:-script)? ([\w:.-]+)")
-RUN_MAKE = compile_regex(r"^make ([\w.-]+)\s*(?:$|#|&&|;)")
-RUN_FILE = compile_regex(r"^(?:(?:ba|z)?sh |python3? |node |source |\. )?(\.{0,2}/?[\w./-]+\.(?:sh|py|js|mjs|ts|rb))\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +74,6 @@ class BrokenReference:
 def build(settings: DocsSettings, git: Git, cache: Path | None = None) -> DocsObserver:
     """The observer of a repository's pages; `cache`: a folder for results by commit."""
     return DocsObserver(settings, git, FileCache(cache / NAME if cache else None))
-
-
-@dataclass(frozen=True, slots=True)
-class KnownHistory:
-    """Cached answers of git about paths and lines: expensive, and stable across commits."""
-
-    moves: dict[str, tuple[str, str]] = field(default_factory=dict)
-    answers: dict[tuple[str, str, str], str] = field(default_factory=dict)
-
-    def forget(self, files: Collection[str]) -> None:
-        """Drop what may have changed in a commit with these files."""
-        for path, (_, now) in tuple(self.moves.items()):
-            if path in files or (now and now not in files):
-                del self.moves[path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,135 +110,6 @@ class DocsObserver:
         return len(tree.pages), broken
 
 
-# --- what a commit holds --------------------------------------------------------------
-
-
-class DocTree:
-    """The files of a commit, with its pages' contents."""
-
-    def __init__(
-        self, git: Git, commit: str, files: Mapping[str, str], texts: Mapping[str, str], known: KnownHistory
-    ) -> None:
-        self.git, self.commit, self.oids, self.texts, self.known = git, commit, files, texts, known
-        self.files: Collection[str] = frozenset(files)
-        self.folders = frozenset(str(parent) for path in files for parent in Path(path).parents)
-
-    @classmethod
-    def of(cls, git: Git, commit: str, exclude: Sequence[str], known: KnownHistory | None = None) -> DocTree:
-        """Raises GitError."""
-        known = known or KnownHistory()
-        excluded = excluder(exclude)
-        entries = {entry.path: entry for entry in git.listing(commit)}
-        known.forget(entries.keys())
-        wanted = [path for path in entries if path.lower().endswith(PAGES) and not excluded(path)][:MOST_PAGES]
-        wanted += [path for path in entries if EXAMPLES.search(path) and not excluded(path)][:MOST_PAGES]
-        wanted += [path for path in ("Makefile", "package.json") if path in entries]
-        blobs = git.blobs(entries[path].oid for path in wanted)
-        contents = {path: blobs.get(entries[path].oid, b"") for path in wanted}
-        texts = {path: c.decode("utf-8", "replace") for path, c in contents.items() if len(c) <= LARGEST}
-        return cls(git, commit, {path: entry.oid for path, entry in entries.items()}, texts, known)
-
-    @property
-    def pages(self) -> tuple[str, ...]:
-        """The paths of pages."""
-        return tuple(path for path in sorted(self.texts) if path.lower().endswith(PAGES) and not is_test_data(path))
-
-    @property
-    def examples(self) -> tuple[str, ...]:
-        """The paths of what may import the repository's package as its users do."""
-        return (*self.pages, *(path for path in sorted(self.texts) if EXAMPLES.search(path)))
-
-    def read(self, path: str) -> str:
-        """A file's text."""
-        if path not in self.sources:
-            self.sources[path] = self.git.blobs([self.oids[path]])[self.oids[path]].decode("utf-8", "replace")
-        return self.sources[path]
-
-    @cached_property
-    def sources(self) -> dict[str, str]:
-        """The texts that were read so far besides those of pages."""
-        return {}
-
-    def has(self, path: str) -> bool:
-        """Whether a file or folder exists."""
-        return path in self.files or path in self.folders or path in ("", ".")
-
-    def is_in_site(self, page: str) -> bool:
-        """Whether a site generator may render the page: one with settings at the top or in the page's folder."""
-        top = page.partition("/")[0] if "/" in page else None
-        return top is not None and (None in self.sites or top in self.sites)
-
-    @cached_property
-    def sites(self) -> frozenset[str | None]:
-        """Top-level folders with a generator's settings; None for the top itself."""
-        found = (path for path in self.files if posixpath.basename(path) in SITES)
-        return frozenset(path.partition("/")[0] if "/" in path else None for path in found)
-
-    @cached_property
-    def make_targets(self) -> frozenset[str] | None:
-        """The targets of the top-level Makefile; None if unknown."""
-        text = self.texts.get("Makefile")
-        if text is None or re.search(r"^\s*-?include\b|^[^\t#\n]*%[^\n]*:", text, re.MULTILINE):
-            return None
-        return frozenset(name for rule in MAKE_RULE.findall(text) for name in rule.split())
-
-    @cached_property
-    def scripts(self) -> frozenset[str] | None:
-        """The scripts of the top-level package.json; None if unreadable."""
-        try:
-            found = json.loads(self.texts.get("package.json", ""))["scripts"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-        return frozenset(found) if isinstance(found, dict) else None
-
-    @cached_property
-    def slug(self) -> str:
-        """OWNER/NAME of the repository, by its remote."""
-        found = re.search(
-            r"github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?$", self.git.try_text("config", "remote.origin.url")
-        )
-        return found[1] if found else ""
-
-    def went_to(self, path: str) -> tuple[str, str]:
-        """(commit, current path) of a file that once was at `path`: ("", "") if none was, and "" as its path if it was
-        deleted."""
-        if path not in self.known.moves:
-            self.known.moves[path] = self._follow(path)
-        return self.known.moves[path]
-
-    def _follow(self, path: str) -> tuple[str, str]:
-        gone = ""
-        for _ in range(HOPS):
-            commit = self.git.try_text(
-                "log", "-1", "--diff-filter=D", "--no-renames", "--format=%H", self.commit, "--", path
-            )
-            if not commit:
-                return gone, ""
-            gone = gone or commit
-            path = self._renamed_to(commit, path)
-            if not path or path in self.files:
-                return gone, path
-        return gone, ""
-
-    def last_said(self, expression: str, path: str) -> str:
-        """The newest commit that changed a line of `path` that matches the expression, or ""."""
-        question = (expression, path, self.oids.get(path, ""))  # the same content has the same history
-        if question not in self.known.answers:
-            self.known.answers[question] = self.git.try_text(
-                "log", "-1", "--format=%H", "-G", expression, self.commit, "--", path
-            )
-        return self.known.answers[question]
-
-    def _renamed_to(self, commit: str, path: str) -> str:
-        flags = ("--no-commit-id", "-r", "-z", "-M", "--diff-filter=R", "--name-status", "--root")
-        try:
-            raw = self.git.run("diff-tree", *flags, commit).decode("utf-8", "surrogateescape").split("\0")
-        except GitError:
-            return ""
-        moved = dict(zip(raw[1::3], raw[2::3], strict=False))
-        return moved.get(path, "")
-
-
 # --- what a page says -----------------------------------------------------------------
 
 
@@ -274,7 +119,7 @@ def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
     for line, text, is_command in _references(tree.texts[page]):
         reference = DocReference(page, line, text)
         if is_command:
-            if not told_then and (why := _missing(tree, text)):
+            if not told_then and (why := find_missing(tree, text)):
                 yield _broken(reference, why)
         elif (broken := _judge_link(tree, reference)) and (broken.better or not told_then):
             yield broken
@@ -419,21 +264,6 @@ def _commands(block: str) -> Iterator[tuple[int, str]]:
         if re.match(r"(cd|pushd|git clone|docker|ssh)\b", command):
             return
         yield number, command
-
-
-def _missing(tree: DocTree, command: str) -> str:
-    """A command that no longer exists; one that never did may belong to another project."""
-    if (found := RUN_MAKE.match(command)) and tree.make_targets is not None and found[1] not in tree.make_targets:
-        commit = tree.last_said(rf"^{re.escape(found[1])}[^:=]*:", "Makefile")
-        return f"the Makefile has no target {found[1]} since {commit[:12]}" if commit else ""
-    if (found := RUN_SCRIPT.match(command)) and tree.scripts is not None and found[1] not in tree.scripts:
-        commit = tree.last_said(rf'"{re.escape(found[1])}"[[:space:]]*:', "package.json")
-        return f"package.json has no script {found[1]} since {commit[:12]}" if commit else ""
-    if (found := RUN_FILE.match(command)) and not tree.has(posixpath.normpath(found[1])):
-        commit, now = tree.went_to(posixpath.normpath(found[1]))
-        if commit:
-            return f"{found[1]} was {f'moved to {now}' if now else 'removed'} in {commit[:12]}"
-    return ""
 
 
 # --- what is told ---------------------------------------------------------------------

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.docs import BrokenReference, DocTree, anchors, broken_references, build
+from ralph_mission.adapters.observers.doc_tree import DocTree
+from ralph_mission.adapters.observers.docs import BrokenReference, anchors, broken_references, build
 from ralph_mission.config.observers import DocsSettings
 from ralph_mission.mission.model.mission import Observation
 from tests.adapters.observers.place import Place

@@ -1,0 +1,238 @@
+"""The files of a commit as documentation refers to them: pages, commands, and what git knows of missing ones.
+
+A command counts as missing if it once existed: one that never did may belong to another project.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.observers.markers import excluder, is_test_data
+from ralph_mission.values import compile_regex, dataclass
+
+PAGES = (".md", ".markdown")
+MOST_PAGES, LARGEST = 1_000, 500_000  # pages, bytes of a page
+HOPS = 5  # renames that are followed
+SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config.ts", "astro.config.mjs", "conf.py",
+         "_config.yml", "book.toml", "hugo.toml", "antora.yml")  # fmt: skip  # one list
+"""Site generators: they rearrange pages, so their links and anchors cannot be judged from the tree."""
+EXAMPLES = compile_regex(r"(?:^|/)(?:docs|docs_src|doc|examples?)/(?:.*/)?[^/]+\.py$")
+MANIFESTS = ("Makefile", "package.json", "pyproject.toml")
+MAKE_RULE = compile_regex(r"^([^\s:#=][^:#=]*):(?!=)", re.MULTILINE)
+RUN_SCRIPT = compile_regex(r"^(?:npm|yarn|pnpm|bun) run(?:-script)? ([\w:.-]+)")
+RUN_MAKE = compile_regex(r"^make ([\w.-]+)\s*(?:$|#|&&|;)")
+RUN_FILE = compile_regex(r"^(?:(?:ba|z)?sh |python3? |node |source |\. )?(\.{0,2}/?[\w./-]+\.(?:sh|py|js|mjs|ts|rb))\b")
+RUN_PROGRAM = compile_regex(r"^(?:uv run |poetry run |npx |sudo )?([\w.-]+) (?!.*<<)([^|;&#<>`]*)")
+OPTION = compile_regex(r"(?<!\S)--([a-z][a-z0-9-]*[a-z0-9])(?=[\s=]|$)")
+PROSE = compile_regex(r"\.(?:md|markdown|rst|txt|adoc)$|^(?:docs?|\.github)/", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHistory:
+    """Cached answers of git about paths and lines: expensive, and stable across commits."""
+
+    moves: dict[str, tuple[str, str]] = field(default_factory=dict)
+    answers: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def forget(self, files: Collection[str]) -> None:
+        """Drop what may have changed in a commit with these files."""
+        for path, (_, now) in tuple(self.moves.items()):
+            if path in files or (now and now not in files):
+                del self.moves[path]
+
+
+class DocTree:
+    """The files of a commit, with its pages' contents."""
+
+    def __init__(
+        self, git: Git, commit: str, files: Mapping[str, str], texts: Mapping[str, str], known: KnownHistory
+    ) -> None:
+        self.git, self.commit, self.oids, self.texts, self.known = git, commit, files, texts, known
+        self.files: Collection[str] = frozenset(files)
+        self.folders = frozenset(str(parent) for path in files for parent in Path(path).parents)
+
+    @classmethod
+    def of(cls, git: Git, commit: str, exclude: Sequence[str], known: KnownHistory | None = None) -> DocTree:
+        """Raises GitError."""
+        known = known or KnownHistory()
+        excluded = excluder(exclude)
+        entries = {entry.path: entry for entry in git.listing(commit)}
+        known.forget(entries.keys())
+        wanted = [path for path in entries if path.lower().endswith(PAGES) and not excluded(path)][:MOST_PAGES]
+        wanted += [path for path in entries if EXAMPLES.search(path) and not excluded(path)][:MOST_PAGES]
+        wanted += [path for path in MANIFESTS if path in entries]
+        blobs = git.blobs(entries[path].oid for path in wanted)
+        contents = {path: blobs.get(entries[path].oid, b"") for path in wanted}
+        texts = {path: c.decode("utf-8", "replace") for path, c in contents.items() if len(c) <= LARGEST}
+        return cls(git, commit, {path: entry.oid for path, entry in entries.items()}, texts, known)
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """The paths of pages."""
+        return tuple(path for path in sorted(self.texts) if path.lower().endswith(PAGES) and not is_test_data(path))
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """The paths of what may import the repository's package as its users do."""
+        return (*self.pages, *(path for path in sorted(self.texts) if EXAMPLES.search(path)))
+
+    def read(self, path: str) -> str:
+        """A file's text."""
+        if path not in self.sources:
+            self.sources[path] = self.git.blobs([self.oids[path]])[self.oids[path]].decode("utf-8", "replace")
+        return self.sources[path]
+
+    @cached_property
+    def sources(self) -> dict[str, str]:
+        """The texts that were read so far besides those of pages."""
+        return {}
+
+    def has(self, path: str) -> bool:
+        """Whether a file or folder exists."""
+        return path in self.files or path in self.folders or path in ("", ".")
+
+    def is_in_site(self, page: str) -> bool:
+        """Whether a site generator may render the page: one with settings at the top or in the page's folder."""
+        top = page.partition("/")[0] if "/" in page else None
+        return top is not None and (None in self.sites or top in self.sites)
+
+    @cached_property
+    def sites(self) -> frozenset[str | None]:
+        """Top-level folders with a generator's settings; None for the top itself."""
+        found = (path for path in self.files if posixpath.basename(path) in SITES)
+        return frozenset(path.partition("/")[0] if "/" in path else None for path in found)
+
+    @cached_property
+    def make_targets(self) -> frozenset[str] | None:
+        """The targets of the top-level Makefile; None if unknown."""
+        text = self.texts.get("Makefile")
+        if text is None or re.search(r"^\s*-?include\b|^[^\t#\n]*%[^\n]*:", text, re.MULTILINE):
+            return None
+        return frozenset(name for rule in MAKE_RULE.findall(text) for name in rule.split())
+
+    @cached_property
+    def scripts(self) -> frozenset[str] | None:
+        """The scripts of the top-level package.json; None if unreadable."""
+        try:
+            found = json.loads(self.texts.get("package.json", ""))["scripts"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        return frozenset(found) if isinstance(found, dict) else None
+
+    @cached_property
+    def programs(self) -> frozenset[str]:
+        """The command-line programs that the repository installs, by its top-level manifests."""
+        try:
+            package = json.loads(self.texts.get("package.json", "{}"))
+            project = tomllib.loads(self.texts.get("pyproject.toml", ""))
+        except (ValueError, RecursionError):
+            return frozenset()
+        bins = _table(package, "bin") or ({package["name"]: ""} if isinstance(package.get("bin"), str) else {})
+        scripts = {**_table(project, "project", "scripts"), **_table(project, "tool", "poetry", "scripts")}
+        return frozenset(map(str, (*bins, *scripts)))
+
+    def option_gone(self, name: str) -> str:
+        """The newest commit that removed the option `--NAME` from the sources; "" if it is there or never was.
+
+        Parsers also derive options from names (`dry_run`, `dryRun`), so any of these counts.
+        """
+        question = ("--", name, self.commit)
+        if question not in self.known.answers:
+            self.known.answers[question] = "" if self._names_option(name) else self._removal_of(f"--{name}")
+        return self.known.answers[question]
+
+    def _names_option(self, name: str) -> bool:
+        first, *others = name.split("-")
+        spelled = (f"--{name}", name, name.replace("-", "_"), first + "".join(map(str.capitalize, others)))
+        patterns = (flag for text in spelled for flag in ("-e", text))
+        found = self.git.try_text("grep", "-lFwz", *patterns, self.commit).split("\0")
+        return any(not PROSE.search(place.removeprefix(f"{self.commit}:")) for place in found if place)
+
+    def _removal_of(self, text: str) -> str:
+        """The newest commit that changed how often sources say it."""
+        changes = self.git.try_text("log", "--format=%x00%H", "--name-only", f"-S{text}", self.commit).split("\0")
+        listed = (change.split() for change in changes if change)
+        return next((commit for commit, *paths in listed if any(not PROSE.search(path) for path in paths)), "")
+
+    @cached_property
+    def slug(self) -> str:
+        """OWNER/NAME of the repository, by its remote."""
+        found = re.search(
+            r"github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?$", self.git.try_text("config", "remote.origin.url")
+        )
+        return found[1] if found else ""
+
+    def went_to(self, path: str) -> tuple[str, str]:
+        """(commit, current path) of a file that once was at `path`: ("", "") if none was, and "" as its path if it was
+        deleted."""
+        if path not in self.known.moves:
+            self.known.moves[path] = self._follow(path)
+        return self.known.moves[path]
+
+    def _follow(self, path: str) -> tuple[str, str]:
+        gone = ""
+        for _ in range(HOPS):
+            commit = self.git.try_text(
+                "log", "-1", "--diff-filter=D", "--no-renames", "--format=%H", self.commit, "--", path
+            )
+            if not commit:
+                return gone, ""
+            gone = gone or commit
+            path = self._renamed_to(commit, path)
+            if not path or path in self.files:
+                return gone, path
+        return gone, ""
+
+    def last_said(self, expression: str, path: str) -> str:
+        """The newest commit that changed a line of `path` that matches the expression, or ""."""
+        question = (expression, path, self.oids.get(path, ""))  # the same content has the same history
+        if question not in self.known.answers:
+            self.known.answers[question] = self.git.try_text(
+                "log", "-1", "--format=%H", "-G", expression, self.commit, "--", path
+            )
+        return self.known.answers[question]
+
+    def _renamed_to(self, commit: str, path: str) -> str:
+        flags = ("--no-commit-id", "-r", "-z", "-M", "--diff-filter=R", "--name-status", "--root")
+        try:
+            raw = self.git.run("diff-tree", *flags, commit).decode("utf-8", "surrogateescape").split("\0")
+        except GitError:
+            return ""
+        moved = dict(zip(raw[1::3], raw[2::3], strict=False))
+        return moved.get(path, "")
+
+
+def _table(document: Any, *path: str) -> Mapping[str, Any]:
+    """A table of a manifest; empty if it is none."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document if isinstance(document, dict) else {}
+
+
+def find_missing(tree: DocTree, command: str) -> str:
+    """A command that no longer exists; one that never did may belong to another project."""
+    if (found := RUN_MAKE.match(command)) and tree.make_targets is not None and found[1] not in tree.make_targets:
+        commit = tree.last_said(rf"^{re.escape(found[1])}[^:=]*:", "Makefile")
+        return f"the Makefile has no target {found[1]} since {commit[:12]}" if commit else ""
+    if (found := RUN_SCRIPT.match(command)) and tree.scripts is not None and found[1] not in tree.scripts:
+        commit = tree.last_said(rf'"{re.escape(found[1])}"[[:space:]]*:', "package.json")
+        return f"package.json has no script {found[1]} since {commit[:12]}" if commit else ""
+    if (found := RUN_FILE.match(command)) and not tree.has(posixpath.normpath(found[1])):
+        commit, now = tree.went_to(posixpath.normpath(found[1]))
+        if commit:
+            return f"{found[1]} was {f'moved to {now}' if now else 'removed'} in {commit[:12]}"
+    if (found := RUN_PROGRAM.match(command)) and found[1] in tree.programs:
+        gone = ((option, tree.option_gone(option)) for option in OPTION.findall(found[2].partition(" -- ")[0]))
+        return next(
+            (f"{found[1]} has no option --{option} since {commit[:12]}" for option, commit in gone if commit), ""
+        )
+    return ""
