@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -131,6 +130,8 @@ class DocTree:
     @cached_property
     def programs(self) -> frozenset[str]:
         """The command-line programs that the repository installs, by its top-level manifests."""
+        import tomllib  # an idle cycle reads none
+
         try:
             package = json.loads(self.texts.get("package.json", "{}"))
             project = tomllib.loads(self.texts.get("pyproject.toml", ""))
