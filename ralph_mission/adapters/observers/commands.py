@@ -27,7 +27,6 @@ from ralph_mission.adapters.projects.excerpt import not_set_up
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
-from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.config.observers import CommandSettings, JsonResults, Regex
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
@@ -236,6 +235,8 @@ class Command:
 
     def _run(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
         home = scratch / f"home-{self.settings.name}"
+        from ralph_mission.adapters.workspace.clone import clone  # an idle cycle makes none
+
         with clone(self.git, commit, scratch) as root:
             setup = (
                 self.setup.lend(commit, root, scratch / f"tools-{self.settings.name}") if self.setup else LentSetup()

@@ -28,7 +28,6 @@ from ralph_mission.adapters.observers.text import block, count_noun, one_line, s
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
 from ralph_mission.adapters.sandbox.process import run_foreign
-from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.config.observers import CommandSettings, ScannerSettings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
@@ -308,6 +307,8 @@ class ScannerObserver:
     def _scan(self, scanner: Scanner, commit: str, entries: Mapping[str, TreeEntry], scratch: Path) -> ScanReport:
         """Look, fix, and look again: what is no longer there was fixed."""
         home, command = scratch / f"home-{scanner.name}", scanner.command
+        from ralph_mission.adapters.workspace.clone import clone  # an idle cycle makes none
+
         with clone(self.git, commit, scratch) as root:
             tools = scratch / f"tools-{scanner.name}"
             lent = self.setup.lend(commit, root, tools) if self.setup and command.setup else LentSetup()
