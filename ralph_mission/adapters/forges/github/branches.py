@@ -37,17 +37,19 @@ class FinishedBranches:
         try:
             if self.remote.head(wire.head.ref) == head_sha and not self.threads.needed_by_others(wire):
                 self.remote.delete(wire.head.ref, head_sha)
-        except Denied:
-            return
-        except UserError:
-            self._owe({**self._debts(), wire.number: head_sha})
+        except (Denied, UserError) as problem:
+            if not (isinstance(problem, Denied) and problem.lasting):
+                self._owe({**self._debts(), wire.number: head_sha})
 
     def pay(self) -> None:
-        """Retry owed deletions, at the end of a cycle, as often no other effect follows a merge. Never an error."""
+        """Retry owed deletions, at the end of a cycle, as often no other effect follows a merge. Never an error.
+
+        Only at the pull request's own last commit, which GitHub keeps: what is owed may have been written by others.
+        """
         for number, head_sha in list(self._debts().items())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
-                finished = wire.state == "closed" and reading.actor(wire.user).id == self.people.us().id
+                finished = (wire.state, wire.head.sha) == ("closed", head_sha) and self._is_ours(wire)
             except Missing:
                 finished = False
             except UserError:
@@ -55,6 +57,9 @@ class FinishedBranches:
             self._owe({other: sha for other, sha in self._debts().items() if other != number})
             if finished:
                 self.drop(wire, head_sha)
+
+    def _is_ours(self, wire: PullWire) -> bool:
+        return reading.actor(wire.user).id == self.people.us().id
 
     def _debts(self) -> dict[int, str]:
         """Commits by pull request, as far as they can be read: files in a clone are not trusted."""

@@ -262,7 +262,7 @@ class GitHubForge:
         """Update the dashboard if it differs; as this ends a cycle, the cache is saved for the next."""
         try:
             self.dashboard.show(page, anchor, quiet)
-            if not self.api.staged:
+            if page and not self.api.staged:  # not where only memory's position moved, as after a pause
                 self.verbs.branches.pay()
         finally:
             self.threads.forget()

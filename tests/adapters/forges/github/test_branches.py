@@ -54,6 +54,32 @@ def test_a_branch_that_moved_since_its_deletion_was_owed_stays(world: GitHubWorl
     assert world.fake.branch("ralph/fix") == theirs
 
 
+def test_a_deletion_that_was_refused_for_now_is_owed(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.human("mara").merge(opened.number)
+    forge = world.connected()
+    fault = world.fake.fail("rate_secondary_429", ("POST", "/git-receive-pack"))
+    assert forge.perform(merge_pull(opened)).status == "adopted" and fault.used
+    assert forge.api.kept.get(OWED) == {str(opened.number): opened.sha}
+    forge.show_dashboard("Page", ANCHOR)
+    assert world.fake.branch("ralph/fix") == ""
+
+
+def test_an_owed_deletion_waits_where_only_the_position_of_memory_is_stored(world: GitHubWorld) -> None:
+    opened = owing(world)
+    world.connected().show_dashboard("", ANCHOR)
+    assert world.fake.branch("ralph/fix") == opened.sha
+
+
+def test_an_owed_deletion_never_takes_what_was_pushed_after_the_pull_request_was_closed(world: GitHubWorld) -> None:
+    opened = owing(world)
+    theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
+    forge = world.connected()
+    forge.api.kept.put(OWED, {str(opened.number): theirs})
+    forge.show_dashboard("Page", ANCHOR)
+    assert (world.fake.branch("ralph/fix"), forge.api.kept.get(OWED)) == (theirs, {})
+
+
 @pytest.mark.parametrize("owed", [None, [1], "x", {"x": "a"}, {"1": 7}, {"9" * 5000: "a"}])
 def test_an_owed_deletion_that_was_written_by_somebody_else_deletes_nothing(world: GitHubWorld, owed: object) -> None:
     opened = pulled(world)
