@@ -6,6 +6,7 @@ They read and write files alone (`adapters/storage/loop/live.py`), so that they 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -242,13 +243,12 @@ def resume_command(record: LiveRecord, repo: Path) -> str:
 
 
 def _raise_limit(record: LiveRecord) -> list[str]:
-    reason, _, detail = record.doing.partition(": ")
-    if reason == "iterations":
+    if record.doing.startswith("iterations"):
         return ["--max-iterations", str(2 * record.sessions)]
-    if reason == "runtime":
-        return ["--max-runtime", str(2 * int(detail.split()[0]))]
-    if reason == "cost" and detail.startswith("$"):
-        return ["--max-cost", f"{2 * float(detail.split()[0][1:]):.2f}"]
+    if found := re.match(r"runtime: (\d+) s$", record.doing):
+        return ["--max-runtime", str(2 * max(1, int(found[1])))]
+    if found := re.match(r"cost: \$(\d+\.\d\d) of ", record.doing):
+        return ["--max-cost", f"{2 * max(0.01, float(found[1])):.2f}"]
     return []
 
 

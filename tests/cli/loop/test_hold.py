@@ -145,3 +145,18 @@ def test_a_run_is_resumed_by_the_words_that_began_it() -> None:
     )
     assert late[-4:-2] == ["--max-runtime", "7210"] and spent[-4:-2] == ["--max-cost", "10.20"]
     assert "--max-cost" not in unpriced
+
+
+@pytest.mark.parametrize(
+    ("doing", "more"),
+    [
+        ("cost: $0.00 of $0.00", "--max-cost 0.02"),
+        ("runtime: 0 s", "--max-runtime 2"),
+        ("runtime: the agent's own words", ""),
+        ("runtime", ""),
+        ("cost: $$", ""),
+    ],
+)
+def test_a_run_is_resumed_with_a_limit_that_allows_more(doing: str, more: str) -> None:
+    record = live.LiveRecord("run-1", "run", "run it", doing=doing)
+    assert resume_command(record, Path()).partition("--continue")[2].removesuffix(" --repo .").strip() == more
