@@ -342,7 +342,7 @@ class AgentChoice(SettingsSection):
     """Which coding agent carries out larger changes, and plays the sessions of a loop."""
 
     kind: AgentName = Field("command", description="The agent; command, or acp: the program in `run`.")
-    run: Line = Field("", description="Its command line; the prompt is on standard input.")
+    run: Line = Field("", description="Its command line; `command` reads the prompt from standard input.")
     fallback: tuple[AgentName, ...] = Field(
         (), description="Agents that take over, in order, if it is missing or down."
     )

@@ -121,7 +121,7 @@ class TelegramControl(SettingsSection):
     chats: tuple[ChatId, ...] = Field(
         (), description="Ids of chats that may give commands; a private one is a person's."
     )
-    users: tuple[ChatId, ...] = Field((), description="Ids of people who may give them in groups.")
+    users: tuple[ChatId, ...] = Field((), description="Ids of people who may give them, in private and in `chats`.")
     timeout_seconds: Seconds = Field(600, description="How long an agent's question waits.")
     checkin_interval_seconds: ClassVar[int] = 300
     """How often `ralph agent telegram` reports how a loop is doing."""

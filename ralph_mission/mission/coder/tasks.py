@@ -170,7 +170,7 @@ def offer_text(
     if answers:
         did, where = f"answered the review of #{answers} with this change", "on top of what was reviewed"
     parts = [
-        f"**An agent {did}.** Approval pushes it {where}; {rules} requires that.",
+        f"**An agent {did}.** Approval pushes it {where}; {rules} require{'s'[: len(why) == 1]} that.",
         named,
         reproduced(proof),
         f"<details><summary>The change</summary>\n\n{fence(redact(diff(patch)), DIFF, 'diff')}\n\n</details>",
