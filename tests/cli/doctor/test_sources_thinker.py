@@ -76,7 +76,7 @@ def test_when_nobody_is_there_the_network_is_named(tmp_path):
 def test_an_address_where_something_else_listens_is_broken(tmp_path, status, body):
     with serving(status, {}, body) as (url, _):
         first, _ = checks(repository(tmp_path), ANTHROPIC_API_KEY=KEY, ANTHROPIC_BASE_URL=url)
-    assert (first[0], first[2]) == ("wrong", "look at its address in the environment")
+    assert (first[0], first[2]) == ("wrong", "check its address in the environment")
 
 
 @pytest.mark.parametrize("missing", ["pydantic_ai", "anthropic"])
