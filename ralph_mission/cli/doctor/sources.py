@@ -188,7 +188,7 @@ def _model(model: str, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
         raise UserError("the part of ralph that asks models is not installed", models.EXTRA)
     if problem := models.why_unreachable(access, MODEL_PATIENCE):
         what, _, step = problem.partition(": ")
-        raise UserError(what, step or "look at its address in the environment")
+        raise UserError(what, step or "check its address in the environment")
     yield DoctorLine("thinker", "ok", f"ready: {model}")
 
 
