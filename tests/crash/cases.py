@@ -218,6 +218,8 @@ class Struck:
             return LEFT_TO_A_PERSON | {"branches", "failures"}
         if self.scene.stage.meanwhile is setups.closes_pulls:
             return self._refused | {"threads", "labels"}  # she may have closed it before it had its label
+        if self.scene.stage.act is two_wake:
+            return self._refused | {"branches"}  # what the other machine owed is lost with it: a branch that is over
         if request.below.endswith("/labels"):
             # the label of a pull is no deed of its own, that of a text that was published is one
             deed = self._refused if self.scene.stage.networks else frozenset()

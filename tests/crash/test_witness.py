@@ -87,6 +87,22 @@ def test_a_push_to_main_is_seen_whatever_is_answered_about_a_merge_before_it_end
     assert witness.wrong == ["not intended: a push to refs/heads/main"]
 
 
+def test_a_branch_goes_at_the_last_commit_of_our_pull_once_that_is_over(harbour):
+    harbour.cycle()
+    (ours,), witness = harbour.pulls, Witness(harbour)
+    ref, sha = f"refs/heads/{ours.pull.head}", ours.pull.head_sha
+    moved(harbour, witness, "update-ref", "-d", ref)
+    assert witness.wrong.pop(0) == f"forced: {ref}", "its pull was open"
+    git(harbour.fake.bare, "update-ref", ref, sha)
+    harbour.person("mara", "write").close_pull(ours.number)
+    witness.wrong.clear()
+    moved(harbour, witness, "update-ref", "-d", ref)
+    assert witness.wrong == []
+    git(harbour.fake.bare, "update-ref", ref, f"{sha}^")
+    moved(harbour, witness, "update-ref", "-d", ref)
+    assert witness.wrong[0] == f"forced: {ref}", "it held another commit"
+
+
 def proposed(harbour: Hub, branch: str) -> None:
     """A pull of a person, of two commits."""
     harbour.fake.push(branch, {f"{branch}.txt": b"1\n"})

@@ -45,6 +45,7 @@ class Witness:
     wrong: list[str] = field(default_factory=list)
     deeds: int = 0
     heads: dict[str, str] = field(default_factory=dict)
+    finished: set[tuple[str, str]] = field(default_factory=set)  # branches that may go, at the commit where they may
     mains: dict[int, str] = field(default_factory=dict)  # where main was, for each push that is under way
     pulls: set[effects.OpenPull] = field(default_factory=set)
     breaches: list[str] = field(default_factory=list)
@@ -57,7 +58,7 @@ class Witness:
     def coming(self, request: Request) -> None:
         """Before a request is carried out."""
         if request.below == "/git-receive-pack":
-            self.heads = heads(self.harbour)
+            self.heads, self.finished = heads(self.harbour), finished(self.harbour)
             self.mains[id(request)] = self.heads.get(MAIN, "")
         elif writes(request) and request.login.endswith("[bot]") and not is_ours_to_keep(request):
             self.deeds += 1
@@ -102,13 +103,9 @@ class Witness:
         if old == new or (ref == MAIN and old and new and _by_merges(self.harbour, old, new)):
             return
         self.deeds += 1
+        if not new and (ref, old) in self.finished:
+            return
         meant = intended(self.harbour)
-        if (
-            old
-            and not new
-            and old in {e.head_sha for e in meant if isinstance(e, effects.ClosePull | effects.MergePull)}
-        ):
-            return  # the branch of a pull that is over goes with it
         begun = {(f"refs/heads/{e.branch}", e.base_sha) for e in meant if isinstance(e, effects.PushBranch)}
         if not new and (ref, old) in begun:
             return  # one that was begun and got no commit
@@ -197,6 +194,12 @@ def heads(harbour: Hub) -> dict[str, str]:
     """The branches of the server."""
     lines = git(harbour.fake.bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads").splitlines()
     return dict(line.split(" ") for line in lines)
+
+
+def finished(harbour: Hub) -> set[tuple[str, str]]:
+    """Branches of pulls of ours that are over, with their last commit: that may go at any time, and nothing is lost."""
+    over = [t for t in list(harbour.fake.threads.values()) if t.pull and t.author.is_bot and t.state == "closed"]
+    return {(f"refs/heads/{thread.pull.head}", thread.pull.head_sha) for thread in over if thread.pull}
 
 
 def _by_merges(harbour: Hub, old: str, new: str) -> bool:
