@@ -19,7 +19,7 @@ from ralph_mission.adapters.fixers.verify import known_red
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.projects.excerpt import NOT_SET_UP
-from ralph_mission.adapters.projects.setup import ProjectSetup, lent_environment
+from ralph_mission.adapters.projects.setup import NOTHING, LentSetup, ProjectSetup, lent_environment
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level
 from ralph_mission.adapters.storage.loop import archive, lock, state
 from ralph_mission.adapters.storage.loop.events import EventLog
@@ -171,15 +171,13 @@ class ProjectTools:
     environment: Mapping[str, str]
     note: Callable[[str], None]
 
-    def lend_apart(self, folder: Path, commit: str) -> Mapping[str, str]:
-        """Lend it to another clone of `commit` at `folder` too; returns the additions to its environment."""
-        if not self.environment:
-            return {}
+    def lend_apart(self, folder: Path, commit: str) -> LentSetup:
+        """Lend it to another clone of `commit` at `folder` too."""
         try:
-            return self.setup.lend(commit, folder, folder / TOOLS).environment
+            return self.setup.lend(commit, folder, folder / TOOLS) if self.environment else NOTHING
         except UserError as problem:
             self.note(f"{problem.what}; sessions begin without it")
-            return {}
+            return NOTHING
 
     @classmethod
     def of(
@@ -190,16 +188,11 @@ class ProjectTools:
         needed = setup.needed(git.resolve("HEAD"))
         return cls(setup, root / CLONE, lent_environment(root / CLONE, root / CLONE / TOOLS) if needed else {}, note)
 
-    def lend(self, git: Git, required: bool) -> None:
+    def lend(self, git: Git, required: bool) -> LentSetup:
         """Raises UserError if the set-up fails and checks are `required`: no session could make them pass."""
-        if not self.environment:
-            return
-        try:
-            self.setup.lend(git.resolve("HEAD"), self.clone, self.clone / TOOLS)
-        except UserError as problem:
-            if required:
-                raise
-            self.note(f"{problem.what}; sessions begin without it")
+        if required and self.environment:
+            return self.setup.lend(git.resolve("HEAD"), self.clone, self.clone / TOOLS)
+        return self.lend_apart(self.clone, git.resolve("HEAD"))
 
 
 def _store_and_place(
@@ -226,7 +219,7 @@ def _store_and_place(
         if planned and prd:
             _take_over(options, planned, root, prd)
         workplace.prepare()
-        project.lend(git, required=bool(checks))
+        workplace.exclude(project.lend(git, required=bool(checks)).names)
         if checks and not options.errand and not options.go_on:
             _look_at_base(settings, git, checks, project.note)
 

@@ -16,6 +16,7 @@ from ralph_mission.adapters.agents.client import CommandAgent
 from ralph_mission.adapters.agents.clients import FallbackAgent, HatAgents
 from ralph_mission.adapters.agents.scripted import ScriptedAgent
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.setup import NOTHING
 from ralph_mission.adapters.storage.loop import state
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.adapters.storage.loop.state import FileArtifactStore
@@ -149,8 +150,9 @@ def pool(setup: RunSetup, git: Git, most: int = MOST) -> ClonePool:
         place = WorkspaceApart(git, part.folder, user=user)
         store = ApartRunStore(part, place, ports, ended)
         home = setup.root / ".ralph/loop/apart" / job.name  # not in the run's home, which other sessions may not enter
-        environment = setup.project.lend_apart(part.folder, part.base) if setup.project else {}
-        agent = move_agent(ports.agent, part.git, home, job.name, environment)
+        lent = setup.project.lend_apart(part.folder, part.base) if setup.project else NOTHING
+        place.exclude(lent.names)
+        agent = move_agent(ports.agent, part.git, home, job.name, lent.environment)
         moved = replace(ports, agent=agent, workplace=place, store=store)
         return SessionTools(moved, FileArtifactStore(part.folder / ".ralph"), place)
 

@@ -46,7 +46,8 @@ LARGEST = 2_000_000  # bytes of a manifest that is read
 REWRITTEN = 1_000_000  # bytes of a script in which a path is put right
 NODE = ("npm", "yarn", "pnpm", "bun", "prisma", "next")
 REPORT, MARK = "setup.json", "lent"
-"""What a set-up came to, and in the folder of lent tools: which set-up they are of."""
+"""What a set-up came to, and in the folder of lent tools: which set-up they are of, and what else the clone got."""
+MARKED = 1_000_000  # bytes of that mark
 PASSED_ON = tuple(
     f"""
     {" ".join(name for each in ("http_proxy", "https_proxy", "no_proxy", "all_proxy") for name in (each, each.upper()))}
@@ -94,6 +95,9 @@ class LentSetup:
 
     names: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: QUIET)
+
+
+NOTHING = LentSetup(environment=MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +176,19 @@ class ProjectSetup:
         if not steps:
             return LentSetup()
         ready = self._ready(commit, steps, self.place or tools.parent / "setup", tools.parent / "setup")
-        mark, content = tools / MARK, f"{ready.name} {folder}".encode("utf-8", "surrogateescape")
-        if files.content(mark, 10_000) == content:
-            return LentSetup((), lent_environment(folder, tools))  # lent before
+        mark, which = tools / MARK, [ready.name, str(folder)]
+        lent, before = _read_mark(mark)
+        if lent == which and all(os.path.lexists(folder / name) for name in before):
+            return LentSetup(before, lent_environment(folder, tools))
         _remove_lent(ready / "tree", folder)
-        names = tuple(sorted(copy_entries(ready / "tree", folder)))
+        names = tuple(sorted({*before, *copy_entries(ready / "tree", folder)}))
         remove_any(os.fsencode(tools))
         copy_entries(ready / "home", tools)
         moved = {str(ready / "tree"): str(folder), str(ready / "home"): str(tools)}
         for name in names:
             _correct_paths(folder / name, moved)
         _correct_links(tools / ".local/bin", moved)
-        mark.write_bytes(content)
+        mark.write_bytes(os.fsencode("\0".join((*which, *names))))
         if any(path in step.inputs for step in steps for path in changed):
             clone = Git(folder / ".git", folder / ".git", folder)
             failed = next(filter(None, (self._run(step, clone, folder, tools) for step in steps)), "")
@@ -348,6 +353,12 @@ def _remove_tracked(tree: Path, tracked: set[str]) -> None:
                     os.rmdir(entry.path)
 
     visit("")
+
+
+def _read_mark(mark: Path) -> tuple[list[str], tuple[str, ...]]:
+    """Which set-up a clone was lent, with the clone's place, and the names that it got."""
+    words = os.fsdecode(files.content(mark, MARKED) or b"").split("\0")
+    return words[:2], tuple(words[2:])
 
 
 def _remove_lent(source: Path, target: Path) -> None:

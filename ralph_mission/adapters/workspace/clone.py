@@ -29,6 +29,7 @@ from ralph_mission.values import compile_regex, dataclass
 
 SHARED_REFS = ("refs/heads", "refs/tags")
 """The refs a session sees besides its branch."""
+SPECIAL = compile_regex(rb"[\\*?\[ ]")  # in a pattern of git's
 COMMIT = compile_regex("[0-9a-f]{40}([0-9a-f]{24})?")
 MOST_COMMITS, LONGEST_COMMIT, LONGEST_FILE = 20, 65_536, 4096
 """Commits of a session whose messages are read, bytes of one, bytes of HEAD or a ref."""
@@ -53,11 +54,13 @@ def position(git: Git, branch: str | None = None) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """The clone at `folder` of the repository `git`; `who`: the default author of a session's commits."""
+    """The clone at `folder` of the repository `git`; `who`: the default author of a session's commits; `excluded`:
+    paths that its git ignores."""
 
     git: Git
     folder: Path
     who: Identity = Identity()
+    excluded: tuple[str, ...] = ()
 
     @property
     def index(self) -> Path:
@@ -126,10 +129,10 @@ class Clone:
         self._index_commit_file.write_text(commit)
 
     def _read_excludes(self) -> bytes:
-        try:
-            return (self.git.common_dir / "info/exclude").read_bytes().rstrip(b"\n") + b"\n/.ralph/\n"
-        except OSError:
-            return b"/.ralph/\n"
+        ours = [b"/.ralph/", *(b"/" + SPECIAL.sub(rb"\\\g<0>", wire.raw(path)) for path in self.excluded)]
+        with suppress(OSError):
+            ours.insert(0, (self.git.common_dir / "info/exclude").read_bytes().rstrip(b"\n"))
+        return b"\n".join((*ours, b""))
 
     def messages(self, base: str) -> tuple[str, ...]:
         """The session's commit messages since `base`, oldest first; () if unreadable."""

@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
@@ -65,15 +65,16 @@ class Reading:
 
 
 class IgnoreRules:
-    """Git's ignore rules: given `.gitignore` files (path -> content), the user's settings and `info/exclude`.
+    """Git's ignore rules: given `.gitignore` files (path -> content), the user's settings and `info/exclude`; and the
+    paths `excluded`.
 
     Git evaluates them in a folder that contains only these files.
     """
 
-    def __init__(self, git: Git, rules: Mapping[str, bytes]) -> None:
+    def __init__(self, git: Git, rules: Mapping[str, bytes], excluded: Sequence[str] = ()) -> None:
         self.rules = dict(rules)
         self._git = git
-        self._known: dict[str, bool] = {}
+        self._known = {f"{path}{slash}": True for path in excluded for slash in ("", "/")}
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of `paths` that are ignored; folders end with a slash. Raises GitError."""

@@ -116,6 +116,11 @@ class Workspace:
         self._stand()
         self.clone.make(self._at.head)
 
+    def exclude(self, names: Sequence[str]) -> None:
+        """Take files and folders for ignored that the project's set-up put into the clone: no session made them."""
+        self.clone = replace(self.clone, excluded=tuple(names))
+        self._rules = self._rules_now = IgnoreRules(self._git, {}, names)
+
     def undo_cut_off(self) -> None:
         """Undo what a killed landing left in the user's files. Nobody else may work in it."""
         self._landing.undo_cut_off()
@@ -165,7 +170,7 @@ class Workspace:
     def _use_rules(self, files: Files) -> None:
         rules = self._rules_of(files)
         if rules != self._rules.rules:
-            self._rules = IgnoreRules(self._git, rules)
+            self._rules = IgnoreRules(self._git, rules, self.clone.excluded)
         self._rules_now = self._rules
 
     def _share(self) -> None:
@@ -302,7 +307,7 @@ class Workspace:
         if self._rule_files(files) == self._rule_files(self._before):
             return frozenset()
         contents = {path: found[1] for path in self._rule_files(files) if (found := self._reader.content(path))}
-        self._rules_now = IgnoreRules(self._git, contents)
+        self._rules_now = IgnoreRules(self._git, contents, self.clone.excluded)
         return self._rules_now.ignored(path for path in files if path not in self._before)
 
     def _store_objects(self, files: dict[str, File], ignored: frozenset[str]) -> dict[str, File]:

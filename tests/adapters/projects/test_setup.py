@@ -100,6 +100,18 @@ def test_a_clone_cannot_change_what_the_next_one_is_lent(repo, tmp_path):
     assert seen == ["good\n", "good\n"]
 
 
+def test_a_clone_that_lost_what_it_was_lent_is_lent_it_again(repo, tmp_path):
+    setup = ProjectSetup(Git.open(repo), tmp_path / "kept", ("mkdir m; echo good > m/f",))
+    head = git(repo, "rev-parse", "HEAD")
+    with clone(Git.open(repo), head, tmp_path) as folder:
+        for _ in range(3):
+            assert setup.lend(head, folder, tmp_path / "home").names == ("m",)
+        (folder / "m/f").unlink()
+        (folder / "m").rmdir()
+        assert setup.lend(head, folder, tmp_path / "home").names == ("m",)
+        assert (folder / "m/f").read_text() == "good\n"
+
+
 def test_a_commit_that_changes_nothing_it_depends_on_uses_the_same_set_up(repo, tmp_path, monkeypatch):
     """Of a detected set-up the manifests count; of the owner's own commands the whole commit does."""
     made: list[str] = []

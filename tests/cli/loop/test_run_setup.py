@@ -96,3 +96,14 @@ def test_packages_that_are_missing_in_many_places_end_a_run_before_any_session(h
     told = run(here, "echo played > played.txt")
     assert told["exit"] == 1 and "not set up: react, next, swr" in told["said"] and "hands.setup" in told["said"]
     assert not (here.repo / ".ralph/workspace/tree/played.txt").exists()
+
+
+def test_what_the_set_up_installed_lasts_where_the_repository_does_not_ignore_it(here: World, level: str) -> None:
+    settle(here, level, INSTALL)
+    commit(here.repo, {".gitignore": ".ralph/\n"})
+    again = "lint; echo $? >> log.txt; git status --porcelain >> log.txt; echo >> src.txt; git add -A; git commit -qm x"
+    told = run(here, again, "--max-iterations", "3")
+    log = git(here.repo, "show", "HEAD:log.txt").splitlines()
+    assert [line for line in log if not line.endswith("log.txt")] == ["1", "1", "1"], told["said"]
+    files = git(here.repo, "ls-tree", "-r", "--name-only", "HEAD").splitlines()
+    assert not {"node_modules/.bin/lint", "installs"}.intersection(files)
