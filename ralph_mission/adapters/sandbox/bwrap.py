@@ -370,7 +370,12 @@ def _needed_paths(view: View) -> Iterator[Path]:
         targets = [folder.resolve() / "-", *map(Path, leads)]
         folders += [target.parent for target in targets if target.parent.name == "bin" or target.name == "-"]
         found |= {target for target in targets if target.parent.name != "bin" and target.name != "-"}
-    return (place for place in found if os.path.exists(place))
+    return (_with_packages(place) for place in found if os.path.exists(place))
+
+
+def _with_packages(place: Path) -> Path:
+    """The outermost `node_modules` around a program, since one finds the packages beside its own; else the path."""
+    return next((above for above in reversed((place, *place.parents)) if above.name == "node_modules"), place)
 
 
 def rustup_home() -> Path:

@@ -336,6 +336,22 @@ def test_a_link_from_path_into_a_folder_that_sessions_write_in_shows_nothing_mor
     assert str(letter) not in seen
 
 
+@pytest.mark.parametrize("folder", ["node_modules/.bin", "bin"])
+def test_a_program_of_node_sees_the_packages_beside_its_own(here: Place, level: Level, folder: str) -> None:
+    packages = here.root / "node_modules/@openai"
+    own, beside = packages / "codex/bin/codex", packages / "codex-linux/codex"
+    for program, text in ((own, f"cat {beside}"), (beside, "echo found")):
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+    (here.root / folder).mkdir()
+    (here.root / folder / "codex").symlink_to(own)
+    path = {"PATH": f"{here.root / folder}{os.pathsep}{os.defpath}"}
+    sandbox = of_checkout(level, Git.open(here.work), {})
+    done = run_foreign("codex", cwd=here.work, home=here.home, timeout=60, extra_env=path, sandbox=sandbox)
+    assert b"echo found" in done.stdout, done.stderr
+
+
 def test_a_link_to_itself_on_path_hinders_no_session(tmp_path: Path) -> None:
     (tmp_path / "x").symlink_to(tmp_path / "x")
     assert str(tmp_path) in bwrap.wrap_command(bwrap.View(path=str(tmp_path)), ["true"], closed=True)
