@@ -30,7 +30,7 @@ from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.app import checkouts, sandboxes, stand_ins
-from ralph_mission.app.run_options import RunOptions, read_stories, resolve_run
+from ralph_mission.app.run_options import RunOptions, follows, read_stories, resolve_run
 from ralph_mission.app.secrets import ControlFiles, environment_secrets, require_unaltered
 from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config
@@ -44,7 +44,7 @@ from ralph_mission.loop.stories.lint import is_ui
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.agents.client import CommandAgent
+    from ralph_mission.adapters.agents.client import CommandAgent, Login
 
 MODEL_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
@@ -55,7 +55,7 @@ CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
 """The sessions' folder below the checkout: it stays for later runs, with git-ignored build results."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
 HOW_HAT = "name one of docs/agents.md, such as claude, codex or acp:gemini"
-TOKEN = "make a key that is seen there: claude setup-token, then CLAUDE_CODE_OAUTH_TOKEN"
+NEW = "no run of this objective is left to continue (a cancelled one is not): a new one starts"
 SAID = 300  # characters of a failed check's output
 ASKED_EVERY, ASKED_SELDOM, LONG = 0.1, 0.5, 30.0
 """Seconds between two polls for the end of a pause, and the length from which the second is used."""
@@ -125,9 +125,11 @@ def build_run(options: RunOptions, progress: RunProgress, planned: Path | None =
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
     after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
+    if options.go_on and not planned and not options.errand and not follows(root, spec.objective):
+        progress.note(NEW)
     progress.note(f"isolation: {describe_level(found)}")
     if login := _find_login(options, settings) if found.level == "env" else None:
-        progress.note(f"the agent uses your login in {login}, which whatever it runs can read")
+        progress.note(f"the agent uses your login in {login[1]}, which whatever it runs can read")
     if not (options.verify or settings.hands.verify or options.errand or options.agent == SCRIPTED):
         progress.note(f"no check verifies this run; {_suggest_check(project.setup, git.resolve('HEAD'))}")
     return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
@@ -281,8 +283,8 @@ def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...
 # --- who plays -----------------------------------------------------------------------
 
 
-def _find_login(options: RunOptions, settings: Config) -> Path | None:
-    """The login of a person for the requested agent, if no key of it is set."""
+def _find_login(options: RunOptions, settings: Config) -> tuple[Login, Path] | None:
+    """The login of a person for the requested agent, and its folder, if no key of it is set."""
     from ralph_mission.adapters.agents.clients import find_client, find_login, is_client
 
     try:
@@ -290,15 +292,18 @@ def _find_login(options: RunOptions, settings: Config) -> Path | None:
         words = tuple(shlex.split(command)) if isinstance(command, str) else command
     except (UserError, ValueError):
         return None  # reported when the agent is built
-    return find_login(find_client(name, words), os.environ) if is_client(name) else None
+    client = find_client(name, words) if is_client(name) else None
+    place = find_login(client, os.environ) if client else None
+    return (client.login, place) if client and client.login and place else None
 
 
 def _find_level(options: RunOptions, settings: Config) -> Found:
     """The level of the settings; if they name none and there is only a person's login, one that sees it."""
     found, choice = sandboxes.agent_level(settings), settings.hands.agent
     unasked = choice is None or choice.sandbox is None
-    if found.level == "bwrap" and unasked and not acts_on_github(os.environ) and _find_login(options, settings):
-        return Found("env", lacking=TOKEN, wrap=found.wrap)
+    if found.level == "bwrap" and unasked and not acts_on_github(os.environ):
+        login = _find_login(options, settings)
+        return Found("env", lacking=login[0].token, wrap=found.wrap) if login else found
     return found
 
 

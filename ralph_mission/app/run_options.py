@@ -113,6 +113,12 @@ def recall_planning(options: RunOptions, root: Path) -> RunOptions:
     )
 
 
+def follows(root: Path, objective: str) -> bool:
+    """Whether a run of this objective was left here, ours or another tool's."""
+    left = _left_state(root) or lock.left_by_others(root)
+    return left is not None and left.objective == objective
+
+
 def _left_state(root: Path) -> RunState | None:
     try:
         return state.load(root)

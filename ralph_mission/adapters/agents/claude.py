@@ -101,7 +101,11 @@ def _usage(result: Mapping[str, Any]) -> SessionUsage:
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 LOGIN = Login(
-    "CLAUDE_CONFIG_DIR", ".claude", ".credentials.json", "run `claude` and type /login, or run `claude setup-token`"
+    "CLAUDE_CONFIG_DIR",
+    ".claude",
+    ".credentials.json",
+    "run `claude` and type /login, or run `claude setup-token`",
+    "run `claude setup-token`, then set CLAUDE_CODE_OAUTH_TOKEN",
 )
 DRIVER = "ralph_mission.adapters.agents.claude_driver"
 CLIENT = Client(

@@ -70,12 +70,13 @@ def _plain(session: Session, _: SessionPlace) -> Invocation:
 @dataclass(frozen=True, slots=True)
 class Login:
     """A person's login to the provider: `file` in the folder that `variable` names, else in `folder` of their home.
-    `how`: the way to log in."""
+    `how`: the way to log in; `token`: that to a key, for the level `bwrap`, which hides the login."""
 
     variable: str
     folder: str
     file: str
     how: str
+    token: str
 
     def find(self, environ: Mapping[str, str]) -> Path | None:
         """The folder, if a person is logged in."""

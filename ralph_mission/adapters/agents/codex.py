@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ralph_mission.adapters.agents import reading
-from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
+from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, Login, SessionPlace, may_write
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
 from ralph_mission.adapters.sandbox.shims import find_refusals
 from ralph_mission.loop.model.state import Session, SessionUsage
@@ -84,6 +84,7 @@ def _errors(entry: str) -> str:
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 OPENAI = "https://api.openai.com/v1"
+LOGIN = Login("CODEX_HOME", ".codex", "auth.json", "run `codex login`", f"set {KEY}")
 FORM = ".ralph-form.json"
 RETRIES = 1  # the loop waits and retries
 STEPS = ("agent_message", "command_execution", "file_change", "mcp_tool_call", "web_search")
@@ -112,14 +113,15 @@ def asking_options(session: Session, place: SessionPlace) -> tuple[str, ...]:
 
 
 def _provider(place: SessionPlace) -> Iterator[tuple[str, str]]:
-    """The model's URL and key, as settings in TOML: set here, so that nothing else can redirect the key."""
-    address = json.dumps(place.env.get(ADDRESS) or OPENAI)
+    """The model's URL and key, as settings in TOML: set here, so that nothing else can redirect the key. The URL of a
+    login is known to Codex: ChatGPT has another than the API."""
+    logged_in = LOGIN.variable in place.env
+    address = place.env.get(ADDRESS) or ("" if logged_in else OPENAI)
+    named = f"base_url={json.dumps(address)}," if address else ""
+    key = "requires_openai_auth=true" if logged_in else f'env_key="{KEY}"'
     retries = f"request_max_retries={RETRIES},stream_max_retries={RETRIES}"
     yield "model_provider", '"ralph"'
-    yield (
-        "model_providers.ralph",
-        f'{{name="ralph",base_url={address},env_key="{KEY}",wire_api="responses",{retries}}}',
-    )
+    yield "model_providers.ralph", f'{{name="ralph",{named}{key},wire_api="responses",{retries}}}'
 
 
 def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]]:
@@ -204,5 +206,5 @@ def _usage(counts: reading.Json) -> SessionUsage:
 
 CLIENT = Client(
     "codex", ("codex",), _invocation, _read, keys=(KEY,), endpoints=(ADDRESS,), fresh=(".codex", ".agents"),
-    install="npm install --global @openai/codex",
+    install="npm install --global @openai/codex", login=LOGIN,
 )  # fmt: skip  # one value

@@ -284,6 +284,9 @@ def test_a_login_counts_where_no_key_is_set(tmp_path):
     assert clients.find_login(claude.CLIENT, environ) == place.parent
     assert clients.find_login(claude.CLIENT, {**environ, "ANTHROPIC_API_KEY": "k"}) is None
     assert clients.find_login(clients.CLIENTS["codex"], environ) is None
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/auth.json").write_text("{}")
+    assert clients.find_login(clients.CLIENTS["codex"], environ) == tmp_path / ".codex"
 
 
 def test_a_login_stands_where_the_user_says(tmp_path):

@@ -37,6 +37,13 @@ def test_the_key_goes_to_the_address_of_the_environment_and_else_to_openai():
     assert '"http://a/v1"' in ours and '"https://api.openai.com/v1"' in usual and "OPENAI_API_KEY" in usual
 
 
+def test_a_login_goes_to_the_url_of_its_own():
+    usual = next(word for word in called(CLIENT, env={"CODEX_HOME": "/home/m/.codex"}) if "model_providers" in word)
+    ours = {"CODEX_HOME": "/home/m/.codex", "OPENAI_BASE_URL": "http://a/v1"}
+    assert "requires_openai_auth=true" in usual and "env_key" not in usual and "base_url" not in usual
+    assert any('base_url="http://a/v1",requires_openai_auth=true' in word for word in called(CLIENT, env=ours))
+
+
 @pytest.mark.parametrize(
     ("hat", "sandboxed", "sandbox"),
     [

@@ -578,6 +578,8 @@ def test_cancel_ends_the_session_at_once_and_the_run_is_not_continued(tmp_path: 
     again = here.run("--continue", *here.agent("pass"))
     assert again.code == 64
     assert "there is no task" in again.err
+    fresh = here.run("build it", "--continue", *here.agent("change()\nprint('LOOP_COMPLETE')"))
+    assert fresh.code == 0 and "no run of this objective is left to continue" in fresh.err
 
 
 def test_cancel_lets_the_session_end_when_asked_to_stop(tmp_path: Path) -> None:
