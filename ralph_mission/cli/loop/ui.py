@@ -11,7 +11,6 @@ from pathlib import Path
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal
 from textual.widgets import DataTable, Footer, Header, Input, RichLog
 
 from ralph_mission.adapters.git.git import Git
@@ -28,7 +27,7 @@ class RunsApp(App[None]):
     """The runs of the repository whose state is in `home`."""
 
     TITLE = "ralph"
-    CSS = "#runs { width: 45%; } #steps { width: 55%; } #word { display: none; dock: bottom; }"
+    CSS = "#runs { height: auto; max-height: 40%; } #steps { height: 1fr; } #word { display: none; dock: bottom; }"
     BINDINGS = (  # type: ignore[assignment]  # Textual reads any sequence
         Binding("p", "order('pause')", "pause"),
         Binding("r", "order('')", "resume"),
@@ -45,11 +44,10 @@ class RunsApp(App[None]):
         self._states: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
-        """The list beside the steps, and a line for guidance that is there when it is asked for."""
+        """The list above the steps, and a line for guidance that is there when it is asked for."""
         yield Header()
-        with Horizontal():
-            yield DataTable(id="runs", cursor_type="row", zebra_stripes=True)
-            yield RichLog(id="steps", wrap=True, markup=False, highlight=False)
+        yield DataTable(id="runs", cursor_type="row", zebra_stripes=True)
+        yield RichLog(id="steps", wrap=True, markup=False, highlight=False)
         yield Input(id="word", placeholder="what the next session has to know")
         yield Footer()
 

@@ -38,6 +38,7 @@ def test_runs_are_shown_and_held_with_keys(repo: Path) -> None:
             table, steps = app.query_one("#runs", DataTable), app.query_one("#steps", RichLog)
             rows = [[str(cell) for cell in table.get_row_at(at)] for at in range(table.row_count)]
             assert rows[1] == ["run-2", "running", "0", "1/3", "", "[1/9] builder"] and rows[0][1] == "ended"
+            assert table.size.width == 140  # nothing beside it cuts off what a run does
             assert any("[red]make[/red] test" in str(line.text) for line in steps.lines)  # as it was said
 
             await pilot.press("p")
