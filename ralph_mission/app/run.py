@@ -18,8 +18,8 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.fixers.verify import known_red
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
-from ralph_mission.adapters.projects.excerpt import NOT_SET_UP
 from ralph_mission.adapters.projects.setup import NOTHING, LentSetup, ProjectSetup, lent_environment
+from ralph_mission.adapters.sandbox.excerpt import NOT_SET_UP
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level
 from ralph_mission.adapters.storage.loop import archive, lock, state
 from ralph_mission.adapters.storage.loop.events import EventLog

@@ -134,7 +134,7 @@ def _is_proven(this: LoopRun, snapshot: RunSnapshot) -> bool:
     verification = this.ports.workplace.verify()
     this.standing = verification.standing
     if not verification.green:
-        this.state = completion.state_after_red_checks(this.spec, this.state, verification.said)
+        this.state = completion.state_after_red_checks(this.spec, this.state, verification)
     return verification.green
 
 
@@ -164,8 +164,8 @@ def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:
     ending = completion.find_dead_end(this.spec, this.state, snapshot) or _reached_limit(this)
     if not ending or not this.state.iteration:
         return ending
-    silence = completion.describe_silence(this.spec, this.state) if ending.reason == "iterations" else ""
-    missing = completion.describe_missing(this.spec, this.state) or silence
+    unfinished = completion.describe_unfinished(this.spec, this.state) if ending.reason == "iterations" else ""
+    missing = completion.describe_missing(this.spec, this.state) or unfinished
     return replace(ending, detail=f"{ending.detail}; {missing}") if missing else ending
 
 

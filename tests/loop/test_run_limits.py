@@ -66,7 +66,7 @@ def test_a_run_that_ends_at_its_limit_names_the_promise_that_its_agent_never_mad
     made.agent.turns, made.agent.forever = [lambda session: made.workplace.write(f"f{session.iteration}")], True
     ending = played(spec(iterations=2), made).ending
     assert ending.reason == "iterations"
-    assert ending.detail.endswith("the agent's last line was not LOOP_COMPLETE, which says that it is done")
+    assert ending.detail.endswith("the agent's last line was not LOOP_COMPLETE, by which an agent says that it is done")
 
 
 def test_the_idle_breaker_sees_tasks_as_progress():

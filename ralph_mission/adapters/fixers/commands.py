@@ -21,10 +21,10 @@ from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix, parts_of, quote_corrections
 from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.projects.excerpt import excerpt
 from ralph_mission.adapters.projects.fixers import ProjectFixer
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import ProjectSetup
+from ralph_mission.adapters.sandbox.excerpt import excerpt
 from ralph_mission.adapters.sandbox.isolation import Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import changed_since, clone

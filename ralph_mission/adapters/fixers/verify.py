@@ -280,7 +280,7 @@ class Workbench:
 
 def red_check(command: str, done: FinishedProcess) -> RedCheck:
     """A failed command on an unchanged commit."""
-    from ralph_mission.adapters.projects.excerpt import complaints, count_failures, excerpt, not_set_up, output_lines
+    from ralph_mission.adapters.sandbox.excerpt import complaints, count_failures, excerpt, not_set_up, output_lines
 
     lines = output_lines(done.stdout, done.stderr)
     broken = not_set_up(lines)
@@ -298,7 +298,7 @@ def red_check(command: str, done: FinishedProcess) -> RedCheck:
 def known_red(red: Sequence[RedCheck], exactly: bool = False) -> Callable[[str, FinishedProcess], bool]:
     """Whether a failed command is among `red`, with no new complaints; `exactly`: also with the same exit code, and
     counting no more failures."""
-    from ralph_mission.adapters.projects.excerpt import complaints, count_failures, is_worse, output_lines
+    from ralph_mission.adapters.sandbox.excerpt import complaints, count_failures, is_worse, output_lines
 
     before = {check.command: check for check in red}
 
@@ -315,7 +315,7 @@ def known_red(red: Sequence[RedCheck], exactly: bool = False) -> Callable[[str, 
 
 def _failure_text(failure: CheckFailure, before: RedCheck | None) -> str:
     """`before`: the same check on the base, if it fails there too."""
-    from ralph_mission.adapters.projects.excerpt import excerpt, find_cause
+    from ralph_mission.adapters.sandbox.excerpt import excerpt, find_cause
 
     finished = failure.finished
     how = f"exit code {finished.code}"

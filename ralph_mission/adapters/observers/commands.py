@@ -23,9 +23,9 @@ from ralph_mission.adapters.observers import markers
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result, read_items, read_sarif, title_of
 from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain, split_lines, surroundings
-from ralph_mission.adapters.projects.excerpt import not_set_up
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
+from ralph_mission.adapters.sandbox.excerpt import not_set_up
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.config.observers import CommandSettings, JsonResults, Regex
 from ralph_mission.errors import UserError

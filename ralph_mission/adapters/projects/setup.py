@@ -24,8 +24,8 @@ from urllib.parse import urlsplit
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject, Read, SetupStep, detect_project
-from ralph_mission.adapters.projects.excerpt import excerpt, find_cause, is_untrusted
 from ralph_mission.adapters.sandbox.bwrap import rustup_home
+from ralph_mission.adapters.sandbox.excerpt import excerpt, find_cause, is_untrusted
 from ralph_mission.adapters.sandbox.isolation import Sandbox
 from ralph_mission.adapters.sandbox.process import run_foreign, tell_running
 from ralph_mission.adapters.workspace.snapshot import remove_any

@@ -323,4 +323,6 @@ def _changed_paths(output: HatOutput) -> str:
 
 
 def _checks(output: HatOutput) -> str:
-    return f"checks {'green' if output.verification.green else 'red'}" if output.verification.ran else ""
+    if not output.verification.ran or output.verification.green:
+        return "checks green" if output.verification.ran else ""
+    return f"checks red ({output.verification.failing})"

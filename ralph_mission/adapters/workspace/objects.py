@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from ralph_mission.adapters.git import git as wire
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
+from ralph_mission.adapters.sandbox.excerpt import find_cause
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.snapshot import File, Files
@@ -156,7 +157,9 @@ def verdict(
             failing.append(check)
         elif done.code or ran_no_test(output):
             why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}" if done.code else "ran no test"
-            return CheckResult(False, True, "\n".join((f"{check}: {why}", *output.splitlines()[-LINES:])))
+            cause = find_cause(done.stdout, done.stderr, top) if done.code else ""
+            first = f"{check}: {why}" + (f": {cause}" if cause else "")
+            return CheckResult(False, True, "\n".join((first, *output.splitlines()[-LINES:])))
     return CheckResult(True, True, "", standing=tuple(failing))
 
 

@@ -303,6 +303,11 @@ class CheckResult:
     undone: tuple[PathChange, ...] = ()
     standing: tuple[str, ...] = ()
 
+    @property
+    def failing(self) -> str:
+        """Which check fails and why, in one line."""
+        return self.said.partition("\n")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class HatOutput:

@@ -22,6 +22,7 @@ from ralph_mission.loop.model.state import (
     START,
     VERDICT,
     VERIFICATION_FAILED,
+    CheckResult,
     Hat,
     HatOutput,
     LoopEvent,
@@ -64,13 +65,17 @@ def describe_missing(spec: RunSpec, state: RunState) -> str:
     return f"still to be emitted: {', '.join(missing)}" if missing else ""
 
 
-def describe_silence(spec: RunSpec, state: RunState) -> str:
-    """What the agent should have written, if the checks passed and it never claimed to be done; else ""."""
+def describe_unfinished(spec: RunSpec, state: RunState) -> str:
+    """Why the work does not count as done after the last session, or "": checks are red, or it never said so."""
     last = state.last
-    if spec.preset.stories or has_reviewer(spec.hats) or not last or last.promised or not last.verification.green:
+    if not last or last.promised:
+        return ""
+    if not last.verification.green:
+        return f"the checks are still red: {last.verification.failing}"
+    if spec.preset.stories or has_reviewer(spec.hats):
         return ""
     checks = "the checks are green, but " if last.verification.ran else ""
-    return f"{checks}the agent's last line was not {spec.preset.promise}, which says that it is done"
+    return f"{checks}the agent's last line was not {spec.preset.promise}, by which an agent says that it is done"
 
 
 def _is_empty_claim(spec: RunSpec, state: RunState) -> bool:
@@ -303,13 +308,14 @@ def _is_said(event: LoopEvent) -> bool:
     return event.payload != routing.NOTHING_EMITTED
 
 
-def state_after_red_checks(spec: RunSpec, state: RunState, failure: str) -> RunState:
+def state_after_red_checks(spec: RunSpec, state: RunState, checks: CheckResult) -> RunState:
     """The work looked done but checks fail: the builder is told."""
+    failure, last = checks.said, replace(state.last, verification=checks) if state.last else None
     event = LoopEvent(VERIFICATION_FAILED, failure)
     if find_hat(spec.hats, event) is None and builder(spec.hats):
         event = LoopEvent(PLANNED, failure)
     return replace(state, pending=event if spec.hats else state.pending, feedback=f"The checks are red:\n{failure}",
-                   stale=_add_stuck(spec, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
+                   stale=_add_stuck(spec, state), last=_without_promise(last))  # fmt: skip  # one sentence
 
 
 def state_after_open_tasks(spec: RunSpec, state: RunState, why: str) -> RunState:

@@ -290,7 +290,9 @@ def test_checks_run_on_what_was_judged_one_by_one_until_one_fails(repo, clone):
     workspace.changed(mark)
     (clone / "src/b.py").unlink()
     found = workspace.verify()
-    assert (found.green, found.said) == (False, "echo no; exit 3: exit 3\nno") and not (clone.parent / "third").exists()
+    assert (found.green, found.said) == (False, "echo no; exit 3: exit 3: no\nno") and not (
+        clone.parent / "third"
+    ).exists()
 
 
 def test_a_check_before_any_session_sees_the_last_commit(repo, clone):

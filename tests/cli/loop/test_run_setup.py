@@ -107,3 +107,12 @@ def test_what_the_set_up_installed_lasts_where_the_repository_does_not_ignore_it
     assert [line for line in log if not line.endswith("log.txt")] == ["1", "1", "1"], told["said"]
     files = git(here.repo, "ls-tree", "-r", "--name-only", "HEAD").splitlines()
     assert not {"node_modules/.bin/lint", "installs"}.intersection(files)
+
+
+def test_an_ending_names_the_red_check_and_why_although_the_agent_says_that_it_is_done(here: World) -> None:
+    settle(here, "env", "true", verify="[\"echo tidy; echo 'E   ModuleNotFoundError: no tides' >&2; exit 2\"]")
+    told = run(here, "date +%N > moved.txt; echo LOOP_COMPLETE", "--max-iterations", "2")
+    why = "exit 2: ModuleNotFoundError: no tides"
+    assert told["ending"] == "iterations" and why in told["detail"], told
+    assert "last line was not" not in told["detail"]
+    assert f"{why})" in told["said"], "beside each session"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralph_mission.loop.model.state import HatOutput, Prd, RunSnapshot, RunState, UserStory
+from ralph_mission.loop.model.state import CheckResult, HatOutput, Prd, RunSnapshot, RunState, UserStory
 from ralph_mission.loop.rules import completion
 from tests.loop.making import spec
 
@@ -13,7 +13,7 @@ BEGUN = RunState(
 
 
 def test_a_promise_before_red_checks_is_no_promise_after_them() -> None:
-    state = completion.state_after_red_checks(spec(), BEGUN, "1 failed")
+    state = completion.state_after_red_checks(spec(), BEGUN, CheckResult(False, True, "1 failed"))
     assert state.last is not None and not state.last.promised
     assert completion.looks_done(spec(), BEGUN, RunSnapshot())
     assert not completion.looks_done(spec(), state, RunSnapshot())

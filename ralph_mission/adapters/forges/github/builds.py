@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import Home, Stamp, WireModel, read
-from ralph_mission.adapters.projects.excerpt import failing_lines
+from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.builds import FAILED, HELD, WELL, FailedJob, WorkflowRun, is_own
 from ralph_mission.safety.text import truncate

@@ -28,7 +28,7 @@ from ralph_mission.adapters.observers.ci.signals import Breakage, broken, flaky
 from ralph_mission.adapters.observers.ci.state import ChanceFailure, CiCursor
 from ralph_mission.adapters.observers.looking import unavailable
 from ralph_mission.adapters.observers.markers import excluder
-from ralph_mission.adapters.projects.excerpt import failing_lines
+from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.config.observers import CiSettings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun, is_own

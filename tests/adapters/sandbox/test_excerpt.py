@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.projects.excerpt import complaints, excerpt, find_cause, is_untrusted, is_worse, not_set_up
+from ralph_mission.adapters.sandbox.excerpt import complaints, excerpt, find_cause, is_untrusted, is_worse, not_set_up
 
 NPM = b"""npm error code EUSAGE
 npm error
