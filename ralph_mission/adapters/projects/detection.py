@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from ralph_mission.adapters.projects.requirements import locked_packages, required_packages
 from ralph_mission.values import compile_regex, dataclass
 
 Read = Callable[[str], str]
@@ -87,11 +88,15 @@ class SetupStep:
 
 @dataclass(frozen=True, slots=True)
 class ProjectCheck:
-    """A check the repository defines: "lint", "types", "test" or "build"."""
+    """A check the repository defines: "lint", "types", "test" or "build".
+
+    `needs`: programs that the project's packages do not bring.
+    """
 
     name: str
     folder: str
     command: str
+    needs: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
@@ -127,7 +132,7 @@ def detect_project(paths: Collection[str], read: Read) -> DetectedProject:
     checks += [] if any(check.name == "test" for check in checks) else _make(paths, read)
     notes = [f"{len(folders) - MOST_FOLDERS} more folders with packages are not set up"] * (len(folders) > MOST_FOLDERS)
     if not steps:
-        notes.append("no packages to install: no manifest or lock file of a tool that is known")
+        notes.append("no packages to install: no known manifest or lock file")
     return DetectedProject(tuple(steps), tuple(checks), tuple(notes))
 
 
@@ -154,9 +159,9 @@ class Folder:
         """A set-up step that depends on the files `inputs`."""
         return SetupStep(tool, self.path, command, needs, self.any_of(*inputs))
 
-    def check(self, name: str, command: str) -> ProjectCheck:
+    def check(self, name: str, command: str, *needs: str) -> ProjectCheck:
         """A check that runs in this folder."""
-        return ProjectCheck(name, self.path, command)
+        return ProjectCheck(name, self.path, command, needs)
 
 
 Detected = tuple[list[SetupStep], list[ProjectCheck]]
@@ -293,7 +298,7 @@ def _python(folder: Folder) -> Detected:
         steps = [folder.step("pip", command, *inputs, needs=("python3",))]
     else:
         return NOTHING
-    return steps, list(_python_checks(folder, project))
+    return steps, list(_python_checks(folder, project, _python_packages(folder, project)))
 
 
 def _own_python(tool: str) -> SetupStep:
@@ -328,18 +333,28 @@ def _pip_wanted(folder: Folder, project: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(filter(None, (lists, " ".join(words))))
 
 
-def _python_checks(folder: Folder, project: Mapping[str, Any]) -> Iterator[ProjectCheck]:
+def _python_packages(folder: Folder, project: Mapping[str, Any]) -> frozenset[str]:
+    for lock in ("uv.lock", "poetry.lock"):
+        if lock in folder:
+            return locked_packages(folder.text(lock))
+    return required_packages(project, TEST_EXTRAS, _requirements(folder), folder.text)
+
+
+def _python_checks(folder: Folder, project: Mapping[str, Any], packages: Collection[str]) -> Iterator[ProjectCheck]:
+    def check(name: str, command: str, tool: str) -> ProjectCheck:
+        return folder.check(name, command, *(() if tool in packages else (tool,)))
+
     tools, setup = project.get("tool") or {}, folder.text("setup.cfg")
     if "ruff" in tools or folder.any_of("ruff.toml", ".ruff.toml"):
-        yield folder.check("lint", "ruff check .")
+        yield check("lint", "ruff check .", "ruff")
     if "mypy" in tools or "[mypy]" in setup or folder.any_of("mypy.ini", ".mypy.ini"):
         named = tools.get("mypy") or {}
-        yield folder.check("types", "mypy" if "files" in named or "packages" in named else "mypy .")
+        yield check("types", "mypy" if "files" in named or "packages" in named else "mypy .", "mypy")
     configured = "pytest" in tools or "[tool:pytest]" in setup or folder.any_of("pytest.ini", "tox.ini", "conftest.py")
     if configured and _has_pytests(folder):
         yield folder.check("test", "python -m pytest -q")
     elif "noxfile.py" in folder:
-        yield folder.check("test", "nox")
+        yield check("test", "nox", "nox")
 
 
 def _has_pytests(folder: Folder) -> bool:
@@ -368,7 +383,11 @@ def _go(folder: Folder) -> Detected:
         return NOTHING
     command = "go mod download && { go test -exec true ./... || true; }"  # compiled, not run
     step = folder.step("go", command, "go.mod", "go.sum", "go.work", needs=("go",))
-    lint = [folder.check("lint", "golangci-lint run")] if folder.any_of(".golangci.yml", ".golangci.yaml") else []
+    lint = (
+        [folder.check("lint", "golangci-lint run", "golangci-lint")]
+        if folder.any_of(".golangci.yml", ".golangci.yaml")
+        else []
+    )
     return [step], [folder.check("types", "go vet ./..."), *lint, folder.check("test", "go test ./...")]
 
 

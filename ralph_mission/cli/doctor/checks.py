@@ -181,10 +181,28 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
         yield off("commands", "to look at your own checks: observers.commands in ralph.yml")
     for name, command, uses_setup in checks:
         tool = _absent(command, git)
-        if not tool or (uses_setup and project.steps):  # what the set-up installs is in its own line
+        if tool and uses_setup and _lacks(settings, git, project, tool):
+            found = f"{tool} is not installed, and the project's packages do not bring it"
+            key = "hands.verify" if name == "verify" else "observers.commands"
+            advice = f"remove it from {key}, or add {tool} to the project's packages"
+            yield DoctorLine(name, "wrong", found, advice)
+        elif not tool or (uses_setup and project.steps):  # what the set-up installs is in its own line
             yield DoctorLine(name, "ok", command)
         else:
             yield DoctorLine(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
+
+
+def _lacks(settings: Config, git: Git, project: DetectedProject, tool: str) -> bool:
+    """Whether the set-up does not install a program: by what it left, or before it ran, by the manifests."""
+    from ralph_mission.adapters.projects.setup import lent_environment
+    from ralph_mission.app.sandboxes import project_setup
+
+    setup, head = project_setup(settings, git, git.state_dir / "setup"), git.resolve("HEAD")
+    result = setup.last_result(head) if project.steps else None
+    if result and not result.failed:
+        ready = git.state_dir / "setup" / setup.digest(head)
+        return not shutil.which(tool, path=lent_environment(ready / "tree", ready / "home")["PATH"])
+    return any(tool in check.needs for check in project.checks)
 
 
 def _other_observers(settings: Config, checked: set[str]) -> Iterator[DoctorLine]:
@@ -247,7 +265,8 @@ def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequ
         advice = f"it is tried again after {until}, or now: ralph cycle --force; or give the commands in hands.setup"
         return DoctorLine("setup", "wrong", f"failed at {when}: {result.failed.partition(chr(10))[0]}", advice)
     if result is None:
-        absent = dict.fromkeys(filter(None, (_absent(command, git) for command in commands)))
+        required = filter(None, (_absent(command, git) for command in commands))
+        absent = dict.fromkeys(tool for tool in required if not _lacks(settings, git, project, tool))
         prefix = f"not installed here yet: {', '.join(absent)}; " if absent else ""
         steps = ", ".join(dict.fromkeys(step.tool for step in project.steps))
         found = f"{prefix}the first cycle that needs a check installs the project's packages ({steps})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -56,8 +57,10 @@ class Choices:
 
 
 def verifying(project: DetectedProject) -> tuple[str, ...]:
-    """The checks that the project names itself and that say whether a change is right."""
-    return tuple(dict.fromkeys(check.line for check in project.checks if check.name in VERIFYING))
+    """The checks that the project names itself, that say whether a change is right, and whose program is there or
+    comes with the project's packages."""
+    able = (check for check in project.checks if all(shutil.which(program) for program in check.needs))
+    return tuple(dict.fromkeys(check.line for check in able if check.name in VERIFYING))
 
 
 def survey(paths: Collection[str], read: Callable[[str], str], name: str) -> Surroundings:

@@ -143,8 +143,32 @@ def test_pip_installs_requirements_the_package_with_its_test_extras_and_groups()
 
 def test_python_checks_are_those_that_are_configured():
     pyproject = '[tool.ruff]\n[tool.mypy]\nfiles = ["src"]\n[tool.pytest.ini_options]\n'
-    project = of({"pyproject.toml": pyproject, "uv.lock": "", "tests/test_a.py": ""})
+    locked = '[[package]]\nname = "mypy"\n\n[[package]]\nname = "ruff"\n'
+    project = of({"pyproject.toml": pyproject, "uv.lock": locked, "tests/test_a.py": ""})
+    assert not any(check.needs for check in project.checks)
     assert [check.line for check in project.checks] == ["ruff check .", "mypy", "python -m pytest -q"]
+
+
+@pytest.mark.parametrize(
+    "files, needs",
+    [
+        ({"pyproject.toml": "[tool.ruff]\n", "requirements.txt": "requests\n"}, ("ruff",)),
+        ({"pyproject.toml": "[tool.ruff]\n", "uv.lock": ""}, ("ruff",)),
+        ({"pyproject.toml": "[tool.ruff]\n", "requirements-dev.txt": "-r requirements/lint.in # all\n",
+          "requirements/lint.in": "Ruff>=0.5\n"}, ()),
+        ({"ruff.toml": "", "setup.py": "", "pyproject.toml": "[project]\noptional-dependencies.docs=['ruff']"},
+         ("ruff",)),
+        ({"ruff.toml": "", "pyproject.toml": "[build-system]\n[project]\nname='a'\n[project.optional-dependencies]\n"
+          "dev=['a[lint]']\nlint=['ruff ~= 0.5']"}, ()),
+        ({"ruff.toml": "", "pyproject.toml": "[dependency-groups]\ndev=[{include-group='lint'}]\nlint=['ruff']"}, ()),
+        ({"ruff.toml": "", "setup.py": "setup(extras_require={'dev': ['ruff==0.5']})"}, ()),
+        ({"ruff.toml": "", "setup.py": "", "setup.cfg": "[options.extras_require]\ndev =\n  ruff\n"}, ()),
+        ({"ruff.toml": "", "setup.py": "", "setup.cfg": "[ruff\n"}, ("ruff",)),
+    ],
+)  # fmt: skip  # one row a manifest
+def test_a_check_whose_program_no_manifest_installs_says_that_it_needs_it(files, needs):
+    (check,) = of(files).checks
+    assert (check.command, check.needs) == ("ruff check .", needs)
 
 
 def test_make_test_is_the_check_where_no_language_names_one():
@@ -167,4 +191,4 @@ def test_projects_that_are_data_of_another_are_left_alone(folder):
 def test_where_nothing_is_known_one_line_says_so():
     project = of({"README.md": "", "package.json": "[not json", "pyproject.toml": "= broken"})
     assert project.steps == () and project.checks == ()
-    assert project.notes == ("no packages to install: no manifest or lock file of a tool that is known",)
+    assert project.notes == ("no packages to install: no known manifest or lock file",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,28 @@ def test_what_the_setup_still_has_to_install_is_noted_and_a_failed_setup_is_wron
         r"failed at \d\d:\d\d UTC: `false`: exit code 1", told["setup"]["found"]
     )
     assert "or now: ralph cycle --force" in told["setup"]["hint"]
+
+
+def test_a_check_that_no_package_of_the_project_brings_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+    settings = "hands: {verify: ['ruff check .', 'mypy .']}\n"
+    files = {"ralph.yml": settings, "ruff.toml": "", "requirements.txt": "mypy\n"}
+    found = checks(cli_here("doctor", "--json", repo=make_repo(tmp_path, files)))
+    assert "not installed here yet: mypy;" in found["setup"]["found"]
+    lines = cli_here("doctor", repo=tmp_path).out
+    assert "WRONG verify: ruff is not installed, and the project's packages do not bring it\n" in lines
+    assert "-> remove it from hands.verify, or add ruff to the project's packages\n" in lines
+
+
+def test_what_a_finished_set_up_did_not_leave_is_wrong(tmp_path: Path) -> None:
+    settings = "hands: {setup: ['true'], verify: ['no-such-program --x']}\n"
+    repo = make_repo(tmp_path / "repo", {"ralph.yml": settings})
+    setup = project_setup(load(settings), Git.open(repo), Git.open(repo).state_dir / "setup")
+    setup.lend(git(repo, "rev-parse", "HEAD"), tmp_path / "clone", tmp_path / "tools")
+    found = checks(cli_here("doctor", "--json", repo=repo))
+    assert (found["setup"]["status"], found["verify"]["status"]) == ("ok", "wrong")
 
 
 def test_it_changes_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -264,6 +265,13 @@ def test_nothing_that_is_used_can_move(tmp_path: Path) -> None:
     cli_here("init", repo=repo)
     jobs = workflow(repo)["jobs"].values()
     assert {step["uses"] for job in jobs for step in job["steps"]} == {PINNED}
+
+
+def test_a_check_that_nobody_installs_is_not_proposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+    repo = make_repo(tmp_path / "repo", {"ruff.toml": "", "requirements.txt": "mypy\n", "mypy.ini": ""})
+    cli_here("init", repo=repo)
+    assert read(Git.open(repo)).hands.verify == ("mypy .",)
 
 
 def test_checks_that_were_found_are_written_with_a_note_that_nobody_tried_them(tmp_path: Path) -> None:
