@@ -49,6 +49,10 @@ SCRIPTS = {
 }
 """Scripts of package.json by what they check; the first existing one is used."""
 TEST_EXTRAS = ("test", "tests", "testing", "dev", "develop", "development")
+_MYPY_FILES = compile_regex(r"^\[mypy\][^\[]*^(?:files|packages|modules)\s*=", re.MULTILINE)
+_PLAIN_MYPY = compile_regex(  # of tox, of make, of nox
+    r"""^commands[ ]*=[ ]*(?:.*\n[ \t]+)*mypy[ ]*$|^\t@?mypy[ ]*$|\.run\([ \n]*["']mypy["'][ \n,]*\)""", re.MULTILINE
+)
 _MAKE_TARGET = compile_regex(r"^(test|check|lint)\s*:(?!=)", re.MULTILINE)
 
 
@@ -348,13 +352,20 @@ def _python_checks(folder: Folder, project: Mapping[str, Any], packages: Collect
     if "ruff" in tools or folder.any_of("ruff.toml", ".ruff.toml"):
         yield check("lint", "ruff check .", "ruff")
     if "mypy" in tools or "[mypy]" in setup or folder.any_of("mypy.ini", ".mypy.ini"):
-        named = tools.get("mypy") or {}
-        yield check("types", "mypy" if "files" in named or "packages" in named else "mypy .", "mypy")
+        yield check("types", "mypy" if _names_mypys_files(folder, tools.get("mypy") or {}) else "mypy .", "mypy")
     configured = "pytest" in tools or "[tool:pytest]" in setup or folder.any_of("pytest.ini", "tox.ini", "conftest.py")
     if configured and _has_pytests(folder):
         yield folder.check("test", "python -m pytest -q")
     elif "noxfile.py" in folder:
         yield check("test", "nox", "nox")
+
+
+def _names_mypys_files(folder: Folder, section: Mapping[str, Any]) -> bool:
+    """Whether plain `mypy` knows what to check: by its settings, or because the project itself runs it so."""
+    settings = "\n".join(folder.text(name) for name in ("mypy.ini", ".mypy.ini", "setup.cfg"))
+    listed = any(name in section for name in ("files", "packages", "modules")) or _MYPY_FILES.search(settings)
+    runners = "\n".join(folder.text(name) for name in ("tox.ini", "noxfile.py", "Makefile"))
+    return bool(listed or _PLAIN_MYPY.search(runners))
 
 
 def _has_pytests(folder: Folder) -> bool:

@@ -67,7 +67,8 @@ def held_comment(why: str, key: str) -> str:
 def standing_note(failing: Sequence[str]) -> str:
     """The note in a pull request about checks that failed before and still do, or ""."""
     named = ", ".join(inline(command, 100) for command in failing)
-    return f"**Still failing:** {named}, as on the base commit; their output names no new failure." if failing else ""
+    whose = "its" if len(failing) == 1 else "their"
+    return f"**Still failing:** {named}, as on the base commit; {whose} output names no new failure." if failing else ""
 
 
 def _words(check: RedCheck) -> str:

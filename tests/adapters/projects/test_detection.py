@@ -171,6 +171,24 @@ def test_a_check_whose_program_no_manifest_installs_says_that_it_needs_it(files,
     assert (check.command, check.needs) == ("ruff check .", needs)
 
 
+@pytest.mark.parametrize(
+    "files, command",
+    [
+        ({"setup.cfg": "[mypy]\n# what\nfiles = src/click, tests/typing\nstrict = true\n"}, "mypy"),
+        ({"mypy.ini": "[mypy]\nstrict = true\n[mypy-a]\nfiles = x\n"}, "mypy ."),
+        ({"mypy.ini": "[mypy]\n", "tox.ini": "[testenv:typing]\ndeps = mypy\ncommands = mypy\n"}, "mypy"),
+        ({"mypy.ini": "[mypy]\n", "tox.ini": "[testenv:typing]\ndeps =\n    mypy\ncommands = mypy src\n"}, "mypy ."),
+        ({"mypy.ini": "[mypy]\n", "tox.ini": "[testenv:typing]\ncommands =\n    ruff check\n    mypy\n"}, "mypy"),
+        ({"mypy.ini": "[mypy]\n", "noxfile.py": "session.run('mypy')\n"}, "mypy"),
+        ({"mypy.ini": "[mypy]\n", "Makefile": "types:\n\tmypy\n"}, "mypy"),
+        ({"mypy.ini": "[mypy]\n", "Makefile": "types:\n\tmypy src\n"}, "mypy ."),
+    ],
+)
+def test_mypy_checks_what_the_project_has_it_check(files, command):
+    checks = of({"requirements.txt": "mypy\n", **files}).checks
+    assert [check.command for check in checks if check.name == "types"] == [command]
+
+
 def test_make_test_is_the_check_where_no_language_names_one():
     assert [check.line for check in of({"Makefile": "all:\n\ntest: all\n\t./t\n"}).checks] == ["make test"]
     assert of({"Makefile": "test := 1\n"}).checks == ()

@@ -62,5 +62,6 @@ def test_what_a_check_prints_can_neither_command_nor_ping_nor_grow():
 
 def test_the_pull_request_says_what_is_still_red():
     assert standing_note(()) == "" and warn_of_red(()) == ""
-    assert standing_note(("npm run lint",)).startswith("**Still failing:** `npm run lint`, as on the base commit")
+    note = "**Still failing:** `npm run lint`, as on the base commit; its output names no new failure."
+    assert standing_note(("npm run lint",)) == note and "; their output" in standing_note(("make lint", "make test"))
     assert "`npm run lint`" in warn_of_red((LINT,))
