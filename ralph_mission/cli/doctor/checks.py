@@ -11,8 +11,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,8 +42,8 @@ ROOM = 200 * 1024 * 1024  # bytes: a clone for a change, memory, records of fift
 
 def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     """Every check in order; those that need what an earlier one missed are left out."""
+    from ralph_mission.cli.doctor.workflows import elsewhere, unseen_github, workflows
     from ralph_mission.cli.options import open_app
-    from ralph_mission.cli.setup.files import github_name
     from ralph_mission.config.reading import read
 
     checks = [_python()]
@@ -57,7 +57,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     except UserError as problem:
         return (*checks, wrong("configuration", problem))
     checks += [*_configuration(settings), _code(settings), *_tools(git, settings)]
-    checks += _for_workflows(git, agents(settings, os.environ))
+    checks += elsewhere(git, agents(settings, os.environ), os.environ)
     checks += _extensions(git, settings)
     checks += sources(settings, git, os.environ)
     checks += _other_observers(settings, {check.name.partition(" ")[0] for check in checks})
@@ -67,29 +67,9 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     except UserError as problem:
         return (*checks, wrong("forge", problem))
     checks += _alive(app)
-    if app.github is None and _has_workflows(git) and (name := github_name(git)):
-        what = f"GitHub was not looked at: no GITHUB_TOKEN and GITHUB_REPOSITORY={name} in the environment"
-        checks.append(
-            DoctorLine("GitHub", "note", what, f"GITHUB_REPOSITORY={name} GITHUB_TOKEN=$(gh auth token) ralph doctor")
-        )
+    checks += workflows(git, settings)
+    checks += unseen_github(git, os.environ) if app.github is None else ()
     return (*checks, work(settings, checks))
-
-
-def _has_workflows(git: Git) -> bool:
-    from ralph_mission.cli.setup.files import PLACES
-
-    return git.work_tree is not None and any((git.work_tree / name).is_file() for name in PLACES.values())
-
-
-def _for_workflows(git: Git, found: Iterable[DoctorLine]) -> Iterator[DoctorLine]:
-    """The agents' lines: one that only a workflow uses need not be installed here."""
-    elsewhere = _has_workflows(git)
-    for one in found:
-        absent = one.status == "wrong" and one.found.startswith("not installed")
-        if absent and elsewhere and not acts_on_github(os.environ):
-            installs = "the action installs it" if one.name == "agent claude" else "its runner needs it"
-            one = replace(one, status="note", found=f"not installed on this machine; in the workflows, {installs}")
-        yield one
 
 
 def _names_github(environ: Mapping[str, str]) -> bool:

@@ -344,7 +344,7 @@ def isolation(settings: Config, environ: Mapping[str, str]) -> DoctorLine:
 
 def work(settings: Config, found: Sequence[DoctorLine]) -> DoctorLine:
     """Ready, or what is lacking first and how to fix it. Never wrong: nobody has to want it."""
-    kind = _kind(settings)
+    kind = agent_kind(settings)
     if not kind:
         return off("ralph work", "to have an agent work on issues: hands: {agent: {kind: claude}} in ralph.yml")
     blocker = next(_lacking(settings, found), None)
@@ -356,7 +356,7 @@ def work(settings: Config, found: Sequence[DoctorLine]) -> DoctorLine:
 
 
 def _lacking(settings: Config, found: Sequence[DoctorLine]) -> Iterator[DoctorLine]:
-    kind = _kind(settings)
+    kind = agent_kind(settings)
     if kind == "command" and (program := _program(settings)) and not shutil.which(program):
         yield DoctorLine("agent command", "wrong", f"{program} is not installed", "install it, or change ralph.yml")
     names = (*NEEDS, f"agent {kind}")
@@ -364,7 +364,8 @@ def _lacking(settings: Config, found: Sequence[DoctorLine]) -> Iterator[DoctorLi
     yield from (check for check in found if check.name == LABEL)
 
 
-def _kind(settings: Config) -> str:
+def agent_kind(settings: Config) -> str:
+    """The agent that the settings name, "" for none."""
     return settings.hands.agent.kind if settings.hands.agent else settings.cli.backend
 
 

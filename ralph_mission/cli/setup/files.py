@@ -186,7 +186,10 @@ _ON_GITHUB = compile_regex(
 def name_action() -> str:
     """What a person types when nobody here knows the action's repository: with this installation's commit, if known."""
     commit = find_commit(64)
-    return f"ralph init --action OWNER/NAME@{commit or 'COMMIT'}, where OWNER/NAME is your copy of Ralph on GitHub"
+    return (
+        f"ralph init --action OWNER/NAME@{commit or 'COMMIT'}, where OWNER/NAME is your copy of Ralph on GitHub that "
+        "has that commit: public, or private with Settings, Actions, General, Access for repositories of the same owner"
+    )
 
 
 @dataclass(frozen=True, slots=True)

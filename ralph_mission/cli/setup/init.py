@@ -267,14 +267,17 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
         yield f"in {NAME}: schedule: {{wake: {options.wake}}}"
     if options.service and config.forge.kind == "auto" and files.github_name(git):
         yield f"in {NAME}: forge: {{kind: github}}, or `ralph watch` keeps issues in files here"
+    if _for_github(git, options) and "cycle" not in modes:
+        yield f"{LOOP} is not written, because {files.UNKNOWN}: {files.name_action()}"
     if "cycle" in modes:
         *most, last = [NAME, *(files.PLACES[mode] for mode in modes)]
         if not options.pull_request:
             yield f"commit {', '.join(most)} and {last} to the default branch and push them"
+    if _for_github(git, options):
         yield "Settings, Actions, General: allow GitHub Actions to create and approve pull requests"
         yield from _agent_steps(top, modes, config)
-    elif _for_github(git, options):
-        yield f"{LOOP} is not written, because {files.UNKNOWN}: {files.name_action()}"
+    if "cycle" in modes:
+        yield "Actions, ralph-loop, Run workflow with staged ticked: it shows what a cycle would do"
     yield from _unit_steps(top, options)
 
 

@@ -13,6 +13,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.sandboxes import project_setup
 from ralph_mission.config.reading import load
 from ralph_mission.errors import UserError
+from tests.cli.init_place import LOOP, PINNED, hosted
 from tests.helpers import Result, cli_here, commit, git, make_repo
 
 
@@ -141,3 +142,49 @@ def test_a_shallow_clone_is_a_note(tmp_path: Path) -> None:
 def test_a_command_that_is_there_is_ok(tmp_path: Path, command: str) -> None:
     repo = make_repo(tmp_path, {"check.sh": "#!/bin/sh\n", "ralph.yml": f"hands: {{verify: ['{command}']}}\n"})
     assert checks(cli_here("doctor", "--json", repo=repo))["verify"]["status"] == "ok"
+
+
+# --- workflows in a clone of a repository on GitHub --------------------------------------
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_a_clone_of_a_repository_on_github_without_a_workflow_is_noted_with_the_command(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    told = checks(cli_here("doctor", "--json", repo=repo))
+    assert told["workflow"]["status"] == "note" and "GitHub starts no cycle" in told["workflow"]["found"]
+    assert told["workflow"]["hint"].startswith("ralph init --action OWNER/NAME@")
+    assert "workflow" not in checks(cli_here("doctor", "--json", repo=make_repo(tmp_path / "elsewhere")))
+    cli_here("init", "--action", PINNED, repo=repo)
+    assert (repo / LOOP).exists() and "workflow" not in checks(cli_here("doctor", "--json", repo=repo))
+
+
+@pytest.mark.usefixtures("known_commit")
+def test_where_the_commit_is_known_plain_init_writes_the_workflow(tmp_path: Path) -> None:
+    told = checks(cli_here("doctor", "--json", repo=hosted(tmp_path)))
+    assert told["workflow"]["hint"] == "ralph init, then commit and push what it writes"
+
+
+@pytest.mark.usefixtures("known_commit")
+def test_workflows_of_agents_without_an_agent_are_noted(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", "--work", "--review", repo=repo)
+    told = checks(cli_here("doctor", "--json", repo=repo))
+    assert told["agent"]["found"] == "ralph-work.yml and ralph-review.yml need one, and ralph.yml names none"
+    (repo / "ralph.yml").write_text("hands: {agent: {kind: claude}}\n")
+    assert "agent" not in checks(cli_here("doctor", "--json", repo=repo))
+
+
+@pytest.mark.usefixtures("known_commit")
+@pytest.mark.parametrize(
+    ("env", "missing"),
+    [
+        ({}, "GITHUB_TOKEN and GITHUB_REPOSITORY are not set"),
+        ({"GITHUB_TOKEN": "x"}, "GITHUB_REPOSITORY is not set"),
+        ({"GITHUB_REPOSITORY": "mara/harbour"}, "GITHUB_TOKEN is not set"),
+    ],
+)
+def test_what_asking_github_lacks_is_named(tmp_path: Path, env: dict[str, str], missing: str) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", repo=repo)
+    told = checks(cli_here("doctor", "--json", repo=repo, env=env))
+    assert told["GitHub"]["found"] == f"GitHub was not looked at: {missing}"

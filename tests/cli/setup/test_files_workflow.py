@@ -226,7 +226,7 @@ def test_a_loop_of_a_persons_own_stays_beside_it(tmp_path: Path) -> None:
 def test_what_only_a_person_can_do_is_said(tmp_path: Path) -> None:
     steps = init(hosted(tmp_path), "--work", "--review").json["steps"]
     committed = f"commit ralph.yml, {LOOP}, {PLACES['work']} and {PLACES['review']} to the default branch and push them"
-    assert committed in steps
+    assert steps[0] == committed and steps[-1].startswith("Actions, ralph-loop, Run workflow with staged ticked")
     assert [step for step in steps if "hands: {agent:" in step] and [
         step for step in steps if "ANTHROPIC_API_KEY" in step
     ]

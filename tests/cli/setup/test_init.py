@@ -215,6 +215,8 @@ def test_without_a_known_commit_all_but_the_workflow_is_written_and_naming_it_is
     assert f"to do: {LOOP} is not written" in told.out
     command = rf"ralph init --repo {re.escape(str(repo))} --action OWNER/NAME@(?:[0-9a-f]{{40}}|COMMIT), where"
     assert re.search(command, told.out), "with the commit that is installed, if that is known"
+    assert "Access for repositories of the same owner" in told.out
+    assert "to do: Settings, Actions, General: allow GitHub Actions to create and approve pull requests" in told.out
 
 
 @pytest.mark.usefixtures("unknown_commit")
