@@ -307,6 +307,7 @@ def next_state(
         watched=_watched(acts, base),
         obeyed=base.obeyed + any(situation.world.requested(verb) for verb in ONCE),
         ignored=situation.world.ignored,
+        red=decide.red_base(situation),
     )
     return close_effects(state, receipts_of(acts))
 

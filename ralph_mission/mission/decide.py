@@ -19,7 +19,7 @@ from ralph_mission.mission.memory.learning import WINDOW, learn
 from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.cycle import CycleDecisions, MissionFacts, MissionStep, Situation, StepContext
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, MonitorRecord, monitor_key
+from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, MonitorRecord, RedBase, monitor_key
 from ralph_mission.mission.model.mission import HUMAN, Action, Finding, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import BUMPS, KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge_all
@@ -312,6 +312,14 @@ def without_retried(situation: Situation, force: bool) -> Situation:
     failed = {key for key, base in unverified if base == now}
     fixes = tuple(one for one in state.held if one.key in failed)
     return replace(situation, state=replace(state, unverified=unverified, held=fixes))
+
+
+def red_base(situation: Situation) -> RedBase:
+    """Which checks fail on the default branch: as they ran in this cycle, or in one before on the same commit."""
+    default, before = situation.world.default, situation.state.red
+    if situation.red is not None:
+        return RedBase(default.sha, default.name, situation.red)
+    return before if before.commit == default.sha else RedBase()
 
 
 def failed_verifications(situation: Situation) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ from ralph_mission.mission import decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.findings import exclusions, ranking
-from ralph_mission.mission.lifecycle.waiting import How, describe_held, find_waiting
+from ralph_mission.mission.lifecycle.waiting import How, describe_held, describe_red, find_waiting
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
     Answer,
@@ -335,6 +335,7 @@ def _held_line(decision: Decision) -> str:
 
 
 def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion) -> Iterable[str]:
+    yield from describe_red(decide.red_base(situation))
     if conclusion.header.drift_seconds >= LATE:
         yield f"this cycle started {conclusion.header.drift_seconds // 60} minutes after it was due"
     for result in situation.made:

@@ -225,10 +225,14 @@ def test_a_check_that_fails_without_the_change_too_holds_nothing_back_and_the_pu
     harbour = world(tmp_path, config=CALM.replace("[typos]", "[typos], verify: [ls nothing]"))
     _, cycle_summary = harbour.cycle()
     assert harbour.pulls == () and "`ls nothing`" in cycle_summary.held[0]  # it is the only one, and may end early
+    assert cycle_summary.remarks[0] == "your check `ls nothing` is red on main"
+    assert harbour.cycle()[1].remarks[0] == "your check `ls nothing` is red on main"  # though it did not run again
     commit(harbour.repo, {"ralph.yml": CALM.replace("[typos]", "[typos], verify: [ls nothing, test -f ralph.yml]")})
     _, cycle_summary = harbour.cycle()
     (pull,) = harbour.pulls
     assert cycle_summary.held == () and "**Still failing:** `ls nothing`" in pull.body
+    commit(harbour.repo, {"nothing": "there now\n"})
+    assert "is red" not in "".join(harbour.cycle()[1].remarks)  # another commit, on which nobody ran it
 
 
 def test_a_fix_whose_set_up_failed_is_named_in_each_cycle_and_proposed_once_the_set_up_was_repaired(tmp_path):

@@ -185,17 +185,18 @@ class Workbench:
             allowed = self._known_base(patch.base) if red is None else red
             failure, standing = self._try(patch, scratch, allowed, exactly)
             if failure is None:
-                return PatchVerification(True, standing=standing)
+                return PatchVerification(True, standing=standing, red=standing)
             before = self.base(patch.base, scratch)
             if exactly and failure.command in {check.command for check in before.tolerable}:
                 failure, standing = self._try(patch, scratch, before.tolerable, exactly)
         except ChangeNotInstalled as problem:
             return PatchVerification(False, problem.what)
+        red_now = tuple(check.command for check in before.red)
         if failure is None:
-            return PatchVerification(True, standing=standing)
+            return PatchVerification(True, standing=standing, red=red_now)
         same = next((check for check in before.red if check.command == failure.command), None)
         broken = bool(before.problem) or (same is not None and bool(same.broken))
-        return PatchVerification(False, _failure_text(failure, same), red_base=broken)
+        return PatchVerification(False, _failure_text(failure, same), red_base=broken, red=red_now)
 
     def _try(
         self, patch: Patch, scratch: str, red: Sequence[RedCheck], exactly: bool

@@ -12,17 +12,18 @@ from ralph_mission.adapters.report.progress import (
     count_noun,
     fold_lines,
     indent_lines,
+    safe,
     spell,
     stamp,
     unread,
     waiting_blocks,
 )
-from ralph_mission.mission.lifecycle.waiting import describe_held
+from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red
 from ralph_mission.mission.memory.schedule import day_of, is_due
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Limits, Mission, WaitingLine
-from ralph_mission.mission.model.proposal import lookup
+from ralph_mission.mission.model.proposal import capitalise, lookup
 
 WORTH_TELLING = timedelta(
     hours=1
@@ -64,6 +65,7 @@ def facts(
         "unknown": list(recalled.state.unknown) if recalled else [],
         "unfinished": list(recalled.state.effects) if recalled else [],
         "held": list(describe_held(recalled.state.held)) if recalled else [],
+        "red_checks": list(describe_red(recalled.state.red)) if recalled else [],
         "watched": describe_watched(recalled.state) if recalled else [],
         "unchecked": [f"{what}: {why}" for what, why in _unread(recalled)],
         "backlog": len(recalled.state.backlog) if recalled else 0,
@@ -112,6 +114,8 @@ def lines(
         for key in known["unknown"]
     ]
     parts += [] if waiting or doubts else ["", "Nothing waits for you."]
+    red = [paint(safe(f"{capitalise(one)}."), "waits") for one in known["red_checks"]]
+    parts += ["", *red] if red else []
     listed = {(line.number, line.pull) for line in waiting}
     for heading, role, some, limit in (
         ("Waiting for you", "waits", [*waiting_blocks(waiting), *doubts], 14),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from ralph_mission.mission.model.forge import Pull
-from ralph_mission.mission.model.ledger import HeldFix
+from ralph_mission.mission.model.ledger import HeldFix, RedBase
 from ralph_mission.mission.model.mission import FailureReason, Mission, Status, WaitingLine
 from ralph_mission.values import compile_regex
 
@@ -68,6 +68,13 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
             yield WaitingLine(
                 mission.thread, not mission.issue, mission.title, ways, plain(mission.next_step, limit=300)
             )
+
+
+def describe_red(red: RedBase) -> Iterator[str]:
+    """The repository's own checks that fail without any change of ours."""
+    if red.checks:
+        named, one = " and ".join(f"`{' '.join(check.split())}`" for check in red.checks), len(red.checks) == 1
+        yield f"your {'check' if one else 'checks'} {named} {'is' if one else 'are'} red on {red.branch}"
 
 
 def describe_held(fixes: Sequence[HeldFix]) -> Iterator[str]:

@@ -205,6 +205,15 @@ class HeldFix:
 
 
 @dataclass(frozen=True, slots=True)
+class RedBase:
+    """The repository's own checks that fail on a commit of the default branch, as far as they were run."""
+
+    commit: str = ""
+    branch: str = ""
+    checks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OpenState:
     """`memory/open.json`: all that a cycle must know without knowing a key."""
 
@@ -231,6 +240,7 @@ class OpenState:
     watched: tuple[MonitorRecord, ...] = ()  # the lists that the dashboard shows
     obeyed: int = 0  # ticks that were about Ralph itself: each box of those is another one
     ignored: tuple[tuple[str, str], ...] = ()  # boxes whose tick counts for nothing, and why: the dashboard says so
+    red: RedBase = RedBase()
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ def test_a_check_that_was_red_may_stay_so_but_not_get_worse(repo, scratch, bench
     patch = Patch(git(repo, "rev-parse", "HEAD"), (change,))
     found = hands.verify(patch, str(scratch), red)
     assert (found.ok, found.standing) == (ok, (complain(),) if ok else ())
+    assert found.red == (complain(),)
     unasked = hands.verify(patch, str(scratch))  # looks at the base itself
     assert (unasked.ok, unasked.standing) == (found.ok, found.standing)
     assert not hands.verify(patch, str(scratch), ()).ok

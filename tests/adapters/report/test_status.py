@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.adapters.report.status import facts, lines
-from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState, RedBase
 from ralph_mission.mission.model.memory import CycleNote, IssueNote
 from ralph_mission.mission.model.mission import Limits, Status, Urgency
 from tests.adapters.report.samples import MEMORY, NOON, RECALLED, STATE, ask, mission
@@ -24,6 +24,19 @@ def test_a_repository_without_memory_has_the_same_keys() -> None:
 def test_facts_are_json() -> None:
     known = facts(RECALLED, Limits(), NOON)
     assert json.loads(json.dumps(known)) == known
+
+
+@pytest.mark.parametrize(
+    "checks, line",
+    [
+        ((), "red on"),
+        (("make test",), "\nYour check `make test` is red on main.\n"),
+        (("make lint", "make test"), "\nYour checks `make lint` and `make test` are red on main.\n"),
+    ],
+)
+def test_checks_that_are_red_without_any_change_of_ours_are_named(checks: tuple[str, ...], line: str) -> None:
+    state = replace(STATE, red=RedBase("0" * 40, "main", checks))
+    assert (line in "\n".join(lines(facts(replace(RECALLED, state=state), Limits(), NOON)))) == bool(checks)
 
 
 def test_due_follows_the_clock() -> None:
