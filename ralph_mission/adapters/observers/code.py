@@ -152,6 +152,7 @@ SAMPLED = 3  # files of a kind whose history is read at first
 TOP = 5  # files listed with a count
 FIRST_LOOK = timedelta(hours=6)  # the original specification: `git log --since="6 hours ago"`
 URGENT = ("FIXME", "HACK", "XXX", "BUG")
+NAMED = 4  # places in a title
 QUOTED = 5  # markers of a kind that are shown
 SUSPICIOUS = compile_regex(
     r"\b(?:temporar\w*|wrong\w*|broken|fails?|failing|revert\w*|remov\w*|hard-?coded|unsafe|insecure|race|leak\w*|"
@@ -357,7 +358,10 @@ def _count(
     return Signal(
         observer=NAME,
         kind=kind,
-        title=f"{count_noun(len(hits), f'{news}{NAMES.get(kind, kind)} marker')} in {count_noun(len(files), 'file')}",
+        title=one_line(
+            f"{count_noun(len(hits), f'{news}{NAMES.get(kind, kind)} marker')} in {count_noun(len(files), 'file')}: "
+            f"{_name_places(hits)}"
+        ),
         essence=(kind, "count"),
         occurrence=head[:12] if new else "",
         confidence=0.9,
@@ -368,6 +372,15 @@ def _count(
         facts=(("count", len(hits)), ("files", len(files)), ("oldest_days", round(age, 1))),
         quotes=_quotes(hits, head),
     )
+
+
+def _name_places(hits: Sequence[Hit]) -> str:
+    """The first of them, each file once: "a.py:3, :7, b.py:1 and 2 more"."""
+    named, before = list[str](), ""
+    for hit in hits[:NAMED]:
+        named.append(f":{hit.line}" if hit.path == before else f"{hit.path}:{hit.line}")
+        before = hit.path
+    return ", ".join(named) + (f" and {len(hits) - NAMED} more" if len(hits) > NAMED else "")
 
 
 def _quotes(hits: Iterable[Hit], head: str) -> tuple[Quote, ...]:

@@ -32,7 +32,11 @@ def titles(observation: Observation) -> list[str]:
 def test_first_look_counts_each_kind_instead_of_listing_it(place: Place) -> None:
     commit(place.path, {"a.py": BODY * 3, "b.py": BODY, "c.ts": "// @ts-ignore\nlet x: any = 1;\n"})
     seen = look(place)
-    assert titles(seen) == ["1 any marker in 1 file", "4 TODO markers in 2 files", "1 ts-ignore marker in 1 file"]
+    assert titles(seen) == [
+        "1 any marker in 1 file: c.ts:2",
+        "4 TODO markers in 2 files: a.py:3, :7, :11, b.py:3",
+        "1 ts-ignore marker in 1 file: c.ts:1",
+    ]
     assert seen.complete
     assert "- a.py: 3" in seen.signals[1].detail
 
@@ -179,7 +183,7 @@ def test_a_flood_of_new_markers_is_counted(place: Place) -> None:
     before = git(place.path, "rev-parse", "HEAD")
     head = commit(place.path, {"a.py": "".join(f"# TODO: thing {number}\n" for number in range(code.MANY + 1))})
     (signal,) = look(place, before).signals
-    assert signal.title == "51 new TODO markers in 1 file"
+    assert signal.title == "51 new TODO markers in 1 file: a.py:1, :2, :3, :4 and 47 more"
     assert signal.occurrence == head[:12]
 
 
@@ -220,7 +224,7 @@ def test_excluded_and_vendored_paths_are_left_out(place: Place) -> None:
     names = ("node_modules/x/i.js", "web/dist/i.js", "lib/jquery.min.js", "yarn.lock", "own/skip/i.js", "own/i.js")
     commit(place.path, dict.fromkeys(names, "// TODO: it\n"))
     assert [signal.path for signal in look(place, before, exclude=["skip/"]).signals] == ["own/i.js"]
-    assert titles(look(place, exclude=["skip/"])) == ["1 TODO marker in 1 file"]
+    assert titles(look(place, exclude=["skip/"])) == ["1 TODO marker in 1 file: own/i.js:1"]
 
 
 def test_binary_files_and_endless_lines_are_left_out(place: Place) -> None:
@@ -268,7 +272,7 @@ def test_a_bare_repository_is_fine(place: Place, tmp_path: Path) -> None:
     head = commit(place.path, {"a.py": BODY})
     git(tmp_path, "clone", "--quiet", "--bare", str(place.path), str(tmp_path / "bare"))
     bare = code.build(code.CodeSettings(), Git.open(tmp_path / "bare"))
-    assert titles(bare.observe(place.context(head=head))) == ["1 TODO marker in 1 file"]
+    assert titles(bare.observe(place.context(head=head))) == ["1 TODO marker in 1 file: a.py:3"]
 
 
 def test_what_a_shallow_clone_does_not_know_is_not_made_up(place: Place, tmp_path: Path) -> None:
@@ -284,7 +288,7 @@ def test_what_a_shallow_clone_does_not_know_is_not_made_up(place: Place, tmp_pat
 def test_a_detached_head_is_no_obstacle(place: Place) -> None:
     commit(place.path, {"a.py": BODY})
     git(place.path, "checkout", "--quiet", "--detach")
-    assert titles(look(place)) == ["1 TODO marker in 1 file"]
+    assert titles(look(place)) == ["1 TODO marker in 1 file: a.py:3"]
 
 
 def test_a_pattern_git_cannot_read_names_the_marker(place: Place) -> None:
