@@ -10,7 +10,7 @@ from ralph_mission.mission import decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.findings import exclusions, ranking
-from ralph_mission.mission.lifecycle.waiting import How, describe_held, describe_red, find_waiting
+from ralph_mission.mission.lifecycle.waiting import How, describe_held, describe_red, find_waiting, waits_for_agent
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
     Answer,
@@ -36,6 +36,7 @@ from ralph_mission.mission.model.mission import (
     Finding,
     Mission,
     Observation,
+    Status,
     Urgency,
     Usage,
     Verdict,
@@ -338,6 +339,10 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
     yield from describe_red(decide.red_base(situation))
     if conclusion.header.drift_seconds >= LATE:
         yield f"this cycle started {conclusion.header.drift_seconds // 60} minutes after it was due"
+    planned = {mission.id for mission in situation.state.missions if mission.status is Status.PLANNED}
+    for mission in conclusion.missions:
+        if mission.status is Status.PLANNED and mission.id not in planned and waits_for_agent(mission):
+            yield f"#{mission.thread} is planned: an agent starts on it in the next cycle"
     for result in situation.made:
         cost = f", ${result.usage.cost_usd:.2f}" if result.usage.cost_usd else ""
         why = f": {result.reason}" if result.reason else ""

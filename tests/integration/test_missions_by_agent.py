@@ -39,10 +39,12 @@ def begun(shop: AgentWorld) -> int:
 
 def test_what_a_person_asked_for_is_made_reviewed_answered_approved_and_merged(shop):
     issue = shop.wanted()
-    report, _ = shop.cycle()
+    report, summary = shop.cycle()
     assert statuses(report) == ["PLANNED"]
-    report, _ = shop.cycle()
-    assert statuses(report) == ["IN_REVIEW"]
+    said = f"#{issue} is planned: an agent starts on it in the next cycle"
+    assert said in summary.remarks
+    report, summary = shop.cycle()
+    assert statuses(report) == ["IN_REVIEW"] and said not in summary.remarks
     pull = shop.pull()
     assert shop.at(pull.head_sha, "src/table.py") == b"TABLE = 1\n"
     assert f"Part of #{issue}" in pull.body and "The table is there." in pull.body
@@ -615,5 +617,5 @@ def test_a_mission_whose_checks_cannot_turn_green_costs_nothing_until_a_person_h
         commit(shop.repo, {"check.sh": "echo 'error: old style'; exit 1\n"})
         report, _ = shop.cycle()
         assert statuses(report) == ["IN_REVIEW"], shop.said(issue)
-        assert "no complaint of theirs may be new: `sh check.sh`" in shop.prompts[0]
+        assert "must not add failures: `sh check.sh`" in shop.prompts[0]
         assert "**Still failing:** `sh check.sh`" in shop.pull().body
