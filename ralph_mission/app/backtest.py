@@ -137,7 +137,7 @@ def _advise(line: Sequence[tuple[datetime, str]], since: datetime, until: dateti
     """Advice for a history whose commits all have one time; a commit never counts as older than its parent."""
     span = until - line[0][0]
     if span < timedelta(days=1):
-        return f"only time helps: the first commit is from {line[0][0]:%Y-%m-%d}, and none counts as earlier"
+        return f"try again when there are some days of history: it begins on {line[0][0]:%Y-%m-%d}"
     return "name an earlier day with --since" if since > line[0][0] else f"choose a shorter --every than {span.days}d"
 
 

@@ -141,7 +141,7 @@ class GuardedWeb:
         except TimeoutError:  # the system's resolver cannot be interrupted
             raise _trouble(there, "was not found in time") from None
         except (OSError, UnicodeError):
-            hint = "check the name, the network or the proxy"
+            hint = "check the network, the proxy, and the name if you chose it"
             raise _trouble(there, "cannot be resolved", hint) from None
         if not found or not (there.among(self.allow) or all(map(is_public, found))):
             what = f"{there.authority} is not a public place, and was not asked"

@@ -293,7 +293,8 @@ def _verdicts(report: CycleReport) -> list[str]:
 
 def _next(report: CycleReport, at: Standpoint, verbose: bool) -> str:
     if report.staged:
-        return at.typed("To do it: type ralph cycle")
+        idle = not report.effects and not any(finding.known is False for finding in report.findings)
+        return "There is nothing to do now" if idle else at.typed("To do it: type ralph cycle")
     if report.next_due_at is None:
         return at.typed("Next cycle: whenever you type ralph cycle")
     pause = report.next_due_at - report.finished_at

@@ -74,7 +74,7 @@ LATER = ("nothing was lost", "the next wake tries again")  # said to a cycle, no
 AGAIN = "then: ralph doctor"
 NOW = {
     "forge": f"wait some minutes, {AGAIN} (https://www.githubstatus.com lists outages)",
-    "network": f"look at the network, a proxy and GITHUB_API_URL, {AGAIN}",
+    "network": f"check the network, the proxy, and GITHUB_API_URL if you set it, {AGAIN}",
 }
 """By who must act, if a cycle would only retry."""
 

@@ -343,11 +343,11 @@ def is_hosted(labels: Sequence[str]) -> bool:
 
 def monthly_cost(modes: Collection[str]) -> str:
     """What these workflows take in a month on GitHub's runners."""
-    wakes, longer = sum(WAKES.get(mode, 0) for mode in modes), CYCLES * (MINUTES - 1)
+    brief = sum(WAKES.get(mode, 0) for mode in modes) - CYCLES
     return (
-        f"on GitHub's runners that is about {wakes + longer} minutes a month ({wakes} one-minute jobs, {CYCLES} of "
-        f"which are cycles of about {MINUTES}): free in a public repository, taken from the included minutes in a "
-        "private one (on a runner of your own: ralph init --runner self-hosted --force)"
+        f"on GitHub's runners that is about {brief + CYCLES * MINUTES} minutes a month ({CYCLES} cycles of about "
+        f"{MINUTES} minutes, {brief} jobs of one minute with nothing to do): free in a public repository, taken from "
+        "the included minutes in a private one (on a runner of your own: ralph init --runner self-hosted --force)"
     )
 
 

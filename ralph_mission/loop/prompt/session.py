@@ -100,7 +100,7 @@ def rules(spec: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
         "HOW TO WORK",
         *(() if hat and hat.write_allowed == () else work),
         "" if hat else _may_write(spec.bound(coordinator(spec.hats))),
-        f"What the next session must know goes to the end of {notes}: nothing else of you stays.",
+        f"What the next session must know goes at the end of {notes}: it remembers nothing else of yours.",
         "Tasks, memories and events are also reached through the `ralph` MCP server, or `ralph agent task` and "
         "`ralph agent emit`.",
     )

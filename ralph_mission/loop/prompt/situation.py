@@ -69,7 +69,7 @@ def begin(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     unreadable = [f"- {line(complaint, 200)}" for complaint in snapshot.complaints[:5]]
     return section(
         f"SESSION {state.iteration + 1}/{spec.limits.iterations}",
-        "You start fresh: nothing of earlier sessions is in your mind. What they did is in git and in the files below; "
+        "You start fresh: you remember nothing of earlier sessions. What they did is in git and in the files below; "
         "trust those, and do nothing again that is done.",
         f"You have {_format_time(completion.seconds(spec.limits, state))} and {spec.limits.turns} turns.",
         RULE,

@@ -117,13 +117,13 @@ def pull_text(
     """The text of a pull request. The agent's words are quoted; its learnings are proposed to people. `failing`:
     checks that failed before and still do. `proof`: the result of its test of a bug."""
     parts = [
-        f"Made by an agent for #{issue}. Part of #{issue}.",
+        f"Made by an agent. Part of #{issue}.",
         reviewer_note(patch),
         standing_note(failing),
         f"{capitalise(why)}.",
         reproduced(proof),
         f"The agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
-        if words.strip() else "The agent did not comment on it.",
+        if words.strip() else "The agent left no comment.",
         propose_learnings(learned),
         "**Approve** it to have exactly this commit merged. **Request changes**, and an agent answers. "
         f"{HOW_TO_SAY_NO}",

@@ -153,6 +153,8 @@ def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
     text = summary(replace(REPORT, staged=True), CYCLE_SUMMARY)
     assert "Next cycle" not in text and text.splitlines()[-1] == "To do it: type ralph cycle"
     assert "nothing was changed" in text.splitlines()[0]
+    idle = summary(replace(REPORT, staged=True, effects=(), findings=()), CycleSummary())
+    assert idle.splitlines()[-1] == "There is nothing to do now"
     assert "Would do" in text
 
 

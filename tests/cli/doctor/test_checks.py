@@ -172,7 +172,7 @@ def test_a_fault_before_the_first_check_says_so_too(world: GitHubWorld, monkeypa
         (
             "network",
             "nothing was lost; the next wake tries again",
-            "look at the network, a proxy and GITHUB_API_URL, then: ralph doctor",
+            "check the network, the proxy, and GITHUB_API_URL if you set it, then: ralph doctor",
         ),
         ("forge", "try again after 12:00 UTC", "try again after 12:00 UTC"),
         ("you", "set GITHUB_TOKEN to a valid one", "set GITHUB_TOKEN to a valid one"),

@@ -162,7 +162,7 @@ def test_a_commit_of_the_far_future_is_no_younger_than_the_next_one_or_now(tmp_p
 def test_a_history_of_one_day_is_told_that_no_option_helps(tmp_path: Path) -> None:
     place = make_repo(tmp_path / "harbour", {"a.py": "x = 1\n"}, date=START)
     told = cli_here("backtest", "--since", "2001-01-01", repo=place)
-    assert told.code == 1 and "only time helps" in told.err
+    assert told.code == 1 and "try again when there are some days of history" in told.err
 
 
 def test_a_kind_to_be_watched_that_nothing_finds_is_refused(repo: Path) -> None:
