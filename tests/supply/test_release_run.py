@@ -56,7 +56,8 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Release:
     git(clone, "remote", "set-url", "origin", "https://github.com/mara/ralph_mission")
     gather = ("towncrier", "build", "--yes", "--version", TAG.removeprefix("v"))
     subprocess.run([sys.executable, "-m", *gather], cwd=clone, check=True, stdout=subprocess.DEVNULL)
-    git(clone, "commit", "--quiet", "--all", "--message", "Gather the changelog")
+    who = ("-c", "user.name=Mara", "-c", "user.email=mara@harbour.example")
+    git(clone, *who, "commit", "--quiet", "--all", "--message", "Gather the changelog")
     git(clone, "tag", "--force", TAG)
     bin.mkdir()
     for name, script in PROGRAMS.items():
