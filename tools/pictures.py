@@ -213,7 +213,7 @@ def draw_terminal(lines: Sequence[tuple[float, str]], name: str) -> None:
     for theme, suffix in ((DEFAULT_TERMINAL_THEME, "light"), (SVG_EXPORT_THEME, "dark")):
         console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
         for _, line in lines:
-            console.print(Text.from_ansi(line), no_wrap=True, crop=True)
+            console.print(Text.from_ansi(line), no_wrap=True, overflow="ellipsis")
         drawn = console.export_svg(title="ralph", theme=theme, unique_id="ralph")
         (IMAGES / f"{name}-{suffix}.svg").write_text(animated(drawn, lines))
 

@@ -152,7 +152,7 @@ SAMPLED = 3  # files of a kind whose history is read at first
 TOP = 5  # files listed with a count
 FIRST_LOOK = timedelta(hours=6)  # the original specification: `git log --since="6 hours ago"`
 URGENT = ("FIXME", "HACK", "XXX", "BUG")
-NAMED = 4  # places in a title
+ROOM = 50  # characters for places in a title
 QUOTED = 5  # markers of a kind that are shown
 SUSPICIOUS = compile_regex(
     r"\b(?:temporar\w*|wrong\w*|broken|fails?|failing|revert\w*|remov\w*|hard-?coded|unsafe|insecure|race|leak\w*|"
@@ -375,12 +375,16 @@ def _count(
 
 
 def _name_places(hits: Sequence[Hit]) -> str:
-    """The first of them, each file once: "a.py:3, :7, b.py:1 and 2 more"."""
+    """The first of them, each file once, as far as there is room: "a.py:3, :7, b.py:1 and 2 more"."""
     named, before = list[str](), ""
-    for hit in hits[:NAMED]:
-        named.append(f":{hit.line}" if hit.path == before else f"{hit.path}:{hit.line}")
+    for hit in hits:
+        place = f":{hit.line}" if hit.path == before else f"{hit.path}:{hit.line}"
+        if named and len(", ".join([*named, place])) > ROOM:
+            break
+        named.append(place)
         before = hit.path
-    return ", ".join(named) + (f" and {len(hits) - NAMED} more" if len(hits) > NAMED else "")
+    more = len(hits) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def _quotes(hits: Iterable[Hit], head: str) -> tuple[Quote, ...]:

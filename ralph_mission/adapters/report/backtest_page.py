@@ -46,8 +46,7 @@ def page(report: BacktestReport) -> str:
         section("Ranking", _ranking(report.ranking), _ranking_note(report.ranking)),
         section("Proposed settings", element("p", proposal(report)), _snippet(report)),
         section("What would have been opened", *_threads(report.threads)),
-        section("What people fixed on their own", *_items(report.items, ItemFate.FIXED)),
-        section("What stayed", *_items(report.items, ItemFate.STAYED)),
+        *(section(name, *_items(report.items, fate, name)) for fate, name in SHOWN_FATES),
         section("How it was measured", *(element("p", one) for one in (*report.remarks, _measured(report)))),
     )
 
@@ -156,7 +155,8 @@ def _threads(threads: Sequence[ThreadRecord]) -> Iterator[Markup | None]:
         )
         for one in threads[:MOST_THREADS]
     )
-    yield table(("opened", "issue or pull request", "people"), rows, texts=1) if threads else element("p", "Nothing.")
+    head = ("opened", "issue or pull request", "people")
+    yield table(head, rows, texts=1, name="What would have been opened") if threads else element("p", "Nothing.")
     yield _more(len(threads), MOST_THREADS)
 
 
@@ -171,7 +171,10 @@ def _verdict(one: ThreadRecord) -> str:
     return ", ".join(f"{number} {what}" for what, number in one.fates.items())
 
 
-def _items(items: Sequence[ItemRecord], fate: ItemFate) -> Iterator[Markup | None]:
+SHOWN_FATES = ((ItemFate.FIXED, "What people fixed on their own"), (ItemFate.STAYED, "What stayed"))
+
+
+def _items(items: Sequence[ItemRecord], fate: ItemFate, name: str) -> Iterator[Markup | None]:
     chosen = [one for one in items if one.fate is fate]
     rows = (
         (
@@ -181,7 +184,7 @@ def _items(items: Sequence[ItemRecord], fate: ItemFate) -> Iterator[Markup | Non
         )
         for one in chosen[:MOST_ITEMS]
     )
-    yield table(("found", "what", "gone"), rows, texts=1) if chosen else element("p", "Nothing.")
+    yield table(("found", "what", "gone"), rows, texts=1, name=name) if chosen else element("p", "Nothing.")
     yield _more(len(chosen), MOST_ITEMS)
 
 

@@ -183,7 +183,7 @@ def test_a_flood_of_new_markers_is_counted(place: Place) -> None:
     before = git(place.path, "rev-parse", "HEAD")
     head = commit(place.path, {"a.py": "".join(f"# TODO: thing {number}\n" for number in range(code.MANY + 1))})
     (signal,) = look(place, before).signals
-    assert signal.title == "51 new TODO markers in 1 file: a.py:1, :2, :3, :4 and 47 more"
+    assert signal.title == "51 new TODO markers in 1 file: a.py:1, :2, :3, :4, :5, :6, :7, :8, :9, :10, :11 and 40 more"
     assert signal.occurrence == head[:12]
 
 

@@ -92,6 +92,8 @@ def test_nothing_changes_but_the_page_which_loads_and_runs_nothing(repo: Path) -
     assert [path.name for path in (repo / ".ralph").iterdir()] == ["backtest.html"]
     assert "wrote" in told.err and "step 1 of" in told.err and "1 week" not in told.out
     text, reader = (repo / ".ralph/backtest.html").read_text(), Reader()
+    labels = re.findall('role="region".*?aria-label="([^"]+)"', text)
+    assert len(labels) == len(set(labels)) > 2, "a screen reader tells the tables apart"
     reader.feed(text)
     assert reader.refers == [] and not reader.tags & {"script", "link", "img", "iframe", "object"}
     assert {"svg", "table", "title"} <= reader.tags and 'name="viewport"' in text
