@@ -36,12 +36,12 @@ def _declared(project: Mapping[str, Any], extras: Collection[str]) -> Iterator[s
     metadata, groups = project.get("project") or {}, project.get("dependency-groups") or {}
     optional = metadata.get("optional-dependencies") or {}
     yield from map(str, metadata.get("dependencies") or ())
-    waiting, seen = [(table, name) for table in ("extra", "group") for name in extras], set[tuple[str, str]]()
+    waiting, known = [(table, name) for table in ("extra", "group") for name in extras], set[tuple[str, str]]()
     while waiting:
         table, name = one = waiting.pop()
-        if one in seen:
+        if one in known:
             continue
-        seen.add(one)
+        known.add(one)
         for line in (optional if table == "extra" else groups).get(name) or ():
             if isinstance(line, dict):
                 waiting.append(("group", str(line.get("include-group"))))
@@ -65,12 +65,12 @@ def _from_setup_cfg(text: str) -> Iterator[str]:
 
 
 def _listed(lists: Sequence[str], read: Callable[[str], str]) -> Iterator[str]:
-    waiting, seen = [*lists], set[str]()
+    waiting, known = [*lists], set[str]()
     while waiting:
         name = waiting.pop()
-        if name in seen:
+        if name in known:
             continue
-        seen.add(name)
+        known.add(name)
         for line in read(name).splitlines():
             if match := _INCLUDED.match(line):
                 waiting.append(posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1])))
