@@ -96,8 +96,8 @@ def serving(repo: Path) -> Iterator[Sequence[Comparison]]:
             return replace(asked, sides=dict(asked.sides) | {"by the official client": call(tool, **arguments)})
 
         yield [
-            both("MCP: look", "task_ready"),
-            both("MCP: change", "task_add", title="One more"),
+            both("MCP: look", "work_list", ready=True),
+            both("MCP: change", "work_add", title="One more"),
             both("MCP: say", "event_emit", topic="build.note"),
             _beside(
                 repo,
