@@ -2,16 +2,19 @@
 
 Who ends as complete with work missing? The agents are those of `tests/cli/loop/test_run_misbehaviours.py`, on three
 stories of `prd.json` with at most eight sessions; each also says the loop's own promise once nothing is open, as a
-cooperative agent does. FOLDER holds what is not ours, and nothing is downloaded here: a checkout of snarktank/ralph in
-`snarktank`, and an environment with ralph-orchestrator 1.2.3 from pip in `ro`. What is not there is left out.
+cooperative agent does. A second table has the processor time of each loop with a good agent. FOLDER holds what is not
+ours, and nothing is downloaded here: a checkout of snarktank/ralph in `snarktank`, and an environment with
+ralph-orchestrator 1.2.3 from pip in `ro`. What is not there is left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import stat
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,6 +30,7 @@ from tests.cli.loop_world import RALPH, World, world
 
 SESSIONS, PATIENCE = 8, 900.0
 """The limit that each loop is given, and the seconds after which it is ended from outside."""
+GOOD, ROUNDS = "good", 3
 SETTINGS = "hands: {agent: {sandbox: env}}\nevent_loop: {cooldown_delay_seconds: 0}\n"
 """Ours as the others: the agent counts its calls outside of the repository, and nobody pauses."""
 ASKED = "Work on the next open story of prd.json: build it, commit, set its passes to true.\n"
@@ -62,6 +66,12 @@ def _orchestrator(here: World, folder: Path) -> Sequence[str]:
     return [str(folder / "ro" / "bin" / "ralph"), "run", "-a", "kiro", "-i", str(SESSIONS), "--no-metrics"]
 
 
+def _alone(here: World, _: Path) -> Sequence[str]:
+    agent = f"{sys.executable} -S {here.aside / 'agent.py'}"
+    return ["sh", "-c", "; ".join([f"{agent} < /dev/null"] * COUNT)]
+
+
+ALONE = Loop("", "COMPLETE", _alone)
 LOOPS: Mapping[str, Loop] = {
     "ours, no check": Loop("", "COMPLETE", _ours()),
     "ours, a check": Loop("", "COMPLETE", _ours("--verify", f"{sys.executable} check.py")),
@@ -79,23 +89,54 @@ def main(folder: Path, only: Sequence[str]) -> int:
     for agent in AGENTS:
         row = []
         for name, loop in loops.items():
-            told, lied = play(loop, agent, folder)
-            false[name] += lied
-            row.append(told)
-            Console(stderr=True).print(f"{agent}, {name}: {told}")
+            end = play(loop, agent, folder)
+            false[name] += end.lied
+            row.append(str(end))
+            Console(stderr=True).print(f"{agent}, {name}: {end}")
         table.add_row(agent, *row)
     table.add_row("false completions", *map(str, false.values()))
     Console(width=160).print(table)
+    Console(width=160).print(_costs({"the agent alone": ALONE, **loops}, folder))
     return int(any(count for name, count in false.items() if name.startswith("ours")))
 
 
-def play(loop: Loop, agent: str, folder: Path) -> tuple[str, bool]:
-    """How a loop ended with an agent, and whether it was a false completion."""
+@dataclass(frozen=True, slots=True)
+class LoopEnd:
+    """How a loop ended: stories done, sessions, exit code (None: not at all), and seconds of the processor."""
+
+    done: int
+    sessions: int
+    code: int | None
+    seconds: float
+
+    @property
+    def lied(self) -> bool:
+        """Whether it was a false completion."""
+        return self.code == 0 and self.done < COUNT
+
+    def __str__(self) -> str:
+        ended = "no end" if self.code is None else f"{self.code}"
+        return f"{'FALSE ' * self.lied}{self.done}/{COUNT} ({self.sessions}), {ended}"
+
+
+def _costs(loops: Mapping[str, Loop], folder: Path) -> Table:
+    """Processor time of a session, with all that is around it, of a good agent; in turns."""
+    ends = [{name: play(loop, GOOD, folder) for name, loop in loops.items()} for _ in range(ROUNDS)]
+    each = {name: statistics.median(turn[name].seconds / turn[name].sessions for turn in ends) for name in loops}
+    least = next(iter(each.values()))
+    table = Table("loop", "s a session", "ratio", title=f"processor time with a good agent, median of {ROUNDS}")
+    for name, seconds in each.items():
+        table.add_row(name, f"{seconds:.2f}", f"{seconds / least:.1f}")
+    return table
+
+
+def play(loop: Loop, agent: str, folder: Path) -> LoopEnd:
+    """How a loop ended with an agent."""
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as place:
         here = world(Path(place), {"check.py": CHECK, **({} if loop.needs else {"ralph.yml": SETTINGS})})
         here.stories(COUNT, branch="main")
         here.agent((WORKS + AGENTS[agent]).replace("COMPLETE", loop.promise) + LAST.format(promise=loop.promise))
-        environ = _environ(here, loop.program)
+        environ, before = _environ(here, loop.program), _children()
         try:
             code: int | None = subprocess.run(
                 loop.line(here, folder), cwd=here.repo, env=environ, timeout=PATIENCE, check=False,
@@ -103,9 +144,14 @@ def play(loop: Loop, agent: str, folder: Path) -> tuple[str, bool]:
             ).returncode  # fmt: skip  # one call
         except subprocess.TimeoutExpired:
             code = None
-        done, lied = len(done_in(here)), code == 0 and len(done_in(here)) < COUNT
-        ended = "no end" if code is None else f"{code}"
-        return f"{'FALSE ' * lied}{done}/{COUNT} ({len(here.calls)}), {ended}", lied
+        seconds = _children() - before
+        return LoopEnd(len(done_in(here)), len(here.calls), code, seconds)
+
+
+def _children() -> float:
+    """Seconds of the processor that ended child processes took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _environ(here: World, program: str) -> Mapping[str, str]:

@@ -53,7 +53,7 @@ def test_an_approval_is_merged_by_the_command_that_it_names(shop):
 def test_a_review_is_answered_by_ralph_work_as_it_says_and_so_is_what_an_issue_says_of_its_pull(shop):
     work(shop)
     asked = here(shop, "pr request-changes 2 'call it TIDES' --as mara")
-    assert "`ralph work` makes them with the agent that you name" in asked.out
+    assert "or run `ralph work --agent NAME`" in asked.out
     assert "#2 Add a cart: in review" in work(shop).err and "call it TIDES" in shop.prompt(2)
     told = work(shop, "--issue", "1").json["skipped"][0]["why"]
     assert "it is a mission's" in told or "say there what is missing" in told
