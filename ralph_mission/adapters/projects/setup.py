@@ -46,8 +46,7 @@ LARGEST = 2_000_000  # bytes of a manifest that is read
 REWRITTEN = 1_000_000  # bytes of a script in which a path is put right
 NODE = ("npm", "yarn", "pnpm", "bun", "prisma", "next")
 REPORT, MARK = "setup.json", "lent"
-"""What a set-up came to, and in the folder of lent tools: which set-up they are of, and what else the clone got."""
-MARKED = 1_000_000  # bytes of that mark
+"""What a set-up came to, and in the folder of lent tools: which set-up they are of."""
 PASSED_ON = tuple(
     f"""
     {" ".join(name for each in ("http_proxy", "https_proxy", "no_proxy", "all_proxy") for name in (each, each.upper()))}
@@ -176,19 +175,19 @@ class ProjectSetup:
         if not steps:
             return LentSetup()
         ready = self._ready(commit, steps, self.place or tools.parent / "setup", tools.parent / "setup")
-        mark, which = tools / MARK, [ready.name, str(folder)]
-        lent, before = _read_mark(mark)
-        if lent == which and all(os.path.lexists(folder / name) for name in before):
-            return LentSetup(before, lent_environment(folder, tools))
+        mark, content = tools / MARK, f"{ready.name} {folder}".encode("utf-8", "surrogateescape")
+        names = _list_made(ready / "tree", {entry.path for entry in self.git.listing(commit)})
+        if files.content(mark, 10_000) == content and all(os.path.lexists(folder / name) for name in names):
+            return LentSetup(names, lent_environment(folder, tools))  # lent before
         _remove_lent(ready / "tree", folder)
-        names = tuple(sorted({*before, *copy_entries(ready / "tree", folder)}))
+        copied = list(copy_entries(ready / "tree", folder))
         remove_any(os.fsencode(tools))
         copy_entries(ready / "home", tools)
         moved = {str(ready / "tree"): str(folder), str(ready / "home"): str(tools)}
-        for name in names:
+        for name in copied:
             _correct_paths(folder / name, moved)
         _correct_links(tools / ".local/bin", moved)
-        mark.write_bytes(os.fsencode("\0".join((*which, *names))))
+        mark.write_bytes(content)
         if any(path in step.inputs for step in steps for path in changed):
             clone = Git(folder / ".git", folder / ".git", folder)
             failed = next(filter(None, (self._run(step, clone, folder, tools) for step in steps)), "")
@@ -355,10 +354,20 @@ def _remove_tracked(tree: Path, tracked: set[str]) -> None:
     visit("")
 
 
-def _read_mark(mark: Path) -> tuple[list[str], tuple[str, ...]]:
-    """Which set-up a clone was lent, with the clone's place, and the names that it got."""
-    words = os.fsdecode(files.content(mark, MARKED) or b"").split("\0")
-    return words[:2], tuple(words[2:])
+def _list_made(tree: Path, tracked: set[str]) -> tuple[str, ...]:
+    """The topmost files and folders of a set-up's tree that are not the commit's: in no place that a session writes."""
+    folders = {str(parent) for path in tracked for parent in Path(path).parents}
+    found: list[str] = []
+    waiting = [""]
+    while waiting:
+        place = waiting.pop()
+        for entry in os.scandir(tree / place):
+            path = f"{place}/{entry.name}" if place else entry.name
+            if path in folders and entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            elif path not in tracked and path not in folders:
+                found.append(path)
+    return tuple(sorted(found))
 
 
 def _remove_lent(source: Path, target: Path) -> None:

@@ -325,4 +325,4 @@ def _changed_paths(output: HatOutput) -> str:
 def _checks(output: HatOutput) -> str:
     if not output.verification.ran or output.verification.green:
         return "checks green" if output.verification.ran else ""
-    return f"checks red ({output.verification.failing})"
+    return f"checks red ({safe(output.verification.failing)})"

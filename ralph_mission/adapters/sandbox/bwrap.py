@@ -352,11 +352,12 @@ def _needed_paths(view: View) -> Iterator[Path]:
     folders = [folder for folder in named if folder.is_absolute()]
     folders += [Path(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
     found = {Path("/etc/resolv.conf").resolve(), Path(inside.__file__).resolve().parents[2]}  # the first is below /run
-    found.add(view.cwd)
     known, closed = set[Path](), (*view.writable, *SYSTEM)
     while folders:
         folder = folders.pop()
-        if folder in known or not os.access(folder / ".", os.R_OK) or _inside(folder.resolve(), closed):
+        if folder in known or not os.access(folder / ".", os.R_OK):
+            continue
+        if _inside(folder.resolve(), closed) or _inside(folder, view.writable):
             continue
         known.add(folder)
         if (folder / "rustup").exists():  # its `cargo` starts a toolchain's, which is elsewhere
@@ -370,12 +371,14 @@ def _needed_paths(view: View) -> Iterator[Path]:
         targets = [folder.resolve() / "-", *map(Path, leads)]
         folders += [target.parent for target in targets if target.parent.name == "bin" or target.name == "-"]
         found |= {target for target in targets if target.parent.name != "bin" and target.name != "-"}
-    return (_with_packages(place) for place in found if os.path.exists(place))
+    yield view.cwd
+    yield from (_with_packages(place) for place in found if os.path.exists(place) and not _inside(place, closed))
 
 
 def _with_packages(place: Path) -> Path:
     """The outermost `node_modules` around a program, since one finds the packages beside its own; else the path."""
-    return next((above for above in reversed((place, *place.parents)) if above.name == "node_modules"), place)
+    above = next((above for above in reversed((place, *place.parents)) if above.name == "node_modules"), place)
+    return place if above.is_symlink() else above
 
 
 def rustup_home() -> Path:

@@ -129,7 +129,8 @@ class Clone:
         self._index_commit_file.write_text(commit)
 
     def _read_excludes(self) -> bytes:
-        ours = [b"/.ralph/", *(b"/" + SPECIAL.sub(rb"\\\g<0>", wire.raw(path)) for path in self.excluded)]
+        names = (wire.raw(path) for path in self.excluded if "\n" not in path)  # that would end a pattern
+        ours = [b"/.ralph/", *(b"/" + SPECIAL.sub(rb"\\\g<0>", name) for name in names)]
         with suppress(OSError):
             ours.insert(0, (self.git.common_dir / "info/exclude").read_bytes().rstrip(b"\n"))
         return b"\n".join((*ours, b""))

@@ -22,6 +22,7 @@ from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.snapshot import File, Files
 from ralph_mission.loop.model.state import CheckResult
+from ralph_mission.safety.text import truncate
 from ralph_mission.values import compile_regex
 
 GITLINK = "160000"
@@ -129,6 +130,7 @@ LINES = 40
 """Characters reported of a failed check's output, from the end."""
 KnownRed = Callable[[str, FinishedProcess], bool]
 """Whether a failed check failed before, and is not worse now."""
+NAMED = 100  # characters of a check where its failure is named
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C takes effect within two
 
 
@@ -158,7 +160,7 @@ def verdict(
         elif done.code or ran_no_test(output):
             why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}" if done.code else "ran no test"
             cause = find_cause(done.stdout, done.stderr, top) if done.code else ""
-            first = f"{check}: {why}" + (f": {cause}" if cause else "")
+            first = f"{truncate(' '.join(check.split()), NAMED)}: {why}" + (f": {cause}" if cause else "")
             return CheckResult(False, True, "\n".join((first, *output.splitlines()[-LINES:])))
     return CheckResult(True, True, "", standing=tuple(failing))
 

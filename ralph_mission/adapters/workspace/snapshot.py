@@ -72,7 +72,7 @@ class IgnoreRules:
     """
 
     def __init__(self, git: Git, rules: Mapping[str, bytes], excluded: Sequence[str] = ()) -> None:
-        self.rules = dict(rules)
+        self.rules, self.excluded = dict(rules), tuple(excluded)
         self._git = git
         self._known = {f"{path}{slash}": True for path in excluded for slash in ("", "/")}
 
@@ -83,6 +83,13 @@ class IgnoreRules:
             found = self._ask(new)
             self._known.update((path, path.rstrip("/") in found) for path in new)
         return frozenset(path for path in unique if self._known[path])
+
+    def without(self, paths: Iterable[str]) -> IgnoreRules:
+        """The same rules, with none of `paths` excluded."""
+        gone = frozenset(paths).intersection(self.excluded)
+        return (
+            IgnoreRules(self._git, self.rules, [path for path in self.excluded if path not in gone]) if gone else self
+        )
 
     def _ask(self, paths: list[str]) -> frozenset[str]:
         with tempfile.TemporaryDirectory(prefix="ralph-ignore-") as place:

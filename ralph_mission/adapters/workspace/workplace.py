@@ -103,6 +103,7 @@ class Workspace:
         self._now: Files = {}  # expected content: that, plus what was judged since
         self._rules = self._rules_now = IgnoreRules(self._git, {})  # of the mark, and of what was judged since
         self._hidden: frozenset[str] = frozenset()  # created in this session and ignored by its own rules
+        self._lent: dict[str, File | None] = {}  # what a set-up put there
         self._held: dict[str, bytes] = {}  # contents of lists, which must not be committed
         self._fits = ""  # the commit the files matched when last judged
         self._compared: tuple[str, Files] = "", {}
@@ -117,9 +118,16 @@ class Workspace:
         self.clone.make(self._at.head)
 
     def exclude(self, names: Sequence[str]) -> None:
-        """Take files and folders for ignored that the project's set-up put into the clone: no session made them."""
+        """Take what the project's set-up put into the clone for ignored, as no session made it: a file until it is
+        another one, a folder with all that is in it."""
         self.clone = replace(self.clone, excluded=tuple(names))
         self._rules = self._rules_now = IgnoreRules(self._git, {}, names)
+        self._lent = {name: self._file_now(name) for name in names}
+
+    def _file_now(self, name: str) -> File | None:
+        """None: a folder, or nothing that git can store."""
+        found = self._reader.content(name)
+        return found[0] if found else None
 
     def undo_cut_off(self) -> None:
         """Undo what a killed landing left in the user's files. Nobody else may work in it."""
@@ -204,6 +212,7 @@ class Workspace:
     def changed(self, mark: str) -> SessionWork:
         """The differences from the mark, stored as they are read, so that later writes do not matter."""
         assert mark == self._marked, "the session of another mark"
+        self._rules = self._rules.without(name for name, file in self._lent.items() if self._file_now(name) != file)
         reading = self._read(self._before, self._rules)
         changes = self._without_repositories(reading)
         files = dict(reading.files)
@@ -307,7 +316,7 @@ class Workspace:
         if self._rule_files(files) == self._rule_files(self._before):
             return frozenset()
         contents = {path: found[1] for path in self._rule_files(files) if (found := self._reader.content(path))}
-        self._rules_now = IgnoreRules(self._git, contents, self.clone.excluded)
+        self._rules_now = IgnoreRules(self._git, contents, self._rules.excluded)
         return self._rules_now.ignored(path for path in files if path not in self._before)
 
     def _store_objects(self, files: dict[str, File], ignored: frozenset[str]) -> dict[str, File]:

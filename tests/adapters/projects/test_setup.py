@@ -298,3 +298,19 @@ def test_the_whole_of_a_go_toolchain_is_found_wherever_it_is(repo, tmp_path, mon
     with clone(source, head, tmp_path) as folder:
         setup.lend(head, folder, tmp_path / "tools")
         assert (folder / "said").read_text() == "package fmt\nGOPROXY=x\n"
+
+
+def test_what_a_clone_was_lent_is_told_by_the_set_up_alone(repo, tmp_path):
+    """No name comes from the clone, which a session may write; none of an earlier set-up stays."""
+    setup = ProjectSetup(Git.open(repo), tmp_path / "kept", ("mkdir m; echo good > m/f",))
+    commit(repo, {"m/own.txt": "x\n"})
+    head, home = git(repo, "rev-parse", "HEAD"), tmp_path / "home"
+    with clone(Git.open(repo), head, tmp_path) as folder:
+        assert setup.lend(head, folder, home).names == ("m/f",), "the folder is the commit's"
+        (home / module.MARK).write_bytes((home / module.MARK).read_bytes() + b"\0conftest.py")
+        (folder / "conftest.py").write_text("hidden")
+        (folder / "m/f").unlink()
+        assert setup.lend(head, folder, home).names == ("m/f",)
+        assert (folder / "m/f").read_text() == "good\n"
+        other = replace(setup, commands=("mkdir n; echo n > n/f",))
+        assert other.lend(head, folder, home).names == ("n",)

@@ -834,3 +834,20 @@ def test_what_git_is_told_to_ignore_is_not_committed_by_force(repo: Path, worksp
 
 def changed_by(work: SessionWork) -> dict[str, str]:
     return {change.path: change.how for change in work.changes}
+
+
+def test_what_a_set_up_made_is_no_change_until_a_session_edits_the_file(repo, clone):
+    workspace = opened(repo, "grep -q 2 made.py")
+    workspace.begin_session()
+    (clone / "lib/x").mkdir(parents=True)
+    (clone / "lib/x/y.py").write_text("1\n")
+    (clone / "made.py").write_text("1\n")
+    workspace.exclude(("lib", "made.py"))
+    mark = workspace.begin_session()
+    assert git(clone, "status", "--porcelain") == ""
+    assert (workspace.changed(mark).changes, (clone / "lib/x/y.py").exists()) == ((), True)
+    mark = workspace.begin_session()
+    (clone / "made.py").write_text("2\n")
+    assert [change.path for change in workspace.changed(mark).changes] == ["made.py"]
+    assert workspace.verify().green
+    assert git(repo, "show", f"{workspace.land('Edit it', False)}:made.py") == "2"
