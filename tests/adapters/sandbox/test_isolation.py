@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -278,9 +279,24 @@ def test_a_link_that_a_session_left_on_its_path_shows_nothing_more(tmp_path: Pat
     (home / "bin").mkdir(parents=True)
     letter.write_text("private")
     (home / "bin/x").symlink_to(letter)
-    seen = bwrap.wrap_command(bwrap.View((home,), path=str(home / "bin")), ["true"], closed=True)
+    (tmp_path / "letters").mkdir()
+    (home / "more").symlink_to(tmp_path / "letters")
+    path = f"{home / 'bin'}{os.pathsep}{home / 'more'}"
+    seen = bwrap.wrap_command(bwrap.View((home,), path=path), ["true"], closed=True)
     assert str(home) in seen
-    assert str(letter) not in seen
+    assert not {str(letter), str(tmp_path / "letters"), str(home / "more")}.intersection(seen)
+
+
+def test_packages_are_shown_around_programs_alone_and_through_no_link(tmp_path: Path) -> None:
+    work, large, bin_folder = tmp_path / "node_modules/x/work", tmp_path / "large", tmp_path / "co/node_modules/.bin"
+    work.mkdir(parents=True)
+    (large / ".bin").mkdir(parents=True)
+    (tmp_path / "co").mkdir()
+    (tmp_path / "co/node_modules").symlink_to(large)
+    seen = bwrap.wrap_command(bwrap.View((work,), cwd=work, path=str(bin_folder)), ["true"], closed=True)
+    shown = {place for word, place in pairwise(seen) if word in ("--ro-bind", "--bind")}
+    assert str(bin_folder) in shown
+    assert not {str(tmp_path / "node_modules"), str(large), str(tmp_path / "co/node_modules")}.intersection(shown)
 
 
 def test_a_program_that_was_updated_or_taken_away_during_a_run_hinders_no_later_session(
