@@ -92,6 +92,8 @@ TRIED = {
     "guard mutants": ("guards", "a guard is switched off, and a test must fail"),
 }
 """By table: the column that counts what was tried, and what that is."""
+FAULTS = ("cases", "an answer of a server is lost, late, refused or wrong, or somebody else comes in between")
+"""The same for the crash enumeration's faults, whose tables are named as those of its deaths."""
 WRONG = ("duplicates", "cap_breaches", "not_converged", "wrong", "forbidden", "breaches", "survived", "untried")
 """Columns in which a published figure is 0, as is `lost` where it stands beside breaches of caps."""
 INTRODUCTION = """# Evidence
@@ -120,7 +122,7 @@ def _tried(suites: Mapping[str, Measured]) -> Iterator[tuple[str, ...]]:
     for one in suites.values():
         for name, rows in one.tables.items():
             if name in TRIED:
-                column, says = TRIED[name]
+                column, says = TRIED[name] if one.name != "crash-faults" else FAULTS
                 tried = sum(int(row.get(column, 0)) for row in rows.values())
                 held = sum(int(row["held"]) for row in rows.values()) if "held" in rows[next(iter(rows))] else tried
                 wrong = sum(int(row.get(figure, 0)) for row in rows.values() for figure in WRONG) + tried - held
