@@ -44,7 +44,9 @@ def repo(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def _client(repo: Path, env: dict[str, str]) -> AsyncIterator[Client]:
-    server = StdioServerParameters(command=RALPH, args=["mcp", "--repo", str(repo)], env=dict(os.environ) | env)
+    server = StdioServerParameters(
+        command=RALPH, args=["agent", "mcp", "--repo", str(repo)], env=dict(os.environ) | env
+    )
     async with Client(stdio_client(server)) as client:
         yield client
 
@@ -265,7 +267,9 @@ def _asked_raw(repo: Path, params: str) -> Any:
     """The result of one call whose parameters no client would send."""
     call = f'{{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {params}}}'
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    with subprocess.Popen([RALPH, "mcp", "--repo", str(repo)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    with subprocess.Popen(
+        [RALPH, "agent", "mcp", "--repo", str(repo)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
         assert server.stdin and server.stdout
         try:
             server.stdin.write("\n".join((json.dumps(HELLO), json.dumps(ready), call, "")).encode())
@@ -299,7 +303,10 @@ def test_an_agent_that_deletes_the_folder_does_not_stop_the_server(repo: Path) -
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, None])
 def test_it_ends_quietly(repo: Path, end: signal.Signals | None) -> None:
     with subprocess.Popen(
-        [RALPH, "mcp", "--repo", str(repo)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [RALPH, "agent", "mcp", "--repo", str(repo)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as server:
         assert server.stdin and server.stdout and server.stderr
         server.stdin.write(b"garbage\n\xff\n" + json.dumps(HELLO).encode() + b"\n")
@@ -315,7 +322,10 @@ def test_it_ends_quietly(repo: Path, end: signal.Signals | None) -> None:
 
 def test_whoever_closes_its_streams_gets_no_report_of_a_bug(repo: Path) -> None:
     with subprocess.Popen(
-        [RALPH, "mcp", "--repo", str(repo)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [RALPH, "agent", "mcp", "--repo", str(repo)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as server:
         assert server.stdin and server.stdout and server.stderr
         server.stdout.close()
@@ -326,7 +336,7 @@ def test_whoever_closes_its_streams_gets_no_report_of_a_bug(repo: Path) -> None:
         server.stdin.write("".join(f"{json.dumps(said)}\n" for said in (HELLO, *long)).encode())
         server.stdin.close()
         assert (server.wait(300), server.stderr.read()) == (0, b"")
-    line = ["/bin/sh", "-c", 'exec "$0" mcp <&-', RALPH]
+    line = ["/bin/sh", "-c", 'exec "$0" agent mcp <&-', RALPH]
     closed = subprocess.run(line, cwd=repo, capture_output=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, b"")
 
