@@ -7,6 +7,7 @@ between two calls. What a person could fix is an error of the tool, which the ag
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,12 @@ ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "task_claim": ("work_claim", {}), "task_done": ("work_done", {}), "task_fail": ("work_fail", {}),
 }  # fmt: skip  # one table
 """Names of earlier versions, which are answered and not listed."""
+COMMANDS = (
+    (re.compile(r"ralph agent task list --ready"), "work_list (ready)"),
+    (re.compile(r"ralph agent task done \S+ --failed"), "work_fail"),
+    (re.compile(r"ralph agent task (\w+)"), r"work_\1"),
+)
+"""Commands in hints, and the tools that agents have instead."""
 Kind = Literal["pattern", "decision", "fix", "context"]
 NO_TEXT = compile_regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 """What would steer a terminal, and what stands where the client sent no character at all."""
@@ -78,7 +85,8 @@ class GuidanceFile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """What is served. `emit` says an event with a payload; `owner` is who claims through this server."""
+    """What is served. `emit` says an event with a payload; `owner` is who claims through this server; `session` is the
+    number of its session in the run."""
 
     tasks: TaskList
     memories: MemoryFile
@@ -86,6 +94,7 @@ class RunFiles:
     emit: Callable[[str, str], None]
     owner: str
     stories: StoryList
+    session: int = 0
 
 
 class TaskFacts(BaseModel):
@@ -105,10 +114,13 @@ class TaskFacts(BaseModel):
 
 
 class CurrentWork(BaseModel):
-    """What this session works on; without anything, what to do instead."""
+    """What this session works on; without anything, what to do instead. `session`: its number in the run, 0 outside of
+    one; `left`: stories and tasks that are not done."""
 
     work: TaskFacts | None = None
     next: str = ""
+    session: int = 0
+    left: int = 0
 
 
 class NoteReceipt(BaseModel):
@@ -245,15 +257,19 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         return _facts(tasks.all() if task.status == "pending" else (), task)
 
     async def work_current() -> CurrentWork:
-        """What is yours to do in this session: the story that was given, or the task that you took."""
+        """What is yours to do in this session: the story that was given, or the task that you took; and how much is
+        left in the run."""
         with _tool_errors():
-            if story := shelf.stories.current():
-                return CurrentWork(work=_story_facts(story, "active"))
             every = tasks.all()
+            left = sum(one.status != "done" for one in every) + sum(now != "done" for _, now in shelf.stories.all())
+            now = CurrentWork(session=shelf.session, left=left)
+            if story := shelf.stories.current():
+                return now.model_copy(update={"work": _story_facts(story, "active")})
             mine = next((task for task in every if task.status == "active" and task.owner == shelf.owner), None)
             if mine:
-                return CurrentWork(work=_facts(every, mine))
-            return CurrentWork(next="take a task with work_claim" if lifecycle.ready(every) else "nothing is ready")
+                return now.model_copy(update={"work": _facts(every, mine)})
+            following = "take a task with work_claim" if lifecycle.ready(every) else "nothing is ready"
+            return now.model_copy(update={"next": following})
 
     async def work_list(
         status: Annotated[TaskStatus | None, Field(description="only these")] = None,
@@ -376,7 +392,10 @@ def _tool_errors() -> Iterator[None]:
     try:
         yield
     except UserError as problem:
-        raise ToolError(f"{problem.what}. {problem.next_step}") from None
+        hint = problem.next_step
+        for command, tool in COMMANDS:
+            hint = command.sub(tool, hint)
+        raise ToolError(f"{problem.what}. {hint}") from None
     except OSError as error:
         raise ToolError(f"{error.filename or 'a file'}: {error.strerror or error}") from None
 

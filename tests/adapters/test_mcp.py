@@ -84,7 +84,9 @@ def test_stories_and_tasks_are_one_list_that_a_session_reads_and_claims(repo: Pa
     state.save(repo, RunState("r", "build", datetime(2026, 5, 4, tzinfo=UTC), item="US-1"))
 
     async def deed(client: Client) -> None:
-        work = (await _got(client, "work_current"))["work"]
+        current = await _got(client, "work_current")
+        work = current["work"]
+        assert (current["session"], current["left"]) == (3, 2)
         assert (work["id"], work["kind"], work["criteria"]) == ("US-1", "story", ["it is there"])
         await _got(client, "work_add", title="Look at the index", id="t")
         rows = (await _got(client, "work_list"))["tasks"]
@@ -92,8 +94,9 @@ def test_stories_and_tasks_are_one_list_that_a_session_reads_and_claims(repo: Pa
         assert await _got(client, "work_note", text="the port is 5433") == {"kept": "with US-1"}
         assert (await _got(client, "work_done", id="US-1"))["status"] == "done"
         assert (await _got(client, "work_done", id="t"))["status"] == "done"
+        assert (await _got(client, "work_current"))["left"] == 1
 
-    _with_client(repo, deed)
+    _with_client(repo, deed, RALPH_ITERATION="3")
     first, second = json.loads((repo / "prd.json").read_text())["userStories"]
     assert (first["passes"], first["notes"], second["passes"]) == (True, "the port is 5433", False)
 
@@ -220,11 +223,16 @@ def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Pat
         assert "pydantic" not in await _refused(client, "task_add", title="x", priority=9)
         assert "priority" in await _refused(client, "task_add", title="x", priority=9)
         assert "no task 'zz'" in await _refused(client, "task_add", title="x", needs=["zz"])
-        assert "no task 'zz'" in await _refused(client, "task_done", id="zz")
+        assert "no task 'zz'. see: work_list" in await _refused(client, "task_done", id="zz")
+        await _got(client, "task_add", title="x", id="first")
+        await _got(client, "task_add", title="y", id="second", needs=["first"])
+        assert (await _refused(client, "work_claim", id="second")).endswith(
+            "see what can be claimed: work_list (ready)"
+        )
         assert "topic" in await _refused(client, "event_emit", topic="no topic")
         assert "kind" in await _refused(client, "memory_add", content="x", kind="rumour")
         assert "Unknown tool" in await _refused(client, "task_burn")
-        assert (await _got(client, "task_list"))["tasks"] == []
+        assert [row["id"] for row in (await _got(client, "task_list"))["tasks"]] == ["first", "second"]
 
     _with_client(repo, deed)
 

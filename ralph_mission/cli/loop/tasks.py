@@ -334,5 +334,5 @@ def mcp(repo: Path) -> int:
     here = repo or Path()
     top = next((place for place in (here.absolute(), *here.absolute().parents) if (place / ".git").exists()), here)
     stories = SessionStories(top, item)
-    serve(RunFiles(Tasks(where), Memories(where), Guide(where), emit, owner, stories), __version__)
+    serve(RunFiles(Tasks(where), Memories(where), Guide(where), emit, owner, stories, iteration()), __version__)
     return 0
