@@ -62,7 +62,7 @@ def main(most: int = ROUNDS, cold: bool = False) -> int:
     table = _table()
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
         Path(folder).chmod(0o711)
-        for name in PROGRAMS:
+        for name in LIMITS:
             progress.print(f"a session of {name}: {most} rounds of {SESSIONS} …")
             _report(table, *around(name, Path(folder), most))
         if cold:

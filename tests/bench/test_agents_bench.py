@@ -31,7 +31,7 @@ def test_nothing_is_downloaded_unasked(
     asked_for: list[Path] = []
     (tmp_path / "installed").touch()
     monkeypatch.setattr(agents, "PLACE", tmp_path)
-    monkeypatch.setattr(agents, "PROGRAMS", {})
+    monkeypatch.setattr(agents, "LIMITS", {})
     monkeypatch.setattr(agents, "set_up", lambda folder, rounds: asked_for.append(folder))
     assert agents.main(1, cold) == 0
     assert bool(asked_for) is cold and ("420 MB" in capsys.readouterr().err) is cold
