@@ -27,7 +27,7 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
     given_up: PatchVerification | None = None
     while (candidate := _to_verify(situation, secrets)) is not None:
         outcome = given_up or _try(ports, candidate, scratch)
-        if outcome.ran:
+        if outcome.red is not None and candidate.patch and candidate.patch.base == situation.world.default.sha:
             situation = replace(situation, red=outcome.red)
         if outcome.ok:
             return replace(situation, verified=candidate.key, standing=outcome.standing)

@@ -185,7 +185,7 @@ class Workbench:
             allowed = self._known_base(patch.base) if red is None else red
             failure, standing = self._try(patch, scratch, allowed, exactly)
             if failure is None:
-                return PatchVerification(True, standing=standing, red=standing)
+                return PatchVerification(True, standing=standing, red=self._known_red(patch.base))
             before = self.base(patch.base, scratch)
             if exactly and failure.command in {check.command for check in before.tolerable}:
                 failure, standing = self._try(patch, scratch, before.tolerable, exactly)
@@ -208,6 +208,11 @@ class Workbench:
                 return CheckFailure(command, done), tuple(standing)
             standing += [command] if done.code else []
         return None, tuple(standing)
+
+    def _known_red(self, commit: str) -> tuple[str, ...] | None:
+        """The commands that fail on a commit; None if not all of them were run there."""
+        found = {command: self._remembered(commit, command) for command in self.commands}
+        return None if None in found.values() else tuple(command for command, known in found.items() if known)
 
     def _known_base(self, commit: str) -> tuple[RedCheck, ...]:
         """The tolerable red checks of a commit that was looked at already."""

@@ -13,12 +13,13 @@ from ralph_mission.values import compile_regex
 _LOCKED = compile_regex(r'^name = "([^"]+)"', re.MULTILINE)
 _QUOTED = compile_regex(r"""["']([A-Za-z0-9][\w.-]*)""")
 _REQUIRED = compile_regex(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?")
+_EDITABLE = compile_regex(r"\s*(?:-e|--editable)?[ =]?\s*\./?\[([^\]]*)\]")
 _INCLUDED = compile_regex(r"\s*(?:-r|--requirement)[ =]?\s*(\S+)")
 
 
 def locked_packages(lock: str) -> frozenset[str]:
     """Those of uv.lock or poetry.lock."""
-    return frozenset(name.lower() for name in _LOCKED.findall(lock))
+    return frozenset(map(_normalise, _LOCKED.findall(lock)))
 
 
 def required_packages(
@@ -26,30 +27,52 @@ def required_packages(
 ) -> frozenset[str]:
     """What pip installs: the dependencies of pyproject.toml, setup.cfg and setup.py with these extras and groups, and
     the requirement files `lists` with those that they include."""
-    found = {name.lower() for name in _QUOTED.findall(read("setup.py"))}
-    lines = [*_declared(project, extras), *_from_setup_cfg(read("setup.cfg")), *_listed(lists, read)]
-    return frozenset(found | {match[1].lower() for line in lines if (match := _REQUIRED.match(line))})
+    listed = list(_listed(lists, read))
+    own = {extra for line in listed if (match := _EDITABLE.match(line)) for extra in _split(match[1])}
+    lines = [*_declared(project, {*extras, *own}), *_from_setup_cfg(read("setup.cfg")), *listed]
+    found = {match[1] for line in lines if (match := _REQUIRED.match(line))}
+    names = {_normalise(name) for name in (*found, *_QUOTED.findall(read("setup.py")))}
+    return frozenset(names | {name.removeprefix("pytest-") for name in names})  # a plugin brings what it runs
+
+
+def _normalise(name: str) -> str:
+    """As PEP 503 compares names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _split(extras: str | None) -> list[str]:
+    return [extra.strip() for extra in (extras or "").split(",")]
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    """A table by normalised names; of anything else, which no installer accepts, none."""
+    return {_normalise(str(name)): entry for name, entry in value.items()} if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _declared(project: Mapping[str, Any], extras: Collection[str]) -> Iterator[str]:
     """An extra may name others of its own project ("name[lint]"), a group may include groups."""
-    metadata, groups = project.get("project") or {}, project.get("dependency-groups") or {}
-    optional = metadata.get("optional-dependencies") or {}
-    yield from map(str, metadata.get("dependencies") or ())
-    waiting, known = [(table, name) for table in ("extra", "group") for name in extras], set[tuple[str, str]]()
+    metadata, groups = _table(project.get("project")), _table(project.get("dependency-groups"))
+    optional = _table(metadata.get("optional-dependencies"))
+    yield from map(str, _list(metadata.get("dependencies")))
+    waiting = [(table, _normalise(name)) for table in ("extra", "group") for name in extras]
+    known = set[tuple[str, str]]()
     while waiting:
         table, name = one = waiting.pop()
         if one in known:
             continue
         known.add(one)
-        for line in (optional if table == "extra" else groups).get(name) or ():
+        for line in _list((optional if table == "extra" else groups).get(name)):
             if isinstance(line, dict):
-                waiting.append(("group", str(line.get("include-group"))))
+                waiting.append(("group", _normalise(str(line.get("include-group")))))
                 continue
-            match = _REQUIRED.match(line)
-            if match and match[1].lower() == str(metadata.get("name")).lower():
-                waiting += [("extra", extra.strip()) for extra in (match[2] or "").split(",")]
-            yield line
+            match = _REQUIRED.match(str(line))
+            if match and _normalise(match[1]) == _normalise(str(metadata.get("name"))):
+                waiting += [("extra", _normalise(extra)) for extra in _split(match[2])]
+            yield str(line)
 
 
 def _from_setup_cfg(text: str) -> Iterator[str]:

@@ -181,6 +181,8 @@ def _lacks(settings: Config, git: Git, project: DetectedProject, tool: str) -> b
     result = setup.last_result(head) if project.steps else None
     if result and not result.failed:
         ready = git.state_dir / "setup" / setup.digest(head)
+        if "/" in tool:
+            return not (ready / "tree" / tool).exists()
         return not shutil.which(tool, path=lent_environment(ready / "tree", ready / "home")["PATH"])
     return any(tool in check.needs for check in project.checks)
 
@@ -261,13 +263,21 @@ def _absent(command: str, git: Git) -> str:
     return "" if not tool or local or shutil.which(tool) else tool
 
 
+SHELL = frozenset(
+    ". alias break case cd command eval exec exit export false for function if local read readonly return set shift "
+    "source test time times trap true type ulimit umask unset until wait while".split()
+)
+"""Words that a shell understands by itself."""
+
+
 def program(command: str) -> str:
     """What a shell command starts: its first word that is no assignment; "" when only a shell could tell."""
     try:
         words = shlex.split(command)
     except ValueError:
         return ""
-    return next((word for word in words if not re.match(r"\w+=", word)), "")
+    word = next((word for word in words if not re.match(r"\w+=", word)), "")
+    return word if re.fullmatch(r"[\w.+@/-]+", word) and word not in SHELL else ""
 
 
 # --- what it does here ----------------------------------------------------------------

@@ -370,7 +370,7 @@ class PatchVerification:
     """The repository's own checks on a patch; `detail` is for people if they failed: its first line says why.
 
     `standing`: checks that failed before and still do, where that is allowed. `red_base`: what failed cannot pass
-    without the patch either. `red`: checks that are known to fail without it. `ran`: whether they could be run.
+    without the patch either. `red`: checks that fail without it, None if not known. `ran`: whether they could be run.
     """
 
     ok: bool
@@ -378,7 +378,7 @@ class PatchVerification:
     standing: tuple[str, ...] = ()
     red_base: bool = False
     ran: bool = True
-    red: tuple[str, ...] = ()
+    red: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,17 @@ def test_a_check_that_was_red_may_stay_so_but_not_get_worse(repo, scratch, bench
     assert not hands.verify(patch, str(scratch), ()).ok
 
 
+def test_a_change_that_makes_a_red_check_green_leaves_the_base_red(repo, scratch, bench):
+    commit(repo, {"mark": "bad\n"})
+    change = FileChange("mark", "100644", "100644", b"bad\n", b"good\n")
+    patch = Patch(git(repo, "rev-parse", "HEAD"), (change,))
+    hands = bench("grep -q good mark")
+    assert hands.verify(patch, str(scratch)).red is None, "the base was not looked at"
+    base(hands, repo, scratch)
+    found = hands.verify(patch, str(scratch))
+    assert (found.ok, found.red) == (True, ("grep -q good mark",))
+
+
 def test_without_commands_every_change_passes(verify):
     assert verify().ok
 

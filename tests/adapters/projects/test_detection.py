@@ -171,6 +171,38 @@ def test_a_check_whose_program_no_manifest_installs_says_that_it_needs_it(files,
     assert (check.command, check.needs) == ("ruff check .", needs)
 
 
+BUILD = '[build-system]\nrequires = ["hatchling"]\n[project]\nname = "my-proj"\n[tool.ruff]\n'
+
+
+@pytest.mark.parametrize(
+    "files, needs",
+    [
+        (
+            {
+                "pyproject.toml": "[project.optional-dependencies]\nlint = ['ruff']\n",
+                "requirements-dev.txt": "-e .[lint]",
+            },
+            (),
+        ),
+        ({"pyproject.toml": "[project.optional-dependencies]\nx_y = ['ruff']\ndev = ['my_proj[X-Y]']\n"}, ()),
+        ({"pyproject.toml": "[dependency-groups]\nLint-It = ['ruff']\ndev = [{include-group = 'lint_it'}]\n"}, ()),
+        ({"pyproject.toml": "[project.optional-dependencies]\ndev = ['pytest-ruff']\n"}, ()),
+        ({"pyproject.toml": "[project.optional-dependencies]\ndev = [1]\n"}, ("ruff",)),
+        ({"pyproject.toml": "[project.optional-dependencies]\nlint = 3\n"}, ("ruff",)),
+        ({"pyproject.toml": "[dependency-groups]\ndev = [{x = 'y'}]\n"}, ("ruff",)),
+    ],
+)
+def test_packages_are_found_as_installers_name_them_and_nothing_malformed_ends_it(files, needs):
+    (check,) = of(files | {"pyproject.toml": BUILD + files["pyproject.toml"]}).checks
+    assert (check.command, check.needs) == ("ruff check .", needs)
+
+
+@pytest.mark.parametrize("wrong", ["dependencies = 3", "optional-dependencies = [1]", "dependencies = [1]"])
+def test_a_malformed_manifest_names_no_package(wrong):
+    text = f'[build-system]\nrequires = ["x"]\n[project]\nname = "p"\n{wrong}\n[tool.ruff]\n'
+    assert [check.needs for check in of({"pyproject.toml": text}).checks] == [("ruff",)]
+
+
 @pytest.mark.parametrize(
     "files, command",
     [

@@ -74,6 +74,18 @@ def test_what_a_finished_set_up_did_not_leave_is_wrong(tmp_path: Path) -> None:
     assert (found["setup"]["status"], found["verify"]["status"]) == ("ok", "wrong")
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["cd web && npm test", "set -e; x", "! x", "if true; then x; fi", "(cd web; x)", "$PY x", "~/bin/x", "bin/made"],
+)
+def test_what_only_a_shell_or_the_set_up_knows_is_not_wrong(tmp_path: Path, command: str) -> None:
+    settings = f"hands: {{setup: ['mkdir -p bin; touch bin/made'], verify: ['{command}']}}\n"
+    repo = make_repo(tmp_path / "repo", {"ralph.yml": settings})
+    setup = project_setup(load(settings), Git.open(repo), Git.open(repo).state_dir / "setup")
+    setup.lend(git(repo, "rev-parse", "HEAD"), tmp_path / "clone", tmp_path / "tools")
+    assert checks(cli_here("doctor", "--json", repo=repo))["verify"]["status"] == "ok"
+
+
 def test_it_changes_nothing(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     before = sorted(str(path) for path in repo.rglob("*"))
