@@ -376,9 +376,11 @@ def _count(
 
 def _name_places(hits: Sequence[Hit]) -> str:
     """The first of them, each file once, as far as there is room: "a.py:3, :7, b.py:1 and 2 more"."""
+    hits = list({(hit.path, hit.line): hit for hit in hits}.values())  # a line may have two
     named, before = list[str](), ""
     for hit in hits:
-        place = f":{hit.line}" if hit.path == before else f"{hit.path}:{hit.line}"
+        short = hit.path if len(hit.path) <= ROOM else f"…{hit.path[1 - ROOM :]}"
+        place = f":{hit.line}" if hit.path == before else f"{short}:{hit.line}"
         if named and len(", ".join([*named, place])) > ROOM:
             break
         named.append(place)

@@ -41,6 +41,12 @@ def test_first_look_counts_each_kind_instead_of_listing_it(place: Place) -> None
     assert "- a.py: 3" in seen.signals[1].detail
 
 
+def test_a_title_names_a_line_once_and_the_end_of_a_long_path_with_how_many_more(place: Place) -> None:
+    commit(place.path, {f"{'deep/' * 20}x.py": "# TODO: one TODO: two\n" + BODY * 3})
+    (title,) = titles(look(place))
+    assert title.endswith("deep/x.py:1 and 3 more") and len(title) < 120
+
+
 def test_a_count_names_the_oldest_with_author_and_age(place: Place) -> None:
     commit(place.path, {"a.py": BODY}, author="Old Hand <old@example.org>", date=NOON - timedelta(days=90))
     commit(place.path, {"b.py": BODY}, date=NOON)
