@@ -47,10 +47,15 @@ BUSY = "echo $$ > .ralph/busy; sleep 600"
 DEAF = f"trap '' INT TERM; {BUSY}"
 WORKING = {
     "an agent that ignores it": ("--command", DEAF),
-    "a check that ignores it": ("--command", "date > note.txt; echo LOOP_COMPLETE", "--verify", DEAF),
+    "a check that ignores it": (
+        "--command",
+        "date > note.txt; echo LOOP_COMPLETE",
+        "--verify",
+        f"test ! -e note.txt || ({DEAF})",
+    ),
     "an agent that obeys": ("--command", BUSY),
 }
-"""What `ralph run` waits for when Ctrl-C comes."""
+"""What `ralph run` waits for when Ctrl-C comes. The check passes on the base, which is looked at before any session."""
 PROMISED, PATIENCE = 2000, 60.0
 """Milliseconds from Ctrl-C to the end; seconds after which a benchmark gives up."""
 
