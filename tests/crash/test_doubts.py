@@ -59,18 +59,6 @@ def test_an_issue_that_arrived_and_no_list_shows_is_carried_on_under_the_number_
         assert [issue.number for issue in harbour.issues] == [number]
 
 
-def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path):
-    with staged(tmp_path, "a proposal is made") as harbour:
-        harbour.fake.list_lag = 6
-        with dying(harbour, number_of(harbour, "POST /issues"), "after"):
-            harbour.cycle(NOW)
-        harbour.cycle(NOW)
-        assert open_state(harbour).unknown != ()
-        harbour.cycle(NOW)
-        assert statuses(harbour.cycle(NOW)[0]) == ["DISCOVERED"]
-        assert (len(harbour.issues), open_state(harbour).unknown) == (1, ())
-
-
 @pytest.mark.parametrize(("call", "when"), [(INTENTS, "after"), ("POST /pulls", "before"), ("POST /pulls", "after")])
 def test_a_fix_whose_runner_died_leaves_no_doubt_and_one_pull(tmp_path, call, when):
     with staged(tmp_path, "a fix is opened") as harbour:

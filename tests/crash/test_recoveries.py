@@ -13,9 +13,10 @@ from tests.crash.ends import differences, portrait
 from tests.crash.recoveries import kept
 from tests.crash.runners import NOW, as_run
 from tests.crash.snapshots import INTENTS, number_of
-from tests.crash.stages import EVERY
-from tests.crash.witness import duplicates
+from tests.crash.stages import EVERY, staged
+from tests.crash.witness import duplicates, open_state
 from tests.figures import Table, shown
+from tests.integration.world import statuses
 
 pytestmark = pytest.mark.crash  # takes minutes
 
@@ -105,6 +106,20 @@ def test_the_claim_of_a_runner_that_may_live_is_left_alone(tmp_path, table):
             assert harbour.cycle(NOW)[0].outcome == "lost"
         assert harbour.fake.branch("ralph-memory") == before
         taken(table, log, "the claim of a runner that may live is respected")
+
+
+def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path, table):
+    with staged(tmp_path, ASK) as harbour:
+        harbour.fake.list_lag = 6
+        with dying(harbour, number_of(harbour, "POST /issues"), "after"):
+            harbour.cycle(NOW)
+        harbour.cycle(NOW)
+        assert open_state(harbour).unknown != ()
+        with kept(harbour) as log:
+            harbour.cycle(NOW)
+            assert statuses(harbour.cycle(NOW)[0]) == ["DISCOVERED"]
+        assert (len(harbour.issues), open_state(harbour).unknown) == (1, ())
+        taken(table, log, "what was in doubt is found late and adopted")
 
 
 # --- what a clone may be left as ----------------------------------------------------------
