@@ -191,7 +191,7 @@ class Workbench:
                 failure, standing = self._try(patch, scratch, before.tolerable, exactly)
         except ChangeNotInstalled as problem:
             return PatchVerification(False, problem.what)
-        red_now = tuple(check.command for check in before.red)
+        red_now = None if before.problem else tuple(check.command for check in before.red)
         if failure is None:
             return PatchVerification(True, standing=standing, red=red_now)
         same = next((check for check in before.red if check.command == failure.command), None)

@@ -208,7 +208,7 @@ def _node(folder: Folder) -> Detected:
     steps = [*_bring(tool, version), folder.step(tool, _node_install(folder, tool, version), *inputs, needs=("node",))]
     steps += _generated(folder, manifest)
     run = {"npm": "npm run --silent", "yarn": "yarn run", "pnpm": "pnpm run", "bun": "bun run"}[tool]
-    scripts = {name: str(line) for name, line in (manifest.get("scripts") or {}).items()}
+    scripts = {name: str(line) for name, line in _section(manifest, "scripts").items()}
     checks = []
     for name, names in SCRIPTS.items():
         script = next((one for one in names if one in scripts and NO_TEST not in scripts[one]), "")
@@ -278,8 +278,7 @@ def _generated(folder: Folder, manifest: Mapping[str, Any]) -> Iterator[SetupSte
 
 
 def _asked(manifest: Mapping[str, Any]) -> set[str]:
-    sections = ("dependencies", "devDependencies")
-    return {name for section in sections for name in manifest.get(section) or {}}
+    return {name for section in ("dependencies", "devDependencies") for name in _section(manifest, section)}
 
 
 # --- Python ---------------------------------------------------------------------------
@@ -326,8 +325,8 @@ def _pip_wanted(folder: Folder, project: Mapping[str, Any]) -> tuple[str, ...]:
     """Arguments for pip, one call after another: lists may pin a release of the project itself, which is overridden."""
     lists = " ".join(f"-r {name}" for name in _requirements(folder))
     words: list[str] = []
-    declared = (project.get("project") or {}).get("optional-dependencies") or {}
-    groups = [name for name in TEST_EXTRAS if name in (project.get("dependency-groups") or {})]
+    declared = _section(_section(project, "project"), "optional-dependencies")
+    groups = [name for name in TEST_EXTRAS if name in _section(project, "dependency-groups")]
     if ("project" in project and "build-system" in project) or "setup.py" in folder:
         extras = ",".join(name for name in TEST_EXTRAS if name in declared)
         words.append(f"-e '.[{extras}]'" if extras else "-e .")
@@ -348,11 +347,11 @@ def _python_checks(folder: Folder, project: Mapping[str, Any], packages: Collect
     def check(name: str, command: str, tool: str) -> ProjectCheck:
         return folder.check(name, command, *(() if tool in packages else (tool,)))
 
-    tools, setup = project.get("tool") or {}, folder.text("setup.cfg")
+    tools, setup = _section(project, "tool"), folder.text("setup.cfg")
     if "ruff" in tools or folder.any_of("ruff.toml", ".ruff.toml"):
         yield check("lint", "ruff check .", "ruff")
     if "mypy" in tools or "[mypy]" in setup or folder.any_of("mypy.ini", ".mypy.ini"):
-        yield check("types", "mypy" if _names_mypys_files(folder, tools.get("mypy") or {}) else "mypy .", "mypy")
+        yield check("types", "mypy" if _names_mypys_files(folder, _section(tools, "mypy")) else "mypy .", "mypy")
     configured = "pytest" in tools or "[tool:pytest]" in setup or folder.any_of("pytest.ini", "tox.ini", "conftest.py")
     if configured and _has_pytests(folder):
         yield folder.check("test", "python -m pytest -q")
@@ -433,7 +432,7 @@ def _php(folder: Folder) -> Detected:
         return NOTHING
     command = "composer install --no-interaction --no-progress --quiet"
     step = folder.step("composer", command, "composer.json", "composer.lock", needs=("composer", "php"))
-    scripts = manifest.get("scripts") or {}
+    scripts = _section(manifest, "scripts")
     return [step], [folder.check(name, f"composer run-script {name}") for name in ("lint", "test") if name in scripts]
 
 
@@ -461,3 +460,9 @@ def _toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
         return {}
+
+
+def _section(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A table of a manifest; of anything else, which no installer accepts, none."""
+    found = manifest.get(name)
+    return found if isinstance(found, dict) else {}

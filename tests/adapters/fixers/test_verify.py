@@ -119,6 +119,13 @@ def test_a_check_that_was_red_may_stay_so_but_not_get_worse(repo, scratch, bench
     assert not hands.verify(patch, str(scratch), ()).ok
 
 
+def test_a_base_that_cannot_be_looked_at_is_not_taken_for_green(repo, scratch, bench):
+    change = FileChange("a.txt", "100644", "100644", b"good\n", b"better\n")
+    patch = Patch(git(repo, "rev-parse", "HEAD"), (change,))
+    found = bench(f"rm -rf {repo}/.git/objects; exit 1").verify(patch, str(scratch))
+    assert (found.ok, found.red_base, found.red) == (False, True, None)
+
+
 def test_a_change_that_makes_a_red_check_green_leaves_the_base_red(repo, scratch, bench):
     commit(repo, {"mark": "bad\n"})
     change = FileChange("mark", "100644", "100644", b"bad\n", b"good\n")

@@ -197,6 +197,18 @@ def test_packages_are_found_as_installers_name_them_and_nothing_malformed_ends_i
     assert (check.command, check.needs) == ("ruff check .", needs)
 
 
+@pytest.mark.parametrize("wrong", [3, "x", [1], {"optional-dependencies": 3, "mypy": 3}])
+def test_a_section_that_is_no_table_is_ignored(wrong):
+    toml = "\n".join(f"{name} = {_inline(wrong)}" for name in ("project", "tool", "dependency-groups"))
+    sections = manifest(scripts=wrong, dependencies=wrong, devDependencies=wrong)
+    files = {"package.json": sections, "composer.json": sections, "pyproject.toml": toml, "tsconfig.json": "{}"}
+    assert of(files).tools == ("npm", "composer")
+
+
+def _inline(value: object) -> str:
+    return f"{{{', '.join(f'{k} = {v}' for k, v in value.items())}}}" if isinstance(value, dict) else json.dumps(value)
+
+
 @pytest.mark.parametrize("wrong", ["dependencies = 3", "optional-dependencies = [1]", "dependencies = [1]"])
 def test_a_malformed_manifest_names_no_package(wrong):
     text = f'[build-system]\nrequires = ["x"]\n[project]\nname = "p"\n{wrong}\n[tool.ruff]\n'
