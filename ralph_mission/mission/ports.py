@@ -92,7 +92,7 @@ class Store(Protocol):
 
 
 class Forge(Protocol):
-    """Issues, pull requests, branches. Only `perform` and `show_dashboard` change anything."""
+    """Issues, pull requests, branches. Only `perform` and the two at the end of a cycle change anything."""
 
     def identity(self) -> Actor:
         """Our own bot account."""
@@ -190,6 +190,13 @@ class Forge(Protocol):
     def ticks(self) -> tuple[Tick, ...]:
         """What people ticked on the dashboard. Ticks about a thread also show up in `issue` and `pull`, as if the
         person had commented there. Raises UserError."""
+        ...
+
+    def delete_finished_branches(self, stopped: Callable[[], bool]) -> None:
+        """Delete our branches of finished pull requests that an earlier attempt had no answer about. Never an error.
+
+        `stopped` is asked before each.
+        """
         ...
 
     def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:

@@ -120,6 +120,7 @@ class Transaction:
         """Show the dashboard and store memory's position on the forge. `quiet`: nothing was done. Raises UserError."""
         if self.past:
             page = self._page(self.memory, self.state)
+            self.ports.forge.delete_finished_branches(partial(execute.is_stopped, self.ports))
             self.ports.forge.show_dashboard(page, gather.anchor_of(self.past), quiet)
         return self
 

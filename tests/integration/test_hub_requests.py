@@ -179,6 +179,21 @@ def test_the_kill_switch_thrown_between_two_effects_stops_the_next(refused, monk
     assert len(refused.said(pull)) == 1 and "ralph:escalated" in refused.pulls[0].labels
 
 
+def test_a_branch_that_could_not_be_deleted_stays_while_ralph_is_paused(approved, monkeypatch):
+    branch = approved.pulls[0].pull.head
+
+    def pause() -> None:
+        monkeypatch.setenv("RALPH_PAUSED", "1")
+        approved.fake.fail("rate_secondary_429", ("POST", "/git-receive-pack"))
+
+    at_write(approved, "/pulls/1/merge", pause)
+    assert statuses(approved.cycle(NOW)[0]) == ["COMPLETED"]
+    assert approved.fake.branch(branch)
+    monkeypatch.delenv("RALPH_PAUSED")
+    approved.cycle(NOW)
+    assert not approved.fake.branch(branch)
+
+
 NOTE = "## Learnings\n\n- the pilots call it *the narrows*  \n"
 
 

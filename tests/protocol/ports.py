@@ -214,6 +214,9 @@ class Hub:
     def ticks(self) -> tuple[Tick, ...]:
         return ()
 
+    def delete_finished_branches(self, stopped: Callable[[], bool]) -> None:
+        pass
+
     def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         self.ask("show_dashboard", anchor)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.people import People
@@ -41,10 +41,11 @@ class FinishedBranches:
             if not (isinstance(problem, Denied) and problem.lasting):
                 self._owe({**self._debts(), wire.number: head_sha})
 
-    def pay(self) -> None:
+    def pay(self, stopped: Callable[[], bool]) -> None:
         """Retry owed deletions, at the end of a cycle, as often no other effect follows a merge. Never an error.
 
         Only at the pull request's own last commit, which GitHub keeps: what is owed may have been written by others.
+        Once `stopped`, what remains stays owed.
         """
         for number, head_sha in list(self._debts().items())[:MOST]:
             try:
@@ -54,6 +55,8 @@ class FinishedBranches:
                 finished = False
             except UserError:
                 continue
+            if finished and stopped():
+                return
             self._owe({other: sha for other, sha in self._debts().items() if other != number})
             if finished:
                 self.drop(wire, head_sha)

@@ -258,12 +258,15 @@ class GitHubForge:
         """The boxes that people ticked on the dashboard, by its history. Raises UserError."""
         return self.threads.once("ticks", self.dashboard.ticks)
 
+    def delete_finished_branches(self, stopped: Callable[[], bool]) -> None:
+        """As in the port."""
+        if not self.api.staged:
+            self.verbs.branches.pay(stopped)
+
     def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """Update the dashboard if it differs; as this ends a cycle, the cache is saved for the next."""
         try:
             self.dashboard.show(page, anchor, quiet)
-            if page and not self.api.staged:  # not where only memory's position moved, as after a pause
-                self.verbs.branches.pay()
         finally:
             self.threads.forget()
             self.close()

@@ -183,6 +183,9 @@ class LocalForge:
         """The ticked boxes in the dashboard's file."""
         return self.store.ticks(self.now())
 
+    def delete_finished_branches(self, stopped: Callable[[], bool]) -> None:
+        """None is ever left: here a branch goes with its pull request."""
+
     def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """As in the port; the position has its own file."""
         if page:

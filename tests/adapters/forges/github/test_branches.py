@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.adapters.forges.github.branches import OWED
+from ralph_mission.adapters.forges.github.forge import GitHubForge
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.dashboard import ANCHOR
 from tests.contract.forge_world import Opened, merge_pull, pulled
 
 UNANSWERED = [("GET", "/info/refs*"), ("GET", "/pulls"), ("POST", "/git-receive-pack")]
+
+
+def end_cycle(forge: GitHubForge, *, paused: bool = False, quiet: bool = False) -> None:
+    forge.delete_finished_branches(lambda: paused)
+    forge.show_dashboard("Page", ANCHOR, quiet)
 
 
 @pytest.mark.parametrize("call", UNANSWERED)
@@ -21,7 +27,7 @@ def test_a_deletion_without_an_answer_is_made_up_for_at_the_end_of_the_cycle(wor
     assert forge.perform(merge_pull(opened)).status == "adopted"
     assert fault.used and world.fake.branch("ralph/fix") == opened.sha
     world.fake.faults.clear()
-    forge.show_dashboard("Page", ANCHOR)
+    end_cycle(forge)
     assert world.fake.branch("ralph/fix") == ""
 
 
@@ -32,7 +38,7 @@ def owing(world: GitHubWorld) -> Opened:
     forge = world.connected()
     fault = world.fake.fail("502_not_applied", ("GET", "/info/refs*"), times=99)
     assert forge.perform(merge_pull(opened)).status == "adopted" and fault.used
-    forge.show_dashboard("Page", ANCHOR)
+    end_cycle(forge)
     world.fake.faults.clear()
     assert world.fake.branch("ralph/fix") == opened.sha
     return opened
@@ -40,17 +46,17 @@ def owing(world: GitHubWorld) -> Opened:
 
 def test_a_deletion_without_an_answer_is_made_up_for_by_a_later_cycle_once(world: GitHubWorld) -> None:
     owing(world)
-    world.connected().show_dashboard("Page", ANCHOR)
+    end_cycle(world.connected())
     assert world.fake.branch("ralph/fix") == ""
     later = world.connected()
-    later.show_dashboard("Page", ANCHOR, quiet=True)
+    end_cycle(later, quiet=True)
     assert world.fake.count(below="/pulls/1") and later.requests.mutations == 0
 
 
 def test_a_branch_that_moved_since_its_deletion_was_owed_stays(world: GitHubWorld) -> None:
     owing(world)
     theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
-    world.connected().show_dashboard("Page", ANCHOR)
+    end_cycle(world.connected())
     assert world.fake.branch("ralph/fix") == theirs
 
 
@@ -61,14 +67,16 @@ def test_a_deletion_that_was_refused_for_now_is_owed(world: GitHubWorld) -> None
     fault = world.fake.fail("rate_secondary_429", ("POST", "/git-receive-pack"))
     assert forge.perform(merge_pull(opened)).status == "adopted" and fault.used
     assert forge.api.kept.get(OWED) == {str(opened.number): opened.sha}
-    forge.show_dashboard("Page", ANCHOR)
+    end_cycle(forge)
     assert world.fake.branch("ralph/fix") == ""
 
 
-def test_an_owed_deletion_waits_where_only_the_position_of_memory_is_stored(world: GitHubWorld) -> None:
+def test_an_owed_deletion_waits_while_ralph_is_paused(world: GitHubWorld) -> None:
     opened = owing(world)
-    world.connected().show_dashboard("", ANCHOR)
+    end_cycle(world.connected(), paused=True)
     assert world.fake.branch("ralph/fix") == opened.sha
+    end_cycle(world.connected())
+    assert world.fake.branch("ralph/fix") == ""
 
 
 def test_an_owed_deletion_never_takes_what_was_pushed_after_the_pull_request_was_closed(world: GitHubWorld) -> None:
@@ -76,7 +84,7 @@ def test_an_owed_deletion_never_takes_what_was_pushed_after_the_pull_request_was
     theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
     forge = world.connected()
     forge.api.kept.put(OWED, {str(opened.number): theirs})
-    forge.show_dashboard("Page", ANCHOR)
+    end_cycle(forge)
     assert (world.fake.branch("ralph/fix"), forge.api.kept.get(OWED)) == (theirs, {})
 
 
@@ -84,11 +92,11 @@ def test_an_owed_deletion_never_takes_what_was_pushed_after_the_pull_request_was
 def test_an_owed_deletion_that_was_written_by_somebody_else_deletes_nothing(world: GitHubWorld, owed: object) -> None:
     opened = pulled(world)
     world.forge.api.kept.put(OWED, owed or {"1": opened.sha})
-    world.forge.show_dashboard("Page", ANCHOR)
+    end_cycle(world.forge)
     assert world.fake.branch("ralph/fix") == opened.sha
 
 
 def test_an_owed_deletion_of_a_deleted_pull_request_is_forgotten(world: GitHubWorld) -> None:
     world.forge.api.kept.put(OWED, {"77": "a" * 40})
-    world.forge.show_dashboard("Page", ANCHOR)
+    end_cycle(world.forge)
     assert world.forge.api.kept.get(OWED) == {}
