@@ -40,7 +40,7 @@ FLEET = load_fleet(
     f"repositories: [installation]\njob_minutes: {JOB}\n"
     f"budget: {{usd: {USD}, pull_requests: {PULLS}, minutes: {MINUTES}}}\neach: {{usd: 1}}\n"
 )
-MOMENTS = 76  # before and after each request of a job
+MOMENTS = 74  # before and after each request of a job
 REQUESTS = ((GitHubRequester, "request"), (Remote, "_run"), (LlmThinker, "think"))  # what a job sends
 REPOSITORY = {**FILES, **TYPO, "bugs.txt": "a.py:1: apples fall\nc.py:1: cows moo\n"}
 PRICE = 0.0105  # of the scripted model's answer
