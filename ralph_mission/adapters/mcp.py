@@ -7,7 +7,6 @@ between two calls. What a person could fix is an error of the tool, which the ag
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,9 +36,9 @@ ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }  # fmt: skip  # one table
 """Names of earlier versions, which are answered and not listed."""
 COMMANDS = (
-    (re.compile(r"ralph agent task list --ready"), "work_list (ready)"),
-    (re.compile(r"ralph agent task done \S+ --failed"), "work_fail"),
-    (re.compile(r"ralph agent task (\w+)"), r"work_\1"),
+    (compile_regex(r"ralph agent task list --ready"), "work_list (ready)"),
+    (compile_regex(r"ralph agent task done \S+ --failed"), "work_fail"),
+    (compile_regex(r"ralph agent task (\w+)"), r"work_\1"),
 )
 """Commands in hints, and the tools that agents have instead."""
 Kind = Literal["pattern", "decision", "fix", "context"]

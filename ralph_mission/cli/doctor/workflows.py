@@ -42,14 +42,11 @@ def unseen_github(git: Git, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
     name = github_name(git)
     if not name or not _present(git):
         return
-    missing = [
-        each
-        for each, is_set in (
-            ("GITHUB_TOKEN", environ.get("GITHUB_TOKEN") or environ.get("GITHUB_APP_ID")),
-            ("GITHUB_REPOSITORY", environ.get("GITHUB_REPOSITORY")),
-        )
-        if not is_set
-    ]
+    given = {
+        "GITHUB_TOKEN": environ.get("GITHUB_TOKEN") or environ.get("GITHUB_APP_ID"),
+        "GITHUB_REPOSITORY": environ.get("GITHUB_REPOSITORY"),
+    }
+    missing = [variable for variable, value in given.items() if not value]
     what = f"GitHub was not looked at: {' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set"
     command = f"GITHUB_REPOSITORY={name} GITHUB_TOKEN=$(gh auth token) ralph doctor"
     yield DoctorLine("GitHub", "note", what, command)
