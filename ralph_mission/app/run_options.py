@@ -45,7 +45,7 @@ class RunOptions:
     prompt_file: Path | None = None
     prd: bool = False
     prd_file: Path | None = None
-    preset: str = ""
+    preset: str = ""  # the pattern whose limits and habits count, if not `pattern`'s own
     pattern: str = ""
     agent: str = ""
     command: str = ""
@@ -72,6 +72,16 @@ class RunOptions:
     def stories(self) -> bool:
         """Whether stories are requested explicitly: without them there is nothing to do."""
         return self.prd or self.prd_file is not None or self.preset == "prd"
+
+
+def resolve_pattern(options: RunOptions) -> RunOptions:
+    """The same, where `pattern` may name one without hats. Raises UserError (usage) for two of those."""
+    name = options.pattern.strip().lower()
+    if name not in hats.WITHOUT_HATS:
+        return options
+    if options.preset not in ("", name):
+        raise UserError(f"--pattern {name} and --preset {options.preset} differ", "leave --preset out", usage=True)
+    return replace(options, preset=name, pattern="")
 
 
 def read_stories(options: RunOptions, root: Path) -> Prd | None:

@@ -397,13 +397,18 @@ PATTERN_ALIASES: Mapping[str, str] = {
 }  # fmt: skip  # one table
 
 
+WITHOUT_HATS = ("loop", "fresh", "prd", "issue")
+"""Patterns that only set limits and habits."""
+
+
 def find_pattern(name: str) -> HatPattern:
     """The pattern of this name or alias. Raises UserError that names the nearest."""
     key = name.strip().lower().replace("_", "-")
     found = PATTERNS.get(PATTERN_ALIASES.get(key, key))
     if found is None:
-        near = get_close_matches(key, (*PATTERNS, *PATTERN_ALIASES), 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PATTERNS)}, ralplan, ultrawork, team"
+        near = get_close_matches(key, (*PATTERNS, *PATTERN_ALIASES, *WITHOUT_HATS), 1)
+        others = ", ".join((*PATTERNS, "ralplan", "ultrawork", "team", *WITHOUT_HATS))
+        hint = f"did you mean {near[0]}?" if near else f"there are {others}"
         raise UserError(f"no pattern {name!r}", hint, usage=True)
     return found
 

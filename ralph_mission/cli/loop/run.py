@@ -85,8 +85,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="N",
     help="Build up to N independent stories side by side.",
 )
-@click.option("--preset", default="", metavar="NAME", help="Limits and habits: loop, fresh, prd, issue.")
-@click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
+@click.option("--preset", default="", hidden=True)  # its name before there were patterns without hats
+@click.option("--pattern", default="", metavar="NAME", help="plan-build-review, ralplan, fresh, prd, …")
 @click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")
 @click.option(
     "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
@@ -113,13 +113,13 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """
     from ralph_mission.adapters.storage.loop.live import LiveRun
-    from ralph_mission.app.run_options import RunOptions
+    from ralph_mission.app.run_options import RunOptions, resolve_pattern
     from ralph_mission.app.teams import play_run
     from ralph_mission.cli.loop.hold import resume_command
 
     if detach:
         return _detach(options["repo"], as_json)
-    request = mark_restarted(RunOptions(**options))
+    request = mark_restarted(resolve_pattern(RunOptions(**options)))
     if issues and (request.task or request.prompt_file or request.stories or request.worktree):
         what = "--issues is a list of its own, worked through in this checkout"
         raise UserError(what, "give it without a task, --prd, --prd-file and --worktree", usage=True)

@@ -63,7 +63,7 @@ ROWS = [
     Row("SIGINT", "change()\ntime.sleep(600)", 130, "interrupted", 0, signal=signal.SIGINT),
     Row("SIGTERM", "change()\ntime.sleep(600)", 130, "interrupted", 0, signal=signal.SIGTERM),
     Row("nothing moves", "pass", 1, "idle", 8),
-    Row("every story skipped", "change()\ncommit()", 1, "stuck", 6, ("--prd", "--preset", "fresh"), stories=1),
+    Row("every story skipped", "change()\ncommit()", 1, "stuck", 6, ("--prd", "--pattern", "fresh"), stories=1),
 ]  # fmt: skip  # a table
 
 
