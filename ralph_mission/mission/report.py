@@ -10,7 +10,14 @@ from ralph_mission.mission import decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.findings import exclusions, ranking
-from ralph_mission.mission.lifecycle.waiting import How, describe_held, describe_red, find_waiting, waits_for_agent
+from ralph_mission.mission.lifecycle.waiting import (
+    How,
+    describe_held,
+    describe_red,
+    find_waiting,
+    needs_person,
+    waits_for_agent,
+)
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
     Answer,
@@ -42,7 +49,7 @@ from ralph_mission.mission.model.mission import (
     Verdict,
 )
 from ralph_mission.mission.model.proposal import KINDS, Decision, count_noun, lookup
-from ralph_mission.mission.policy import name_needs
+from ralph_mission.mission.policy import LIFTED_BY_APPROVAL, name_needs
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety.patch import unified_diff
 
@@ -223,16 +230,16 @@ def _cycle_summary(
     how: How,
     staged: bool,
 ) -> CycleSummary:
+    waiting = find_waiting(conclusion.missions, how)
+    refusals = [decision for decision in decided.decisions if decision.verdict is not Verdict.ALLOW]
+    for_people = [decision for decision in refusals if LIFTED_BY_APPROVAL.intersection(decision.rules)]
     return CycleSummary(
         why=(
             *dict.fromkeys(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
             *(f"not proposed: {refused}" for refused in situation.refused),
         ),
-        held=(
-            *describe_held(situation.state.held),
-            *(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
-        ),
-        waiting=find_waiting(conclusion.missions, how),
+        held=(*describe_held(situation.state.held), *map(_held_line, refusals)),
+        waiting=waiting,
         remarks=tuple(_remarks(situation, acts, conclusion)),
         threads=tuple(_opened(acts, staged)),
         posts=tuple(lines(acts)),
@@ -246,6 +253,9 @@ def _cycle_summary(
         late=conclusion.header.drift_seconds,
         taken=sum(map(_was_done, acts)),
         answers=tuple(_answers(decided.decisions, {act.decision.proposal.key: act for act in acts}).items()),
+        needs_person=needs_person(
+            waiting, situation.state.unknown, decide.red_base(situation).checks, (*situation.state.held, *for_people)
+        ),
     )
 
 

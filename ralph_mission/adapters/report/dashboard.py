@@ -15,6 +15,8 @@ from ralph_mission.adapters.report.progress import count_noun, unread
 from ralph_mission.mission.lifecycle.ticks import box, explain
 from ralph_mission.mission.lifecycle.waiting import (
     CLOSES_BY_ITSELF,
+    describe_red,
+    needs_person,
     review_failure,
     waits_for_agent,
     waits_for_click,
@@ -22,7 +24,7 @@ from ralph_mission.mission.lifecycle.waiting import (
 from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model.mission import Finding, Mission, Status
-from ralph_mission.mission.model.proposal import lookup
+from ralph_mission.mission.model.proposal import capitalise, lookup
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex
@@ -79,7 +81,7 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _n
     requests = (
         [f"Ralph looks after {foreign(repository)}."],
         ["**Paused.** Nothing is done until somebody runs `ralph resume`."] if memory.header.paused else [],
-        _waiting(waiting, state.unknown, link),
+        _waiting(waiting, state, link),
         _under_way(under_way, memory.issues, link),
     )
     background = (
@@ -125,14 +127,17 @@ def _waits(mission: Mission) -> bool:
     return mission.status in (Status.PLANNED, Status.ESCALATED) and not waits_for_agent(mission)
 
 
-def _waiting(missions: Sequence[Mission], unknown: Sequence[str], link: Link) -> list[str]:
-    requests = [_ask(mission, link) for mission in sorted(missions, key=waits_for_click, reverse=True)]
+def _waiting(missions: Sequence[Mission], state: OpenState, link: Link) -> list[str]:
+    requests = [f"- **{capitalise(ours(line))}.**" for line in describe_red(state.red)]
+    requests += [_ask(mission, link) for mission in sorted(missions, key=waits_for_click, reverse=True)]
     requests += [
         "- **Was this sent?** Ralph cannot tell. Check, then run one of\n"
         f"  - `ralph journal resolve {key} --sent`\n  - `ralph journal resolve {key} --not-sent`"
-        for key in unknown
+        for key in state.unknown
     ]
-    return ["## Waiting for you", "", *(_cut(requests) or ["Nothing."])]
+    if not needs_person(missions, state.unknown, state.red.checks, state.held):
+        return ["## Waiting for you", "", "Nothing needs you."]
+    return ["## Waiting for you", "", *_cut(requests)] if requests else []
 
 
 def _ask(mission: Mission, link: Link) -> str:

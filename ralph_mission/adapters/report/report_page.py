@@ -34,7 +34,9 @@ from ralph_mission.adapters.report.repository_report import (
     ObserverHealth,
     RepositoryReport,
 )
+from ralph_mission.mission.lifecycle.waiting import needs_person
 from ralph_mission.mission.model.mission import Status, WaitingLine
+from ralph_mission.mission.model.proposal import capitalise
 
 SHOWN_CYCLES, SHOWN_BACKLOG = 10, 10
 WORDS = {
@@ -120,8 +122,14 @@ def _state(report: RepositoryReport) -> Iterator[Markup]:
         yield element("p", report.remark, class_="banner")
 
 
+def _needs_person(report: RepositoryReport) -> bool:
+    return needs_person(report.waiting, report.unknown, report.red_checks, report.held)
+
+
 def _figures(report: RepositoryReport) -> Iterator[tuple[str, str]]:
-    yield "Waiting for you", str(len(report.waiting) + len(report.unknown))
+    waiting = len(report.waiting) + len(report.unknown) + len(report.red_checks)
+    if waiting or not _needs_person(report):  # what is held back has its own section and no number
+        yield "Waiting for you", str(waiting)
     yield "In progress", f"{report.slots_used} of {report.slots}"
     yield "Completed", str(sum(one.status is Status.COMPLETED for one in report.ended))
     yield "Findings not acted on yet", str(len(report.backlog))
@@ -131,14 +139,14 @@ def _figures(report: RepositoryReport) -> Iterator[tuple[str, str]]:
 # --- what waits, and missions ---------------------------------------------------------
 
 
-def _waiting(report: RepositoryReport) -> Markup:
+def _waiting(report: RepositoryReport) -> Markup | None:
     urls = {number: one.url for one in report.missions for number in (one.issue, one.pull_request)}
-    asks = [_ask(line, urls.get(line.number, "")) for line in report.waiting]
+    asks = [element("li", element("h3", titled(f"{capitalise(line)}."))) for line in report.red_checks]
+    asks += [_ask(line, urls.get(line.number, "")) for line in report.waiting]
     asks += [_doubt(key) for key in report.unknown]
-    return section(
-        "Waiting for you",
-        element("ul", *asks, class_="asks") if asks else element("p", "Nothing."),
-    )
+    if not _needs_person(report):
+        return section("Waiting for you", element("p", "Nothing needs you."))
+    return section("Waiting for you", element("ul", *asks, class_="asks")) if asks else None
 
 
 def _ask(line: WaitingLine, url: str) -> Markup:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ralph_mission.adapters.report.progress import count_noun
 from ralph_mission.adapters.report.status import describe_watched
 from ralph_mission.adapters.report.summary import SHOWN
-from ralph_mission.mission.lifecycle.waiting import describe_held
+from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red
 from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Limits, Status, WaitingLine
@@ -118,6 +118,7 @@ class RepositoryReport:
     slots: int
     missions: tuple[MissionStory, ...]  # in progress or parked
     ended: tuple[MissionStory, ...]
+    red_checks: tuple[str, ...]  # the repository's own, red without any change, in one sentence
     held: tuple[str, ...]  # fixes whose checks failed or could not be run
     backlog: tuple[str, ...]  # titles, best first
     watched: tuple[str, ...]  # the dashboard's lists of findings
@@ -190,6 +191,7 @@ def collect_report(
         slots=limits.active_missions,
         missions=missions,
         ended=ended[:MOST_ENDED],
+        red_checks=tuple(describe_red(state.red)),
         held=tuple(describe_held(state.held)),
         backlog=tuple(finding.title for finding in state.backlog),
         watched=tuple(describe_watched(state, 10)),

@@ -18,7 +18,7 @@ from ralph_mission.adapters.report.progress import (
     unread,
     waiting_blocks,
 )
-from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red
+from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red, needs_person
 from ralph_mission.mission.memory.schedule import day_of, is_due
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import Header, Rhythm
@@ -113,7 +113,8 @@ def lines(
         typed(f"  It is unknown whether it was sent. Check, then: ralph journal resolve {key} --sent|--not-sent")
         for key in known["unknown"]
     ]
-    parts += [] if waiting or doubts else ["", "Nothing waits for you."]
+    if not needs_person(waiting, known["unknown"], known["red_checks"], known["held"]):
+        parts += ["", "Nothing needs you."]
     red = [paint(safe(f"{capitalise(one)}."), "waits") for one in known["red_checks"]]
     parts += ["", *red] if red else []
     listed = {(line.number, line.pull) for line in waiting}

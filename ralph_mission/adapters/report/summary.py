@@ -164,11 +164,15 @@ def _sections(
     public = tuple(_post_lines(cycle_summary.posts, at, report.staged, report.staged or whole_account))
     post_rows = 0 if not public else 7 if report.staged else 5
     done = "Would do" if report.staged else "Done"
-    quiet = [f"looked at {look}"] if (look := looked_at(report)) else []
+    look = looked_at(report)
+    if cycle_summary.needs_person:  # a whole account has this heading anyway
+        quiet = SummarySection("Looked at", "quiet", fold_lines([look] if look and not whole_account else []), 3, whole)
+    else:
+        quiet = SummarySection("Nothing needs you", "good", fold_lines([f"looked at {look}"] if look else []), 3, whole)
     waiting = cycle_summary.held if whole_account else [_RULES.sub("", line) for line in cycle_summary.held]
     return (
         SummarySection(done, "good", _done_lines(report, cycle_summary, at), 4 if post_rows else 6, whole),
-        SummarySection("Nothing needs you", "good", fold_lines(quiet), 3, whole),
+        quiet,
         SummarySection("Would post" if report.staged else "Posted", "good", public, post_rows, whole),
         SummarySection(
             "Waiting for you", "waits", waiting_blocks(cycle_summary.waiting), 4 if post_rows else 7, "ralph status"

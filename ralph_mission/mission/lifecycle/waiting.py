@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from functools import partial
 
 from ralph_mission.mission.model.forge import Pull
@@ -68,6 +68,14 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
             yield WaitingLine(
                 mission.thread, not mission.issue, mission.title, ways, plain(mission.next_step, limit=300)
             )
+
+
+def needs_person(waiting: Sized, unknown: Sized, red: Sized, fixes: Sized) -> bool:
+    """Whether anything needs a person: what waits, what is in doubt, a red check, or a fix that is held back.
+
+    Where this is true, no text says that nothing does.
+    """
+    return any(map(len, (waiting, unknown, red, fixes)))
 
 
 def describe_red(red: RedBase) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ralph_mission.adapters.forges.github.dashboard import OPENING
 from ralph_mission.adapters.report.dashboard import dashboard, ours
 from ralph_mission.mission.lifecycle.ticks import box, find_boxes, without_boxes
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
-from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState, RedBase
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote, IssueNote, Memory, Urgency
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.safety.detect import mentions
@@ -68,10 +68,20 @@ def test_what_waits_for_a_person_comes_first_with_boxes_bound_to_what_was_shown(
 def test_an_empty_memory_makes_a_page() -> None:
     page = dashboard(Memory(), OpenState(), "new")
     assert page.startswith(OPENING)
-    assert section(page, "Waiting for you").startswith("\nNothing.")
+    assert section(page, "Waiting for you").startswith("\nNothing needs you.")
     assert find_boxes(page) == {"run 0", "pause 0"}
     for absent in ("## Under way", "## Also found", "## Done", "<details>"):
         assert absent not in page
+
+
+def test_a_red_check_of_the_base_waits_for_a_person() -> None:
+    page = dashboard(MEMORY, OpenState(red=RedBase("0" * 40, "main", ("make [test](x)",))), "x")
+    assert section(page, "Waiting for you") == "\n- **Your check `make \\[test\\](x)` is red on main.**\n"
+
+
+def test_nothing_needs_you_never_stands_above_what_is_held_back() -> None:
+    page = dashboard(MEMORY, OpenState(held=(HeldFix("k", "Fix it", "no `uv`", ran=False),)), "x")
+    assert "## Held back" in page and "Nothing needs you" not in page and "## Waiting for you" not in page
 
 
 def test_the_page_changes_with_no_clock_and_no_count_of_cycles() -> None:
@@ -183,7 +193,7 @@ def test_only_pages_of_this_repository_are_linked(elsewhere: str) -> None:
 @pytest.mark.parametrize("status", [Status.EXECUTING, Status.FIXING, Status.PARKED])
 def test_what_goes_on_by_itself_waits_for_nobody(status: Status) -> None:
     page = dashboard(MEMORY, OpenState(missions=(mission(status=status),)), "x")
-    assert "## Waiting for you\n\nNothing." in page
+    assert "## Waiting for you\n\nNothing needs you." in page
 
 
 def test_a_tick_that_counts_for_nothing_is_explained_where_it_stands() -> None:

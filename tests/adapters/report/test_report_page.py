@@ -12,6 +12,7 @@ from ralph_mission.adapters.report import summary
 from ralph_mission.adapters.report.report_page import page
 from ralph_mission.adapters.report.repository_report import RepositoryReport, collect_report, to_document
 from ralph_mission.mission.lifecycle.waiting import find_waiting
+from ralph_mission.mission.model.ledger import HeldFix, OpenState, RedBase
 from ralph_mission.mission.model.mission import Limits, Status, Usage
 from tests.adapters.report.samples import MEMORY, NOON, RECALLED, REPORT, STATE, mission
 
@@ -61,6 +62,17 @@ def test_the_page_says_what_to_type_and_what_was_learned() -> None:
     text = page(collect(journal(1, Status.IN_REVIEW)))
     for expected in ("show_pull</span>", "3 accepted, 1 rejected", "tsc is missing", "$0.25 of $10.00", "observer"):
         assert expected in text
+
+
+def test_red_checks_of_the_base_wait_and_nothing_needs_a_person_only_where_that_is_true() -> None:
+    def rendered(state: OpenState) -> str:
+        return page(collect_report("harbour", replace(RECALLED, state=state), (), Limits(), NOON))
+
+    assert "Nothing needs you." in rendered(OpenState())
+    red = rendered(OpenState(red=RedBase("0" * 40, "main", ("make test",))))
+    assert "Your check <code>make test</code> is red on main." in red and "<dt>Waiting for you</dt><dd>1</dd>" in red
+    held = rendered(OpenState(held=(HeldFix("k", "Fix it", "make test failed", ran=True),)))
+    assert "Nothing needs you." not in red + held and "Waiting for you" not in held and "Held back" in held
 
 
 def test_what_models_cost_is_drawn_by_day() -> None:

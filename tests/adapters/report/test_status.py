@@ -39,6 +39,21 @@ def test_checks_that_are_red_without_any_change_of_ours_are_named(checks: tuple[
     assert (line in "\n".join(lines(facts(replace(RECALLED, state=state), Limits(), NOON)))) == bool(checks)
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        OpenState(unknown=("e4",)),
+        OpenState(red=RedBase("0" * 40, "main", ("make test",))),
+        OpenState(held=(HeldFix("k", "Fix it", "make test failed", ran=True),)),
+    ],
+)
+def test_nothing_needs_a_person_only_where_nothing_is_in_doubt_red_or_held_back(state: OpenState) -> None:
+    def rendered(state: OpenState) -> str:
+        return "\n".join(lines(facts(replace(RECALLED, state=state), Limits(), NOON)))
+
+    assert "Nothing needs you." in rendered(OpenState()) and "Nothing needs you." not in rendered(state)
+
+
 def test_due_follows_the_clock() -> None:
     assert facts(RECALLED, Limits(), NOON)["due"] is False
     assert facts(RECALLED, Limits(), NOON + timedelta(hours=1))["due"] is True
@@ -92,7 +107,7 @@ def test_a_title_cannot_paint_the_terminal() -> None:
     assert "\x1b" not in "\n".join(lines(facts(replace(RECALLED, state=state), Limits(), NOON)))
 
 
-def test_watched_findings_and_what_was_not_checked_are_named_and_that_nothing_waits() -> None:
+def test_watched_findings_and_what_was_not_checked_are_named() -> None:
     lists = (
         MonitorRecord("k", "code-quality", 0, ("- `Same test twice`; `a.py:3`", "- another"), 2),
         MonitorRecord("l", "todo", 0, ("- `x`",), 1),
@@ -104,7 +119,6 @@ def test_watched_findings_and_what_was_not_checked_are_named_and_that_nothing_wa
         state=OpenState(watched=lists, silenced=("todo",), held=(HeldFix("k", "Fix it", "no `uv`", ran=False),)),
     )
     told = "\n".join(lines(facts(past, Limits(), NOON), dashboard="dash.md"))
-    assert "Nothing waits for you." in told
     assert "Watched, see dash.md\n  code quality findings (2): Same test twice; a.py:3\n" in told
     assert "Not looked at\n  advisories: no network\n" in told
     assert "Held back\n  Fix it: no `uv`\n  to try again now: ralph cycle --force\n" in told

@@ -203,6 +203,8 @@ def test_a_quiet_cycle_says_what_was_looked_at() -> None:
     quiet = replace(REPORT, observers=seen, findings=(), missions=(), effects=())
     said = "Nothing needs you looked at docs: 42 pages; typos: 0 results; briefs: none"
     assert said in " ".join(summary(quiet, CycleSummary()).split())
+    held = summary(quiet, CycleSummary(held=("Fix it: make test failed",), needs_person=True))
+    assert "Nothing needs you" not in held and "Looked at\n  docs: 42 pages" in held and "Held back" in held
     assert "looked at docs" not in summary(REPORT, CYCLE_SUMMARY)
     assert "looked at docs" not in summary(replace(quiet, outcome="failed"), CycleSummary())
 
