@@ -90,6 +90,7 @@ site: install-dev  ## build the site of the documents into site/; a broken link 
 	@$(BIN)/python -m tools.site
 
 pictures: install-dev  ## make the pictures of the documents again, from real runs: Chromium and npm on the path
+	@$(PYTHON) -I scripts/environment.py dev docs
 	@$(BIN)/python -m tools.pictures
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry

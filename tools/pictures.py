@@ -31,13 +31,14 @@ from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
 from rich.text import Text
 
-from tools import layers
+from tools import layers, site
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs/images"
 WIDE, NARROW, SHORT = 1280, 390, 844  # pixels; the last: how much of a page a phone shows at once
 PART = 960  # of a page that needs no more
 HIGHEST = 2600
+FLEET = ("slackwater", "tidebook", "lightship", "moorings")  # the first two with an answer of a person
 COLUMNS = 88
 WAITING, READING = 2.0, 6.0  # seconds at most for a cycle, and to read what it printed
 RALPH = str(ROOT / ".venv/bin/ralph")
@@ -97,6 +98,13 @@ def main(css: Path | None = None) -> None:
         for scheme in ("light", "dark"):
             place = IMAGES / f"backtest-{scheme}.png"
             shoot_page(Path(folder), Path(folder) / "backtest.html", PART, scheme, place, 1110)
+        page = fleet(Path(folder) / "fleet")
+        for scheme in ("light", "dark"):
+            shoot_page(Path(folder), page, PART, scheme, IMAGES / f"fleet-{scheme}.png")
+        site.main("OWNER/NAME")
+        for width, scheme, most in ((WIDE, "light", 800), (NARROW, "dark", SHORT)):
+            place = IMAGES / f"site-{width}-{scheme}.png"
+            shoot_page(Path(folder), ROOT / "site/github/index.html", width, scheme, place, most)
         fresh = Path(folder) / "recorded/sample/slackwater"
         run(sys.executable, str(ROOT / "examples/unpack.py"), str(fresh))
         cycle = ("make run", ("cycle", "--repo", "sample/slackwater", "--force"))
@@ -156,6 +164,20 @@ def report(sample: Path) -> Path:
     environment = {**os.environ, "PATH": path}
     subprocess.run(["ralph", "report", "--output", str(page)], cwd=sample, env=environment, check=True)
     return page
+
+
+def fleet(folder: Path) -> Path:
+    """The page of some repositories, two of which a person has answered."""
+    for name in FLEET:
+        run(sys.executable, str(ROOT / "examples/unpack.py"), str(folder / name))
+    (folder / "fleet.yml").write_text("repositories: [./*]\n")
+    for name in FLEET[:2]:
+        for _ in range(2):
+            run(RALPH, "cycle", "--repo", str(folder / name), "--force")
+        run(RALPH, "pr", "approve", "8", "--repo", str(folder / name))
+    for _ in range(2):
+        run(RALPH, "fleet", "run", "--repo", str(folder))
+    return folder / ".ralph/fleet.html"
 
 
 def shoot_page(folder: Path, page: Path, width: int, scheme: str, picture: Path, most: int = HIGHEST) -> None:

@@ -231,7 +231,8 @@ def _explain(error: click.UsageError) -> str:
     elif isinstance(error, click.NoSuchCommand) and isinstance(group, click.Group):
         listed = [name for name, command in group.commands.items() if not command.hidden]
         error = click.NoSuchCommand(error.command_name, None, listed)
-    return error.format_message()
+    text = error.format_message()
+    return text[:1].lower() + text[1:]
 
 
 def expand_renamed(arguments: Sequence[str]) -> list[str]:

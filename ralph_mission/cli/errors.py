@@ -122,11 +122,17 @@ def format_problem(problem: UserError) -> str:
     whom = {"you": "error", "bug": "bug"}.get(problem.who, f"error ({problem.who})")
     from ralph_mission.safety.text import sanitise  # the problem may quote anything
 
-    return " ".join(sanitise(f"{whom}: {_sentence(problem.what)} {problem.next_step}", "log").split())
+    return " ".join(sanitise(f"{whom}: {_sentence(problem.what)} {_begin(problem.next_step)}", "log").split())
 
 
 def _sentence(text: str) -> str:
     return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
+
+
+def _begin(text: str) -> str:
+    """A sentence's first word with a capital, but a command as it is typed."""
+    word = text.split(maxsplit=1)[0].rstrip(":,;") if text.strip() else ""
+    return text[0].upper() + text[1:] if word.isalpha() and word not in ("git", "ralph") else text
 
 
 def _bug(error: Exception, arguments: list[str]) -> UserError:

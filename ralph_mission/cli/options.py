@@ -135,6 +135,7 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import NAMED, NOTICE, LiveRun
     from ralph_mission.app.secrets import environment_secrets
+    from ralph_mission.cli.errors import format_problem
     from ralph_mission.loop.model.watch import RunEvent
 
     try:
@@ -149,7 +150,7 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     except BaseException as error:
         code = 130 if isinstance(error, KeyboardInterrupt) else getattr(error, "exit_code", 1)
         if isinstance(error, UserError) and live.name:
-            live.tell(RunEvent("ended", f"error: {error.what}. {error.next_step}", code=code))
+            live.tell(RunEvent("ended", format_problem(error), code=code))
         raise
     finally:
         live.end(code)

@@ -21,7 +21,7 @@ from ralph_mission.cli.errors import run_guarded
 from ralph_mission.errors import Lost, UserError
 from tests.helpers import make_repo
 
-FULL = "no space left on device. free some disk space, then run again"
+FULL = "no space left on device. Free some disk space, then run again"
 RALPH = [sys.executable, "-m", "ralph_mission"]
 
 
@@ -37,38 +37,38 @@ def raising(error: BaseException) -> Callable[[list[str]], int]:
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (UserError("the disk is on fire", "put it out"), 1, "error: the disk is on fire. put it out"),
-        (UserError("no such option", "see --help", usage=True), 2, "error: no such option. see --help"),
-        (UserError("it is down", "wait", who="network"), 1, "error (network): it is down. wait"),
-        (UserError("two\nlines", "one\nline"), 1, "error: two lines. one line"),
-        (KeyboardInterrupt(), 130, "error: interrupted. to continue, run it again"),
+        (UserError("the disk is on fire", "put it out"), 1, "error: the disk is on fire. Put it out"),
+        (UserError("no such option", "see --help", usage=True), 2, "error: no such option. See --help"),
+        (UserError("it is down", "wait", who="network"), 1, "error (network): it is down. Wait"),
+        (UserError("two\nlines", "one\nline"), 1, "error: two lines. One line"),
+        (KeyboardInterrupt(), 130, "error: interrupted. To continue, run it again"),
         (OSError(errno.ENOSPC, "No space left on device"), 1, f"error: {FULL}"),
         (
             OSError(errno.EFBIG, "File too large"),
             1,
-            "error: file too large. raise the limit on the size of a file (ulimit -f), then run again",
+            "error: file too large. Raise the limit on the size of a file (ulimit -f), then run again",
         ),
         (
             FileExistsError(errno.EEXIST, "File exists", "/x/.ralph"),
             1,
-            "error: /x/.ralph: file exists. a file or a broken link stands where a folder belongs: move it away, "
+            "error: /x/.ralph: file exists. A file or a broken link stands where a folder belongs: move it away, "
             "then run again",
         ),
         (
             IsADirectoryError(errno.EISDIR, "Is a directory", "/x/y"),
             1,
-            "error: /x/y: is a directory. a folder stands where a file belongs: move it away, then run again",
+            "error: /x/y: is a directory. A folder stands where a file belongs: move it away, then run again",
         ),
         (
             OSError(errno.ELOOP, "Too many levels of symbolic links", "/x/y"),
             1,
-            "error: /x/y: too many levels of symbolic links. a link stands where a file or folder belongs: "
+            "error: /x/y: too many levels of symbolic links. A link stands where a file or folder belongs: "
             "move it away, then run again",
         ),
         (
             PermissionError(errno.EACCES, "Permission denied", "/x/y"),
             1,
-            "error: /x/y: permission denied. give this user access to it, then run again",
+            "error: /x/y: permission denied. Give this user access to it, then run again",
         ),
     ],
 )

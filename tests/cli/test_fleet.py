@@ -555,7 +555,7 @@ def test_init_writes_what_the_doctor_then_finds_right(fake, tmp_path, monkeypatc
     assert again.code == 0 and "RALPH_APP_PRIVATE_KEY" in again.out
     (repo / "fleet.yml").write_text("repositories: [installation]\n")
     refused = cli_here("fleet", "init", "--runner", "big", repo=repo)
-    assert refused.code == 2 and "write runner into it yourself" in refused.err
+    assert refused.code == 2 and "Write runner into it yourself" in refused.err
     fake.add("acme/api")
     fake.add("acme/old", archived=True)
     for name, value in fake.environ.items():

@@ -52,7 +52,7 @@ def test_help_and_mistakes_are_answered_like_those_of_any_command() -> None:
     assert "Usage: ralph due" in cli_here("due", "--help").out
     told = cli_here("due", "--jsn")
     assert told.code == 2
-    assert told.err.endswith("see ralph due --help\n")
+    assert told.err.endswith("See ralph due --help\n")
 
 
 def test_a_folder_that_is_no_repository_is_wrong_usage(tmp_path: Path) -> None:

@@ -77,13 +77,13 @@ def test_no_command_shows_help_and_is_wrong_usage() -> None:
 def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
     told = cli_here("cylce")
     assert told.code == 2
-    assert told.err == "error: no command 'cylce', did you mean cycle? see ralph --help\n"
+    assert told.err == "error: no command 'cylce', did you mean cycle? See ralph --help\n"
 
 
 @pytest.mark.parametrize("words", [("run", "--allow-dirt"), ("journal", "lst"), ("agent", "task", "redy")])
 def test_what_help_hides_is_never_suggested(words: tuple[str, ...]) -> None:
     told = cli_here(*words)
-    assert told.code in (2, 64) and "No such" in told.err and "ean" not in told.err.partition("see ")[0]
+    assert told.code in (2, 64) and "no such" in told.err and "ean" not in told.err.partition("See ")[0]
 
 
 def test_what_help_shows_is_suggested() -> None:

@@ -24,7 +24,7 @@ from ralph_mission.mission.lifecycle.waiting import (
 from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model.mission import Finding, Mission, Status
-from ralph_mission.mission.model.proposal import capitalise, lookup
+from ralph_mission.mission.model.proposal import capitalise, name_findings
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex
@@ -229,7 +229,7 @@ def _note(note: CompletedNote) -> str:
 
 def _watched(record: MonitorRecord, silenced: bool, link: Link) -> list[str]:
     """A collapsed list that needs no answer."""
-    plural = lookup(record.kind).plural if lookup(record.kind).noun != "finding" else record.kind
+    plural = name_findings(record.kind)
     if silenced:
         return _fold(f"Not listed: {plural}", [box("List these again", f"list {record.kind}")])
     more = [f"- and {record.total - SHOWN} seen earlier"] if record.total > SHOWN else []

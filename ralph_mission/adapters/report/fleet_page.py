@@ -18,9 +18,11 @@ from ralph_mission.adapters.report.html_page import (
     moment,
     section,
     table,
+    titled,
 )
 from ralph_mission.mission.fleet.overview import FleetAsk, FleetOverview, FleetRow, FleetStanding
 from ralph_mission.mission.model.mission import Acceptance
+from ralph_mission.mission.model.proposal import name_findings
 
 MOST_ROWS, MOST_LINES = 10_000, 200
 COLOURS = {
@@ -94,7 +96,7 @@ def _ask(one: FleetAsk, overview: FleetOverview) -> Markup:
     number = link(f"#{one.number}", overview.address(one.repository, one.number)) if one.number else ""
     way = "" if overview.server else element("code", how(one))
     where = element("div", element("small", one.repository, " ", way))
-    return join(f"{ASKS[one.what].capitalize()}: ", one.title, " ", number, where)
+    return join(f"{ASKS[one.what].capitalize()}: ", titled(one.title), " ", number, where)
 
 
 def _failing(overview: FleetOverview) -> Markup | None:
@@ -123,7 +125,7 @@ def _done(overview: FleetOverview) -> Markup | None:
     if not overview.results:
         return None
     rows = (
-        (element("time", one.date), join(one.title, " ", element("small", one.repository)), one.outcome)
+        (element("time", one.date), join(titled(one.title), " ", element("small", one.repository)), one.outcome)
         for one in overview.results[:MOST_LINES]
     )
     return section(
@@ -137,7 +139,7 @@ def _verdicts(overview: FleetOverview) -> Markup | None:
     note = "A new repository begins with these as a prior that weighs two verdicts at most; it permits nothing."
     judged = sorted(overview.verdicts.items(), key=lambda pair: (-pair[1].accepted - pair[1].rejected, pair[0]))
     rows = (
-        (kind, str(one.accepted), str(one.rejected), _share(one))
+        (name_findings(kind), str(one.accepted), str(one.rejected), _share(one))
         for kind, one in judged[:MOST_LINES]
         if one.accepted + one.rejected
     )

@@ -36,7 +36,7 @@ from ralph_mission.adapters.report.repository_report import (
 )
 from ralph_mission.mission.lifecycle.waiting import needs_person
 from ralph_mission.mission.model.mission import Status, WaitingLine
-from ralph_mission.mission.model.proposal import capitalise
+from ralph_mission.mission.model.proposal import capitalise, name_findings
 
 SHOWN_CYCLES, SHOWN_BACKLOG = 10, 10
 WORDS = {
@@ -289,7 +289,7 @@ def _decided(report: RepositoryReport) -> Markup:
     rows = [
         element(
             "div",
-            element("span", one.kind),
+            element("span", name_findings(one.kind)),
             meter(("good", one.accepted / most), ("bad", one.rejected / most)),
             element("small", f"{one.accepted} accepted, {one.rejected} rejected"),
             class_="verdict",

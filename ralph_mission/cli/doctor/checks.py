@@ -23,7 +23,7 @@ import click
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
-from ralph_mission.adapters.report.progress import count_noun
+from ralph_mission.adapters.report.progress import count_noun, stamp
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.doctor.line import DoctorLine, Hub, attempt, off, wrong
 from ralph_mission.cli.doctor.sources import agents, sources, work
@@ -336,7 +336,7 @@ def _memory(app: App) -> Iterator[DoctorLine]:
     yield _check_anchor(app, header.serial)
     if header.paused:
         yield DoctorLine("paused", "note", "nothing will be done", "ralph resume")
-    when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
+    when = stamp(header.last_cycle_at) if header.last_cycle_at else "never"
     yield DoctorLine("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
     now = app.clock.now()
     yield from far_off(header.next_due_at, now, app.config.schedule.rhythm())

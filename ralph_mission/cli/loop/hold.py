@@ -253,9 +253,9 @@ def _raise_limit(record: LiveRecord) -> list[str]:
 
 
 def _last(record: LiveRecord, repo: Path) -> Iterator[str]:
-    from ralph_mission.adapters.report.progress import shorten
+    from ralph_mission.adapters.report.progress import shorten, stamp
 
-    ended = f"{datetime.fromisoformat(record.since):%Y-%m-%d %H:%M} UTC" if record.since else ""
+    ended = stamp(datetime.fromisoformat(record.since)) if record.since else ""
     yield shorten(f"  {record.id}, ended {ended}: {record.doing}")
     if record.code and is_resumable(record):
         yield f"    continue: {resume_command(record, repo)}"

@@ -129,7 +129,7 @@ def guidance_list(where: Path) -> Said:
 
     messages = Guide(where).all()
     lines = [
-        f"{one.id}  {one.at:%Y-%m-%d %H:%M}  {'given  ' if delivered else 'waiting'}  {one.text}"
+        f"{one.id}  {one.at:%Y-%m-%d %H:%M} UTC  {'given  ' if delivered else 'waiting'}  {one.text}"
         for one, delivered in messages
     ]
     return "\n".join(lines) or "No guidance.", {"guidance": [_guidance(one, delivered) for one, delivered in messages]}

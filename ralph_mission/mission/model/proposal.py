@@ -170,6 +170,11 @@ def lookup(kind: str) -> FindingKind:
     return KINDS.get(kind, UNKNOWN)
 
 
+def name_findings(kind: str) -> str:
+    """Findings of a kind in words: "misspellings"; the kind itself where it has no row."""
+    return KINDS[kind].plural if kind in KINDS else kind
+
+
 def capitalise(noun: str) -> str:
     """The words at the beginning of a sentence; acronyms stay as they are."""
     return noun[:1].upper() + noun[1:]

@@ -64,7 +64,7 @@ def test_the_page_says_the_same() -> None:
         "it is archived",
         "3 h late",
         "Spent today, of $20 $1.50",
-        "spelling 6 2",
+        "misspellings 6 2",
     ):
         assert word in " ".join(told.split())
 

@@ -118,9 +118,9 @@ def test_a_hint_to_convert_names_what_it_takes(tmp_path: Path) -> None:
     repo = tmp_path / "repo"
     repo.mkdir()
     take = f"ralph agent prd convert --repo {repo} FILE"
-    assert cli_here("agent", "prd", "lint", repo=repo).err.endswith(f"name the file, or make one: {take}\n")
+    assert cli_here("agent", "prd", "lint", repo=repo).err.endswith(f"Name the file, or make one: {take}\n")
     (tmp_path / "prd.json").write_text("[")
     found = cli_here("agent", "prd", "lint", str(tmp_path / "prd.json"), repo=repo).err
-    assert found.endswith(f"fix it, or make one from markdown: {take}\n")
+    assert found.endswith(f"Fix it, or make one from markdown: {take}\n")
     (tmp_path / "prd.md").write_text("# Nothing\n")
-    assert cli_here("agent", "prd", "convert", str(tmp_path / "prd.md"), repo=repo).err.endswith("fix it\n")
+    assert cli_here("agent", "prd", "convert", str(tmp_path / "prd.md"), repo=repo).err.endswith("Fix it\n")

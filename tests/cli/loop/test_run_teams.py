@@ -94,4 +94,4 @@ def test_a_persistent_loop_has_no_use_for_a_story_that_ends(tmp_path: Path) -> N
 def test_a_mistyped_story_is_answered_with_the_nearest(shop: World) -> None:
     done = shop.run("a shop", "--pattern", "ultrawrk", *shop.agent(SAYS + BUILDS))
     assert (done.code, shop.calls) == (64, [])
-    assert "did you mean ultrawork?" in done.err
+    assert "Did you mean ultrawork?" in done.err

@@ -164,13 +164,13 @@ def test_a_commit_of_the_far_future_is_no_younger_than_the_next_one_or_now(tmp_p
 def test_a_history_of_one_day_is_told_that_no_option_helps(tmp_path: Path) -> None:
     place = make_repo(tmp_path / "harbour", {"a.py": "x = 1\n"}, date=START)
     told = cli_here("backtest", "--since", "2001-01-01", repo=place)
-    assert told.code == 1 and "try again when there are some days of history" in told.err
+    assert told.code == 1 and "Try again when there are some days of history" in told.err
 
 
 def test_a_kind_to_be_watched_that_nothing_finds_is_refused(repo: Path) -> None:
     (repo / "ralph.yml").write_text("thinker: {watch_only: [speling]}\n")
     told = cli_here("backtest", repo=repo)
-    assert told.code == 2 and "did you mean spelling?" in told.err
+    assert told.code == 2 and "Did you mean spelling?" in told.err
 
 
 def test_a_repository_without_commits_is_told_so(tmp_path: Path) -> None:

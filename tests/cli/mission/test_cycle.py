@@ -274,7 +274,7 @@ def test_a_git_that_is_too_old_is_refused_before_anything(repo: Path, tmp_path: 
     old.chmod(0o755)
     before = refs(repo)
     told = cli_here("cycle", repo=repo, env={"PATH": f"{old.parent}:{os.environ['PATH']}"})
-    assert (told.code, told.err) == (1, "error: git version 2.37.9 is too old. install git 2.38 or newer\n")
+    assert (told.code, told.err) == (1, "error: git version 2.37.9 is too old. Install git 2.38 or newer\n")
     assert refs(repo) == before and not (repo / ".ralph").exists()
 
 

@@ -127,7 +127,7 @@ def test_terminal_escapes_do_not_reach_the_terminal(repo: Path) -> None:
 def test_missing_issue_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command)
     assert (result.code, result.out) == (1, "")
-    assert result.err == f"error: there is no issue #9. see: ralph issue list --repo {repo}\n"
+    assert result.err == f"error: there is no issue #9. See: ralph issue list --repo {repo}\n"
 
 
 @pytest.mark.parametrize("login", ["ralph[bot]", "Ralph[Bot]"])

@@ -122,7 +122,7 @@ def test_merge_into_a_dirty_tree_says_how_to_mend_it(repo: Path) -> None:
     (repo / "README.md").write_text("edited\n")
     result = ralph(repo, "merge", "1")
     assert result.code == 1
-    assert "uncommitted changes (README.md). commit or stash them" in result.err
+    assert "uncommitted changes (README.md). Commit or stash them" in result.err
 
 
 def test_merged_pull_is_neither_approved_nor_closed(repo: Path) -> None:
@@ -148,7 +148,7 @@ def test_json_is_one_document(repo: Path) -> None:
 @pytest.mark.parametrize("command", [("show",), ("show", "--diff"), ("approve",), ("merge",), ("close",)])
 def test_missing_pull_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command, "9")
-    assert (result.code, result.err) == (1, f"error: there is no pull request #9. see: ralph pr list --repo {repo}\n")
+    assert (result.code, result.err) == (1, f"error: there is no pull request #9. See: ralph pr list --repo {repo}\n")
 
 
 def test_a_number_of_the_other_kind_is_told(repo: Path) -> None:

@@ -74,7 +74,7 @@ def test_settings_that_are_wrong_end_it_before_anything(tmp_path):
     harbour = world(tmp_path / "repo", config="schedule: {hgh: 15m}\n")
     told = cli_here("watch", repo=harbour.repo)
     assert told.code == 2
-    assert "did you mean high" in told.err
+    assert "Did you mean high" in told.err
 
 
 def test_what_has_no_effect_is_said_at_the_start(tmp_path):
