@@ -104,7 +104,7 @@ def main(css: Path | None = None) -> None:
         site.main("OWNER/NAME")
         for width, scheme, most in ((WIDE, "light", 800), (NARROW, "dark", SHORT)):
             place = IMAGES / f"site-{width}-{scheme}.png"
-            shoot_page(Path(folder), ROOT / "site/github/index.html", width, scheme, place, most)
+            shoot_page(Path(folder), ROOT / "site/github.html", width, scheme, place, most)
         fresh = Path(folder) / "recorded/sample/slackwater"
         run(sys.executable, str(ROOT / "examples/unpack.py"), str(fresh))
         cycle = ("make run", ("cycle", "--repo", "sample/slackwater", "--force"))
