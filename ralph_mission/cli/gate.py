@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 NOT_DUE = 10
 GUIDANCE = compile_regex(r"\s*/ralph[ \t]+guidance(?![\w-])", re.IGNORECASE)
+APPROVAL = compile_regex(r"\s*/ralph[ \t]+approve(?![\w-])", re.IGNORECASE)
 COMMAND = compile_regex(r"\s*/ralph[ \t]+(?:approve|park|reject|retry|review|revise)(?![\w-])", re.IGNORECASE)
 LONGEST_WAIT = 60  # seconds
 SETTINGS = "ralph.yml"
@@ -249,7 +250,8 @@ def answer_order(answers: Mapping[int, str]) -> None:
         event = _read_event()
         number = (event.get("issue") or event["pull_request"])["number"]
         if "comment" in event or "review" in event:
-            reaction = choose_reaction(event.get("comment", {}).get("body", ""), answers.get(number))
+            pull = "pull_request" in event.get("issue", event)
+            reaction = choose_reaction(event.get("comment", {}).get("body", ""), answers.get(number), pull)
         else:  # of a tick about Ralph itself no thread tells
             reaction = REACTIONS[answers.get(number, "done")]
         if reaction != EYES:
@@ -257,12 +259,14 @@ def answer_order(answers: Mapping[int, str]) -> None:
             _react(event, "add", reaction)
 
 
-def choose_reaction(words: str, answer: str | None) -> str:
+def choose_reaction(words: str, answer: str | None, pull: bool) -> str:
     """The reaction to a comment with these `words`, or to a review, by what came of it.
 
     A comment of which nothing came was not understood, unless it is a command: another run may have obeyed it. The eyes
-    stay on such a one, on what waits, and on guidance, read later.
+    stay on such a one, on what waits, and on guidance, read later. A pull request is approved by no comment.
     """
+    if pull and APPROVAL.match(words):
+        return REACTIONS["refused"]
     if GUIDANCE.match(words):
         return EYES
     return REACTIONS[answer or ("refused" if words and not COMMAND.match(words) else "waits")]

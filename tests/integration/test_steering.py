@@ -73,7 +73,7 @@ def woken_by(harbour: Hub, place: Path, name: str, event: dict[str, Any]) -> Ite
     [
         ("/ralph aprove", "CONFUSED"),
         ("/ralph", "CONFUSED"),
-        ("/ralph approve", "EYES"),  # a pull request is approved by a review
+        ("/ralph approve", "CONFUSED"),  # a pull request is approved by a review
         ("/ralph guidance Keep it short.", "EYES"),
         ("/ralph reject Not now.", "THUMBS_UP"),
     ],
@@ -81,11 +81,14 @@ def woken_by(harbour: Hub, place: Path, name: str, event: dict[str, Any]) -> Ite
 def test_a_comment_of_which_nothing_came_gets_no_thumb(reviewed, tmp_path, words, answer):
     (pull,) = reviewed.pulls
     comment = reviewed.person().comment(pull.number, words)
-    about = {"comment": {"node_id": node("IC", comment), "body": words}, "issue": {"number": pull.number}}
+    there = {"number": pull.number, "pull_request": {}}
+    about = {"comment": {"node_id": node("IC", comment), "body": words}, "issue": there}
     with woken_by(reviewed, tmp_path / "event", "issue_comment", about):
         assert cli_here("due", repo=reviewed.clone).code == 0
         assert cli_here("cycle", "--now", f"{reviewed.now + SOON:%Y-%m-%dT%H:%M:%SZ}", repo=reviewed.clone).code == 0
     assert reviewed.fake.world.reactions == {(node("IC", comment), answer)}
+    story = "".join(one.body for one in reviewed.fake.world.comments.values())
+    assert ("a comment cannot approve a pull request" in story) == (words == "/ralph approve")
 
 
 def test_a_command_that_another_run_obeyed_already_is_not_called_unclear(reviewed, tmp_path):

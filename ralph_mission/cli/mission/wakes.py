@@ -201,7 +201,7 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
         report, summary = _steer(repo, config, live) if waits else (None, None)
         answers = dict(summary.answers) if summary else {}
         for word in words:
-            reaction = choose_reaction(word.text, answers.get(word.thread))
+            reaction = choose_reaction(word.text, answers.get(word.thread), word.of_pull)
             if reaction != EYES:
                 _react(github.api, word, "remove", EYES)
                 _react(github.api, word, "add", reaction)

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ralph_mission.mission.coder import reproduction, results, tasks
 from ralph_mission.mission.lifecycle import ownership
-from ralph_mission.mission.lifecycle.approval import about, on_issue, on_pull, stands
+from ralph_mission.mission.lifecycle.approval import about, find_commands, on_issue, on_pull, stands
 from ralph_mission.mission.lifecycle.step_builder import (
     TICK,
     StepBuilder,
@@ -62,6 +62,7 @@ REFUSALS = {
     ),
 }
 """Why an authorised person's approval is refused, by rule, and what to do."""
+APPROVE_PULL = "approve the pull request by a review or the dashboard's box"
 UNNAMED = "the change kept for it is not named in its issue and is not sent"
 NOBODY_HERE = f"{NO_AGENT} Close the issue once it is done."
 SOLVED_BY_ITSELF = f"{NO_AGENT} This issue closes once the change is made."
@@ -520,11 +521,17 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
     if step := _update_checks(mission, facts, context):
         return step
     if facts.untold:
-        again = (
-            "It is unclear who ticked its box on the dashboard. Untick it and tick it again, or comment here "
-            "`/ralph approve`, `reject`, `park` or `retry`."
+        ways = (
+            f"{APPROVE_PULL}, or comment here `/ralph reject`"
+            if facts.pull
+            else "comment here `/ralph approve`, `reject`"
         )
+        again = "It is unclear who ticked its box on the dashboard. Untick it and tick it again"
+        again = f"{again}, or {ways}, `park` or `retry`."
         return tell_once(mission, context, "a box was ticked on the dashboard, and it is unclear by whom", again)
+    if facts.pull and find_commands(facts.pull.as_issue(), "approve", facts.authorised):
+        line = "a comment cannot approve a pull request, because it names no commit"
+        return tell_once(mission, context, line, f"{capitalise(APPROVE_PULL)}.")
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
         return MissionStep(mission)  # progress is up to a person
     if reproduction.waits_for_answer(mission, facts):

@@ -155,3 +155,7 @@ def test_where_nobody_can_tell_who_ticked_the_mission_asks_again_once():
     assert step.proposal and "it is unclear by whom" in step.proposal.effects[0].body
     (again,) = next_step(step.proposal.after, replace(facts, untold=True), QUIET, AROUND)
     assert again.proposal is None
+    of_pull = replace(facts, untold=True, pull=pull())
+    (step,) = next_step(mission(status=Status.IN_REVIEW, issue=0), of_pull, QUIET, AROUND)
+    assert step.proposal and "by a review" in step.proposal.effects[0].body
+    assert "/ralph approve" not in step.proposal.effects[0].body

@@ -277,6 +277,7 @@ class SpokenWord:
     thread: int
     node: str
     author: Actor
+    of_pull: bool
     text: str = ""
 
 
@@ -312,15 +313,16 @@ class ThreadNews:
     def find_words(self) -> Iterator[SpokenWord]:
         """The reviews and comments to us in the threads that changed at the last look, since then. Raises UserError."""
         for number, (wire, since) in self._changed.items():
+            of_pull = wire.pull_request is not None
             query = urlencode({"since": since.strftime("%Y-%m-%dT%H:%M:%SZ"), "per_page": "100"})
             comments = reading.read(tuple[CommentWire, ...], self.api.all(f"/issues/{number}/comments?{query}"))
             for one in comments:
                 if one.created_at > since and (one.body or "").startswith(TO_US):
-                    yield SpokenWord(number, one.node_id, reading.actor(one.user), one.body or "")
-            reviews = self.api.all(_path(number, "reviews")) if wire.pull_request is not None else []
+                    yield SpokenWord(number, one.node_id, reading.actor(one.user), of_pull, one.body or "")
+            reviews = self.api.all(_path(number, "reviews")) if of_pull else []
             for review in reading.read(tuple[ReviewWire, ...], reviews):
                 if review.submitted_at and review.submitted_at > since:
-                    yield SpokenWord(number, review.node_id, reading.actor(review.user))
+                    yield SpokenWord(number, review.node_id, reading.actor(review.user), of_pull)
 
 
 def _concerns_us(wire: IssueWire) -> bool:
