@@ -46,21 +46,20 @@ class CheckState:
 def require_green(threads: Threads, wire: PullWire) -> None:
     """Raise ForgeRefused that names each check of the head that has not passed. Pending ones are waited for.
 
-    Having no checks is fine. For checks that the token may not see, GitHub's summary `clean` counts. Its `unstable`
-    does only if every check could be seen, and only a run of ours has not passed.
+    Having no checks is fine. For checks that the token may not see, only GitHub's summary `clean` counts. Its
+    `unstable` does only if every check could be seen, and only a run of ours has not passed.
     """
     runs = _workflow_runs(threads, wire.head.sha)
     found, everything = read_checks(threads, wire.head.sha, runs)
     results = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
     bad = [check for check in results if check.result not in WELL] or [*_told_by_run(runs)]
-    if waiting := [check for check in bad if check.result == HELD]:
-        what = f"{HELD_CHECKS}: {_links(waiting)}"
-        raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
+    _require_started(bad)
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)
         raise ForgeRefused(f"not green: {_list(bad)}", reason=FailureReason.NOT_ATTEMPTED)
     ours_alone = everything and any(_is_own(run) and _result(run) not in WELL for run in runs)
-    if wire.mergeable_state == "unstable" and not ours_alone:
+    calm = everything or wire.mergeable_state in ("clean", "has_hooks")
+    if not calm or (wire.mergeable_state == "unstable" and not ours_alone):
         what = "GitHub calls it unstable, though each check that it lists has passed: look at its page"
         what = what if everything else f"a check {RESULTS[UNSEEN]}"
         raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)
@@ -120,6 +119,12 @@ def _told_by_run(runs: list[dict[str, Any]], results: tuple[str, ...] = ()) -> I
             yield CheckState(str(run.get("name")), result, str(run.get("html_url") or ""))
 
 
+def _require_started(checks: list[CheckState]) -> None:
+    """Raise ForgeRefused that links the runs among these that wait for a click."""
+    if held := [check for check in checks if check.result == HELD]:
+        raise ForgeRefused(f"{HELD_CHECKS}: {_links(held)}", reason=FailureReason.NOT_ATTEMPTED)
+
+
 def _list(checks: list[CheckState]) -> str:
     more = f"; and {len(checks) - SHOWN} more" if len(checks) > SHOWN else ""
     return "; ".join(f"{check} ({check.url})" if check.url else str(check) for check in checks[:SHOWN]) + more
@@ -132,15 +137,21 @@ def _links(checks: list[CheckState]) -> str:
 def missing_checks(threads: Threads, wire: PullWire, required_by_rulesets: dict[str, str]) -> Iterator[tuple[str, str]]:
     """The result of each required check that has not passed, and its wording.
 
-    `required_by_rulesets`: the setting behind each check that a ruleset requires.
+    `required_by_rulesets`: the setting behind each check that a ruleset requires. One that has not run may belong to a
+    run that has not begun: it is waited for, and raises ForgeRefused where the run waits for a click.
     """
     required = dict.fromkeys(_classic_checks(threads, wire.base.ref), "") | required_by_rulesets
     if not required:
         return
-    found, everything = read_checks(threads, wire.head.sha, _workflow_runs(threads, wire.head.sha))
+    runs = _workflow_runs(threads, wire.head.sha)
+    found, everything = read_checks(threads, wire.head.sha, runs)
+    coming = [*_told_by_run(runs, (PENDING, HELD))]
+    unknown = PENDING if coming else MISSING if everything else UNSEEN
     results = {check.name: check for check in sorted(found, key=lambda check: check.result not in WELL)}
     for name, where in required.items():
-        check = results.get(name, CheckState(name, MISSING if everything else UNSEEN))
+        check = results.get(name, CheckState(name, unknown))
+        if name not in results:
+            _require_started(coming)
         if check.result not in WELL:
             yield check.result, f"the required check {check}{f': {where}' if where else ''}"
 

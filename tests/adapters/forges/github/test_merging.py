@@ -447,3 +447,21 @@ def test_a_death_between_merge_and_deletion_leaves_no_branch(world: GitHubWorld)
     world.human("mara").merge(opened.number)
     assert world.connected().perform(merge_pull(opened)).status == "adopted"
     assert world.fake.branch("ralph/fix") == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "conclusion", "said"),
+    [
+        ("completed", "action_required", "its checks wait for a click on “Approve workflows to run”: http"),
+        ("queued", None, "the required check tests has not finished"),
+        ("in_progress", None, "the required check tests has not finished"),
+    ],
+)
+def test_required_check_of_a_run_that_has_not_begun_is_waited_for(
+    world: GitHubWorld, status: str, conclusion: str | None, said: str
+) -> None:
+    opened = pulled(world)
+    world.fake.protect("main", required_checks=("tests",))
+    world.fake.workflow_run(70, status, conclusion, event="pull_request", path=CI, head_sha=opened.sha)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and receipt.detail.startswith(said)
