@@ -240,9 +240,10 @@ def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
         if all(result == PENDING for result, _ in missing):
             return ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
         return ForgeRefused(f"blocked: {what}")
-    if requirements := list(_requirements(threads, wire, rules)):
+    queue = any(rule.type == "merge_queue" for rule in rules)
+    if requirements := list(_requirements(threads, wire, rules, counted_only=queue)):
         return ForgeRefused(f"blocked: {base} asks for {'; for '.join(requirements)}")
-    if any(rule.type == "merge_queue" for rule in rules):
+    if queue:
         return MergeQueueNeeded(f"{base} is merged into by its queue alone")
     if blocking := [place(rule) for rule in rules if rule.type in KINDS and KINDS[rule.type].standing]:
         what = f"{base} may not be merged into: {'; '.join(blocking)}"
@@ -283,10 +284,17 @@ def _rules(threads: Threads, branch: str) -> tuple[RuleWire, ...]:
 # --- reviews
 
 
-def _requirements(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...]) -> Iterator[str]:
+def _requirements(
+    threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...], counted_only: bool = False
+) -> Iterator[str]:
+    """What the rules ask of reviews. Only approvals can be counted here: whether the rest is met, GitHub knows alone.
+
+    `counted_only`: leave out the rest, as where a queue is what blocks, and refuses what does not meet it.
+    """
     for rule in (rule for rule in rules if rule.type == REVIEWS):
         parameters = rule.parameters or {}
-        requirements = [words for name, words in REQUIREMENTS.items() if parameters.get(name) is True]
+        named = {} if counted_only else REQUIREMENTS
+        requirements = [words for name, words in named.items() if parameters.get(name) is True]
         count = parameters.get("required_approving_review_count")
         if isinstance(count, int) and count > _approvals(threads, wire.number):
             requirements.insert(0, f"{count} approving review{'' if count == 1 else 's'}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -124,3 +126,26 @@ def test_an_entry_that_can_never_be_merged_needs_a_person(world: GitHubWorld, op
     assert pull
     pull.queued = "UNMERGEABLE"
     assert world.connected().perform(effect).explanation.startswith("needs a person: the merge queue of main cannot")
+
+
+def test_a_red_check_that_the_token_may_not_see_keeps_it_out_of_the_queue(world: GitHubWorld, opened: Opened) -> None:
+    world.fake.check(opened.sha, "tests", "failure")
+    rights = {"contents": "write", "pull_requests": "write", "issues": "write"}
+    blind = world.connected(world.fake.token(permissions=rights))
+    assert "checks: read and statuses: read" in blind.perform(merging(world, opened)).explanation
+    assert enqueued(world) == 0
+
+
+@pytest.mark.parametrize("parameter", ["require_code_owner_review", "required_review_thread_resolution"])
+def test_what_a_ruleset_also_asks_of_reviews_is_left_to_the_queue_to_judge(
+    world: GitHubWorld, opened: Opened, parameter: str
+) -> None:
+    world.fake.ruleset("main", required_reviews=1)
+
+    def asks_for(request: Any, response: Any) -> None:
+        if request.below.startswith("/rules/"):
+            rules = [rule | {"parameters": rule.get("parameters", {}) | {parameter: True}} for rule in response.payload]
+            response.content = json.dumps(rules).encode()
+
+    world.fake.after(asks_for)
+    assert outcome(world.connected().perform(merging(world, opened))) == WAITS
