@@ -121,8 +121,8 @@ def _told_by_run(runs: list[dict[str, Any]], results: tuple[str, ...] = ()) -> I
 
 def _require_started(checks: list[CheckState]) -> None:
     """Raise ForgeRefused that links the runs among these that wait for a click."""
-    if held := [check for check in checks if check.result == HELD]:
-        raise ForgeRefused(f"{HELD_CHECKS}: {_links(held)}", reason=FailureReason.NOT_ATTEMPTED)
+    if waiting := [check for check in checks if check.result == HELD]:
+        raise ForgeRefused(f"{HELD_CHECKS}: {_links(waiting)}", reason=FailureReason.NOT_ATTEMPTED)
 
 
 def _list(checks: list[CheckState]) -> str:
