@@ -250,6 +250,19 @@ def test_where_pulls_may_not_be_opened_the_issue_carries_the_change_and_names_th
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
+def test_where_pulls_may_no_longer_be_opened_the_setting_is_linked_and_the_next_one_is_not_pushed(harbour):
+    harbour.fake.settings.actions_can_create_pulls = False
+    harbour.fake.push("main", {"new.md": b"This sentense is new, and seperate.\n"})
+    harbour.cycle()
+    (issue,) = (thread for thread in harbour.issues if "Needs a person" in (thread.body or ""))
+    assert f"({harbour.fake.url}/{harbour.fake.repository}/settings/actions)" in issue.body
+    before = git(harbour.fake.bare, "branch", "--list", "ralph/*")
+    harbour.fake.push("main", {"newer.md": b"Anothr adress.\n"})
+    harbour.cycle()
+    assert git(harbour.fake.bare, "branch", "--list", "ralph/*") == before
+
+
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_base_that_must_be_merged_in_first_is_and_the_review_asked_again(harbour):
     pull = harbour.pulls[0].number
     branch = harbour.head_name(pull)

@@ -45,6 +45,10 @@ class AppToken:
             what = f"cannot reach {urlsplit(self._api).netloc} for the app's token ({type(error).__name__})"
             raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
 
+    def forget(self) -> None:
+        """Sign in again for the next request: GitHub refused the present token, which may have been revoked."""
+        self._auth = None
+
     def _sign_in(self) -> AppInstallationAuth:
         from github import Auth, GithubIntegration, GithubRetry
         from jwt import PyJWTError

@@ -354,7 +354,14 @@ def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContex
     patch = _combine_patches(members, context.default.sha)
     branch = carrying(subject, ranked.kind, title, members, patch, context, 0, ranked.why)
     mission = mission_of(subject, title, Action.OPEN_FIX, ranked.kind, members, context)
-    interim = replace(mission, status=Status.EXECUTING, pending=tuple(effect.key for effect in branch))
+    interim = replace(
+        mission,
+        status=Status.EXECUTING,
+        pending=tuple(effect.key for effect in branch),
+        last_action="made the fix",
+        next_step="Ralph opens its pull request.",
+    )
+    reviewed = replace(interim, last_action=mission.last_action, next_step=mission.next_step)
     proposal = Proposal(
         subject,
         Action.OPEN_FIX,
@@ -364,7 +371,7 @@ def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContex
         tuple(members),
         patch,
         interim=interim,
-        after=update_mission(interim, status=Status.IN_REVIEW, pending=(), waiting_since=context.now),
+        after=update_mission(reviewed, status=Status.IN_REVIEW, pending=(), waiting_since=context.now),
         why=ranked.why,
         score=ranked.score,
     )
@@ -387,7 +394,9 @@ def _told_in_issue(proposal: Proposal, ranked: RankedFinding, refusal: Receipt, 
     body = wording.fix_issue(ranked.kind, members, ranked.why, proposal.patch, refused, issue, facts, named, page)
     if not for_good:
         opened = OpenIssue(issue, proposal.title, body, ("ralph:mission",))
-        return replace(proposal, effects=(opened, *branch))
+        again = f"Its pull request could not be opened ({refused}); the next cycle tries again."
+        interim = replace(proposal.interim, next_step=again)
+        return replace(proposal, effects=(opened, *branch), interim=interim)
     opened = OpenIssue(issue, proposal.title, body, ("ralph:mission", "ralph:escalated"))
     stuck = update_mission(
         proposal.interim, status=Status.ESCALATED, failure=refused, failure_reason=FailureReason.NEEDS_PERSON

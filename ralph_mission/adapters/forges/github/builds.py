@@ -165,7 +165,8 @@ def _run(wire: RunWire) -> WorkflowRun:
 
 def runs_at(api: Api, sha: str) -> tuple[WorkflowRun, ...]:
     """The newest run of each workflow at a commit, except our own. Raises Absent, UserError."""
-    listed = next(api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs"), [])
+    pages = api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs")
+    listed = [one for page in pages for one in page]
     wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: wire.id)
     newest = {(wire.workflow_id, wire.event): wire for wire in wires if not is_own(wire.path)}
     return tuple(_run(wire) for wire in newest.values())
@@ -205,7 +206,8 @@ def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, 
 
 def _listed_at(api: Api, path: str, key: str, kind: type[Listed]) -> tuple[Listed, ...] | None:
     try:
-        return read(tuple[kind, ...], api.get(path).get(key, ()))  # type: ignore[valid-type]  # pydantic reads it
+        listed = [one for page in api.pages(path, key=key) for one in page]
+        return read(tuple[kind, ...], listed)  # type: ignore[valid-type]  # pydantic reads it
     except (Absent, Forbidden):  # the token may not see them
         return None
 

@@ -46,10 +46,12 @@ class CheckState:
 def require_green(threads: Threads, wire: PullWire) -> None:
     """Raise ForgeRefused that names each check of the head that has not passed. Pending ones are waited for.
 
-    Having no checks is fine. For checks that the token may not see, only GitHub's summary `clean` counts. Its
-    `unstable` does only if every check could be seen, and only a run of ours has not passed.
+    Having no checks is fine, if the runs of workflows can be seen: a held one has no check. For checks that the token
+    may not see, only GitHub's summary `clean` counts. Its `unstable` does only if every check could be seen, and only a
+    run of ours has not passed.
     """
-    runs = _workflow_runs(threads, wire.head.sha)
+    run_list = _workflow_runs(threads, wire.head.sha)
+    runs = run_list or []
     found, everything = read_checks(threads, wire.head.sha, runs)
     results = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
     bad = [check for check in results if check.result not in WELL] or [*_told_by_run(runs)]
@@ -62,6 +64,9 @@ def require_green(threads: Threads, wire: PullWire) -> None:
     if not calm or (wire.mergeable_state == "unstable" and not ours_alone):
         what = "GitHub calls it unstable, though each check that it lists has passed: look at its page"
         what = what if everything else f"a check {RESULTS[UNSEEN]}"
+        raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)
+    if run_list is None and not found:
+        what = "whether its checks have begun cannot be seen: give the job actions: read"
         raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)
 
 
@@ -89,9 +94,9 @@ def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple
     return tuple(newest.values()), checks is not None and statuses is not None
 
 
-def _workflow_runs(threads: Threads, sha: str) -> list[dict[str, Any]]:
-    """The workflow runs of a commit; none if the token may not see them."""
-    return _listed(threads, f"/actions/runs?head_sha={sha}", "workflow_runs") or []
+def _workflow_runs(threads: Threads, sha: str) -> list[dict[str, Any]] | None:
+    """The workflow runs of a commit; None if the token may not see them."""
+    return _listed(threads, f"/actions/runs?head_sha={sha}", "workflow_runs")
 
 
 def _is_own(run: dict[str, Any]) -> bool:
@@ -143,7 +148,7 @@ def missing_checks(threads: Threads, wire: PullWire, required_by_rulesets: dict[
     required = dict.fromkeys(_classic_checks(threads, wire.base.ref), "") | required_by_rulesets
     if not required:
         return
-    runs = _workflow_runs(threads, wire.head.sha)
+    runs = _workflow_runs(threads, wire.head.sha) or []
     found, everything = read_checks(threads, wire.head.sha, runs)
     coming = [*_told_by_run(runs, (PENDING, HELD))]
     unknown = PENDING if coming else MISSING if everything else UNSEEN

@@ -195,9 +195,12 @@ class GitHubEffects(EffectVerbs):
         order = {"title": effect.title, "body": effect.body, "head": effect.head, "base": effect.base}
         try:
             wire = _read_reply(PullWire, self.api.send("POST", "/pulls", order))
-        except ForgeRefused:
+        except ForgeRefused as refused:
             if found := self.find(effect):  # a list may have been late
                 return found
+            if refused.what == PULLS_ALLOWED:  # by now
+                self.api.kept.put(ALLOWED, False)
+                raise self._with_page(refused) from None
             raise
         self.labelling.repair(wire, effect.labels)
         return _done_receipt(effect, wire)
@@ -265,7 +268,7 @@ class GitHubEffects(EffectVerbs):
         """Refuse a branch if no pull request may be opened: a setting, off by default, restricts the token of Actions.
 
         A job's token cannot read it. So an impossible pull request, of the default branch onto itself, is requested for
-        GitHub's answer; once it is known to be allowed, never again.
+        GitHub's answer; once it is known to be allowed, not again until one is refused.
         """
         if self.people.us().login != ACTIONS or self.api.kept.get(ALLOWED) or self.api.staged:
             return
@@ -277,8 +280,7 @@ class GitHubEffects(EffectVerbs):
                 self.api.change(PULL, question)
             except Declined as answer:
                 if answer.what == PULLS_ALLOWED:
-                    page = f"{self.api.place.page}/settings/actions"
-                    raise ForgeRefused(f"{answer.what} ({page})", reason=answer.reason) from None
+                    raise self._with_page(answer) from None
                 if answer.reason is FailureReason.NEEDS_PERSON:
                     raise
                 if NOTHING_TO_MERGE not in answer.what:  # it says nothing of the setting
@@ -291,6 +293,9 @@ class GitHubEffects(EffectVerbs):
                 continue
             self.api.kept.put(ALLOWED, True)
             return
+
+    def _with_page(self, refused: ForgeRefused) -> ForgeRefused:
+        return ForgeRefused(f"{refused.what} ({self.api.place.page}/settings/actions)", reason=refused.reason)
 
     def _send(self, effect: Effect, kind: type[Wire], method: str, path: str, order: object) -> Receipt:
         return _done_receipt(effect, _read_reply(kind, self.api.send(method, path, order)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.git.app_token import AppToken
 from ralph_mission.adapters.git.remote import RepositoryPlace, current_token
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import FailureReason
@@ -79,7 +80,6 @@ SETTINGS: tuple[tuple[str, str], ...] = (
         r"(?:squash|merge) (?:merges|commits) are not allowed|merge method",
         "Settings → General → Pull Requests: allow this merge method, or set forge.merge_method in ralph.yml",
     ),
-    (r"bad credentials|requires authentication", "GITHUB_TOKEN is wrong or has expired: give a valid one"),
     (r"SAML|single sign-on", "authorise the token for the organisation's single sign-on"),
     (
         r"IP allow list",
@@ -127,6 +127,9 @@ def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
         return ForgeRefused("GitHub has moved it elsewhere, and nothing is sent on", "check GITHUB_REPOSITORY")
     if answer.status == 409 and path.endswith("/merge"):
         return ForgeRefused("approval-head")
+    if answer.status == 401 and not NO_RIGHTS.search(words):  # one that stays wrong ends the next cycle's first read
+        what = f"GitHub does not accept the token now ({words})"
+        return ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
     if setting := _find_setting(words):
         return ForgeRefused(setting, reason=FailureReason.NEEDS_PERSON)
     if path.endswith("/merge") and (VIOLATED.search(words) or "in the merge queue" in words):
@@ -247,6 +250,8 @@ class GitHubRequester:
             status, found, text = requester.requestJson(method, path, None, accepted, body, self._line)
         except ValueError as error:  # a header that must be a number is not one
             raise NoAnswer(f"sent an answer that cannot be read ({type(error).__name__})") from None
+        if status == 401 and isinstance(self.place.credential, AppToken):
+            self.place.credential.forget()
         return status, found, text
 
     @property

@@ -137,3 +137,12 @@ def test_neither_key_nor_token_is_kept_or_shown(world: GitHubWorld, monkeypatch:
         environ["GITHUB_APP_PRIVATE_KEY"] = given
         known = environment_secrets()
         assert all(find_secrets(f"it printed {line} there", known) for line in lines[:-1])
+
+
+def test_a_token_that_github_refuses_is_given_up_and_the_effect_is_tried_with_another(world: GitHubWorld) -> None:
+    forge = connected(world, settings(world))
+    forge.identity()
+    world.fake.fail("401", ("POST", "/issues"))
+    refused = forge.perform(open_issue("a4" * 8))
+    assert refused.not_attempted and "does not accept the token now" in refused.detail
+    assert forge.perform(open_issue("a4" * 8)).status == "done" and made(world) == 2

@@ -174,6 +174,18 @@ def test_a_pull_whose_checks_are_those_of_another_app_alone_passes_by_them(world
     assert (pull.failed, pull.passed) == ((), True)
 
 
+def test_what_is_red_on_a_second_page_is_found(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.workflow_run(70, "completed", "action_required", event="pull_request", path=CI, head_sha=opened.sha)
+    for n in range(100):
+        other = f".github/workflows/{n}.yml"
+        world.fake.workflow_run(100 + n, "completed", "success", event="pull_request", path=other, head_sha=opened.sha)
+    for n in range(101):
+        world.fake.status(opened.sha, f"part {n}", "error" if n in (0, 100) else "success")
+    pull = world.connected().pull(opened.number)
+    assert len(pull.held) == 1 and {job.name for job in pull.failed} == {"part 0", "part 100"} and not pull.passed
+
+
 @pytest.mark.parametrize("hidden", ["*/check-runs*", "*/status*"])
 def test_checks_of_other_services_that_the_token_may_not_see_are_left_out(world: GitHubWorld, hidden: str) -> None:
     opened = pulled(world)

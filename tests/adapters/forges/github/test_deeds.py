@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -88,9 +89,8 @@ def test_mutations_keep_their_distance(world: GitHubWorld) -> None:
 
 def test_network_that_is_down_sends_nothing_for_certain(world: GitHubWorld) -> None:
     number = an_issue(world)
-    world.forge.identity()
-    closed = world.connected()
-    closed.api._wire.api_url = "http://127.0.0.1:9/api/v3"
+    with mock.patch.object(world.fake, "api_url", "http://127.0.0.1:9/api/v3"):  # a port that nobody may have
+        closed = world.connected()
     receipt = closed.perform(comment(number))
     assert receipt.not_attempted and receipt.detail.startswith("cannot reach")
 

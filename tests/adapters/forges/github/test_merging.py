@@ -290,11 +290,20 @@ def test_every_page_of_checks_is_read(world: GitHubWorld) -> None:
 def test_checks_that_the_token_may_not_see_are_believed_as_github_sums_them_up(world: GitHubWorld) -> None:
     opened = pulled(world)
     world.fake.check(opened.sha, "tests", "failure")
-    blind = world.connected(
-        world.fake.token(permissions={"contents": "write", "pull_requests": "write", "issues": "write"})
-    )
+    rights = {"contents": "write", "pull_requests": "write", "issues": "write", "actions": "read"}
+    blind = world.connected(world.fake.token(permissions=rights))
     receipt = blind.perform(merge_pull(opened))
     assert receipt.not_attempted and "checks: read" in receipt.detail
+    world.fake.check(opened.sha, "tests", "success")
+    assert blind.perform(merge_pull(opened)).status == "done"
+
+
+def test_where_neither_checks_nor_runs_show_that_anything_ran_the_merge_waits(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    rights = {"contents": "write", "pull_requests": "write", "issues": "write", "checks": "read", "statuses": "read"}
+    blind = world.connected(world.fake.token(permissions=rights))
+    receipt = blind.perform(merge_pull(opened))
+    assert receipt.not_attempted and receipt.detail.endswith("give the job actions: read")
     world.fake.check(opened.sha, "tests", "success")
     assert blind.perform(merge_pull(opened)).status == "done"
 

@@ -55,7 +55,8 @@ def test_missing_permission_is_named(world: GitHubWorld, missing: str, making: M
 
 def test_missing_right_to_merge_is_named(world: GitHubWorld) -> None:
     opened = pulled(world)
-    token = world.fake.token(permissions={"contents": "read", "pull_requests": "write", "issues": "write"})
+    rights = {"contents": "read", "pull_requests": "write", "issues": "write", "actions": "read"}
+    token = world.fake.token(permissions=rights)
     assert "permissions: contents: write" in refusal(world, merge_pull(opened), world.connected(token))
 
 
