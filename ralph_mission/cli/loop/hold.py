@@ -107,7 +107,8 @@ def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 def stop(run: str, repo: Path, as_json: bool) -> None:
     """End RUN at its next safe point; without RUN everything here. A loop ends its session first.
 
-    `ralph run --continue` resumes it; `ralph agent cancel` does not wait for the session.
+    `ralph run --continue` resumes it; `ralph agent cancel` does not wait for the session. A stopped `ralph run` exits
+    with 1, cycles, work, watch and reviews as with Ctrl-C (130).
     """
     records = _order(repo, run, "stop")
     if not records:
