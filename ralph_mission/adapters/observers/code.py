@@ -35,6 +35,7 @@ from ralph_mission.config.observers import CodeSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge, Observer
+from ralph_mission.mission.proposals.wording import is_ours
 from ralph_mission.values import compile_regex, dataclass
 
 FILES = 30  # blamed per observation
@@ -51,10 +52,11 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The commit, author and time of a line."""
+    """The author, time and commit of a line."""
 
     author: str
     at: datetime
+    commit: str = ""
 
 
 def origins(
@@ -89,22 +91,36 @@ def _blame(git: Git, commit: str, path: str, lines: Sequence[int], seconds: floa
 
 def _read(raw: bytes, shallow: bool) -> Iterator[tuple[int, Origin]]:
     facts: dict[bytes, bytes] = {}
-    number = 0
+    number, commit = 0, ""
     for line in raw.split(b"\n"):
         name, _, value = line.partition(b" ")
         if line.startswith(b"\t"):
             if not (shallow and b"boundary" in facts):
-                yield number, _origin(facts)
+                yield number, _origin(facts, commit)
             facts, number = {}, 0
         elif not number and value:
-            number = int(value.split()[1])
+            number, commit = int(value.split()[1]), name.decode()
         else:
             facts[name] = value
 
 
-def _origin(facts: Mapping[bytes, bytes]) -> Origin:
+def _origin(facts: Mapping[bytes, bytes], commit: str) -> Origin:
     when = facts.get(b"author-time", b"").decode("ascii", "replace")
-    return Origin(facts.get(b"author", b"").decode("utf-8", "replace"), moment(when))
+    return Origin(facts.get(b"author", b"").decode("utf-8", "replace"), moment(when), commit)
+
+
+def find_ours(git: Git, written: Mapping[Place, Origin]) -> frozenset[Place]:
+    """Those whose line a commit of ours wrote: people reviewed that change, so it is not news.
+
+    On GitHub such a commit has the author of the token that made it; its message tells.
+    """
+    commits = sorted({origin.commit for origin in written.values() if origin.commit})
+    ours = set[str]()
+    if commits:
+        text = git.text("log", "--no-walk=unsorted", "-z", "--no-show-signature", "--format=%H %B", *commits, "--")
+        ours = {record[: record.index(" ")] for record in text.split("\0") if is_ours(record.partition(" ")[2])}
+    name = Identity().name
+    return frozenset(place for place, origin in written.items() if origin.author == name or origin.commit in ours)
 
 
 def moment(text: str) -> datetime:
@@ -126,7 +142,7 @@ class HistoryCommit:
 def history(git: Git, *revisions: str) -> tuple[HistoryCommit, ...]:
     """The newest `MOST` commits of `revisions`, in `git log` syntax."""
     fence = "\x01" + os.urandom(8).hex()  # a random separator, as a file may have any name
-    shape = ("-z", "--name-only", "--no-renames", "--no-show-signature", f"--format={fence}%an%x00%at")
+    shape = ("-z", "--name-only", "--no-renames", "--no-show-signature", f"--format={fence}%an%x00%at%x00%H")
     raw = git.run("log", *shape, f"--max-count={MOST}", *revisions, "--")
     records = raw.decode("utf-8", "surrogateescape").split(fence)[1:]
     return tuple(_commit(record) for record in records)
@@ -140,10 +156,10 @@ def sole_origins(commits: Sequence[HistoryCommit]) -> dict[str, Origin]:
 
 
 def _commit(record: str) -> HistoryCommit:
-    author, at, rest = record.split("\0", 2)  # AUTHOR NUL TIME NUL [LF PATH NUL PATH NUL …]
+    author, at, oid, rest = record.split("\0", 3)  # AUTHOR NUL TIME NUL ID NUL [LF PATH NUL PATH NUL …]
     name = author.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     paths = rest.removeprefix("\n").split("\0")
-    return HistoryCommit(Origin(name, moment(at)), tuple(path for path in paths if path))
+    return HistoryCommit(Origin(name, moment(at), oid), tuple(path for path in paths if path))
 
 
 NAME = "code"
@@ -220,7 +236,8 @@ class Code:
         then, now_there = (self._essences(commit, self._scan(commit, paths)) for commit in (before, head))
         new, gone = changes(then, now_there)
         written = self._written(head, [marker.hit for marker in new], commits)
-        new = [marker for marker in new if not _is_ours(written.get((marker.hit.path, marker.hit.line)))]
+        ours = find_ours(self.git, written)
+        new = [marker for marker in new if (marker.hit.path, marker.hit.line) not in ours]
         signals = tuple(
             signal
             for kind in sorted({marker.hit.kind for marker in new})
@@ -253,8 +270,10 @@ class Code:
         then, there = (imports.read_imports(self.git, commit, excluded, self.cache) for commit in (before, head))
         ended = imports.mutual_imports(then) - imports.mutual_imports(there)
         found = imports.architecture_signals(then, there, head, written)
-        news = [signal for signal in found if signal.author != Identity().name]  # people reviewed what is ours
-        return news, [*map(imports.essence, sorted(ended))]
+        ours = find_ours(self.git, origins(self.git, head, _by_file(found)))
+        return [signal for signal in found if (signal.path, signal.line) not in ours], [
+            *map(imports.essence, sorted(ended))
+        ]
 
     def _overdue(self, head: str, now: datetime, hits: Callable[[], Sequence[Hit]]) -> dict[tuple[str, ...], Signal]:
         """The overdue markers at a commit, by essence."""
@@ -312,11 +331,6 @@ def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Has
         else:
             rest.append(item)
     return rest
-
-
-def _is_ours(origin: Origin | None) -> bool:
-    """Whether our own commit added it: people reviewed that change, so it is not news."""
-    return origin is not None and origin.author == Identity().name
 
 
 def _signals(markers: Sequence[SeenMarker], written: Mapping[Place, Origin], now: datetime, head: str) -> list[Signal]:
@@ -418,7 +432,7 @@ def _sample(hits: Sequence[Hit], kinds: Sequence[str]) -> dict[str, list[int]]:
     return chosen
 
 
-def _by_file(hits: Iterable[Hit]) -> dict[str, list[int]]:
+def _by_file(hits: Iterable[Hit | Signal]) -> dict[str, list[int]]:
     files: dict[str, list[int]] = {}
     for hit in hits:
         if hit.line not in files.setdefault(hit.path, []):

@@ -413,9 +413,16 @@ def test_a_file_named_like_a_record_of_the_log_is_a_file(place: Place) -> None:
     assert "; 1 commit by 1 author" in look(place, before).detail
 
 
-def test_a_marker_that_a_change_of_our_own_brought_is_no_news(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("author", "message"),
+    [
+        ("Ralph <ralph@localhost>", "Correct it"),
+        ("github-actions[bot] <bot@x.test>", "Correct it\n\nApproved by mara.\nTo reject: revert this commit.\n"),
+    ],
+)
+def test_a_marker_that_a_change_of_our_own_brought_is_no_news(place: Place, author: str, message: str) -> None:
     before = commit(place.path, {"a.py": "x = 1\n"})
-    commit(place.path, {"a.py": "x = 1\n# TODO: ours\n"}, author="Ralph <ralph@localhost>")
+    commit(place.path, {"a.py": "x = 1\n# TODO: ours\n"}, author=author, message=message)
     assert look(place, before).signals == ()
     commit(place.path, {"b.py": "# TODO: theirs\n"})
     assert [signal.path for signal in look(place, before).signals] == ["b.py"]
