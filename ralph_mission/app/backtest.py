@@ -27,6 +27,7 @@ from ralph_mission.adapters.forges.local.branches import default_branch
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace, place
 from ralph_mission.adapters.observers import OBSERVERS, Sources
+from ralph_mission.adapters.observers.alerts import AlertObserver
 from ralph_mission.adapters.observers.together import OneAtATime
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
 from ralph_mission.app.cycle import cycle_settings, refuse_old_git
@@ -240,6 +241,11 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
         sources.append("ci")
     except UserError as problem:
         problems.append(problem)
+    try:
+        history = replace(history, alerts=github.read_alerts())
+        sources += ["alerts"] if history.alerts else []
+    except UserError as problem:
+        problems.append(problem)
     left_out = dict.fromkeys(
         f"{one.what[:1].upper()}{one.what[1:]}; {'run it again' if one.who == 'network' else one.next_step}. "
         "What was read is kept."
@@ -357,8 +363,11 @@ class _Replay:
         then = PastForge(self.github.history, self.github.details, self.clock.now)
         sources = Sources(self.past, cast("Forge", OneAtATime(then)), self.past.state_dir / "cache")
         sections = {"forge": forge_watch(self.config), "ci": self.config.observers.ci}
-        for name in self.github.sources:
-            yield ProgressObserver(OBSERVERS[name](sections[name], sources))
+        if "alerts" in self.github.sources:
+            yield ProgressObserver(AlertObserver(sources.forge))
+        for name, section in sections.items():
+            if name in self.github.sources:
+                yield ProgressObserver(OBSERVERS[name](section, sources))
 
     def walk(self, steps: Sequence[HistoryStep]) -> ReplayedHistory:
         """All steps, oldest first."""

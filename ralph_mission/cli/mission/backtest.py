@@ -67,8 +67,8 @@ def backtest(
 ) -> None:
     """Replay history with today's settings; write a page of what would have been opened.
 
-    No network is used, except GitHub's API if GITHUB_TOKEN and GITHUB_REPOSITORY are set, for issues, pull requests
-    and workflow runs.
+    No network is used, except GitHub's API if GITHUB_TOKEN and GITHUB_REPOSITORY are set, for issues, pull
+    requests, workflow runs and alerts.
     """
     from ralph_mission.adapters.report.backtest import lines, to_document
     from ralph_mission.adapters.report.backtest_page import page

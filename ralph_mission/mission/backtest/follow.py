@@ -35,6 +35,8 @@ PATIENCE: Mapping[str, timedelta] = {
     "pull-waiting": timedelta(days=30),
     "triage": timedelta(days=90),
     "unreleased": timedelta(days=90),
+    "security-alert": timedelta(days=30),
+    "code-alert": timedelta(days=30),
 }
 """The time that people have for items outside files, which are identified by their identity only."""
 UNTOLD = ("flaky-check",)

@@ -8,18 +8,19 @@ tell of then is left out, never guessed: labels, checks, conflicts, where the he
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import islice
 from typing import Protocol, TypeVar
 
 from ralph_mission.errors import Missing
 from ralph_mission.mission.backtest.follow import TrackedItem
+from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse, Review, ThreadComment
 from ralph_mission.values import dataclass
 
-OBSERVERS = ("forge", "ci")
+OBSERVERS = ("forge", "ci", "alerts")
 """Observers that use this past, and whose findings it settles."""
 
 Thread = TypeVar("Thread", Issue, Pull)
@@ -36,6 +37,7 @@ class ForgeHistory:
     issues: Mapping[int, Issue]
     pulls: Mapping[int, Pull]
     runs: tuple[WorkflowRun, ...] = ()
+    alerts: Mapping[AlertKind, tuple[SecurityAlert, ...]] = field(default_factory=dict)
     whole: frozenset[int] = frozenset()
     writers: frozenset[int] = frozenset()
 
@@ -208,6 +210,11 @@ class PastForge:
         )
         return tuple(islice((run for run in runs if run.failed or not failed), most))
 
+    def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+        """As in the port."""
+        found, at = self.history.alerts.get(kind), self.now()
+        return None if found is None else tuple(one for one in found if _was_open(one, at))
+
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
         """The failed jobs, without logs, which expire."""
         return self.details.failed_jobs(run) or ()
@@ -215,6 +222,11 @@ class PastForge:
     def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
         """None: they expire."""
         return ()
+
+
+def _was_open(alert: SecurityAlert, at: datetime) -> bool:
+    begun = alert.created_at is not None and alert.created_at <= at
+    return begun and (alert.closed_at is None or alert.closed_at > at)
 
 
 def _unknown(number: int) -> Missing:
@@ -233,6 +245,8 @@ def settle(tracked: Sequence[TrackedItem], history: ForgeHistory, details: Histo
 
 
 def _settled(entry: TrackedItem, history: ForgeHistory, details: HistoryDetails) -> TrackedItem:
+    if entry.observer == "alerts":
+        return _closed_alerts(entry, history)
     if entry.observer == "ci":
         green = _green_again(entry, history.runs)
         at, commit = (green.ended_at or green.started_at, green.sha) if green else (None, "")
@@ -243,6 +257,20 @@ def _settled(entry: TrackedItem, history: ForgeHistory, details: HistoryDetails)
     if entry.observer == "forge" and not _is_known(entry.signal.reference, history, details):
         return replace(entry, ending="unknown", commit="")
     return replace(entry, ending="withdrawn", commit="") if entry.ending else entry
+
+
+def _closed_alerts(entry: TrackedItem, history: ForgeHistory) -> TrackedItem:
+    """An alert, or all of a rule: fixed when the last of them was, withdrawn if people dismissed every one."""
+    of_secret, which = entry.signal.essence[0] == "secret-scanning", entry.signal.essence[1]
+    listed = history.alerts.get("secret" if of_secret else "code", ())
+    about = [one for one in listed if which == (str(one.number) if of_secret else one.rule)]
+    open_then = [one for one in about if _was_open(one, entry.since)]
+    ends = [one.closed_at for one in open_then if one.closed_at]
+    if not open_then or len(ends) < len(open_then):
+        return replace(entry, ending="", ended_at=None, commit="")
+    if all(one.dismissed for one in open_then):
+        return replace(entry, ending="withdrawn", ended_at=max(ends), commit="")
+    return replace(entry, ending="fixed", ended_at=max(ends), commit="")
 
 
 def _green_again(entry: TrackedItem, runs: Sequence[WorkflowRun]) -> WorkflowRun | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from ralph_mission.values import dataclass
@@ -12,7 +13,7 @@ AlertKind = Literal["dependency", "code", "secret"]
 
 @dataclass(frozen=True, slots=True)
 class SecurityAlert:
-    """One open alert. `severity` is low, medium, high, critical or "".
+    """One alert. `severity` is low, medium, high, critical or "". One is closed as fixed, or dismissed by a person.
 
     Of a dependency: its ecosystem as the forge names it, its name, the file that asks for it, the range of versions
     that are affected, the first that is not ("" when there is none), and the advisory with its other names.
@@ -31,3 +32,6 @@ class SecurityAlert:
     fixed: str = ""
     advisory: str = ""
     aliases: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    closed_at: datetime | None = None
+    dismissed: bool = False

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.forges.github.alerts import code_alert, secret_alert
 from tests.fakes.github import FakeGitHub
 from tests.fakes.github.nouns import START
 from tests.helpers import Result, cli_here, copy_bare, git, make_repo
@@ -87,7 +88,33 @@ def test_what_people_did_later_is_told_of_issues_pull_requests_and_builds(past: 
     assert again.json["items"] == first.json["items"] and again.json["threads"] == first.json["threads"]
     second: list[Any] = past.fake.journal[asked:]
     assert len(second) == asked
-    assert {(one.method, one.conditional, one.status) for one in second} == {("GET", True, 304)}
+    lists = [one for one in second if not one.below.endswith("-scanning/alerts")]  # switched off, and asked for again
+    assert {(one.method, one.conditional, one.status) for one in lists} == {("GET", True, 304)}
+
+
+def test_an_alert_is_found_while_it_was_open_and_closed_by_a_fix_or_by_who_dismissed_it(past: Past) -> None:
+    def on(day: float) -> str:
+        return (START + timedelta(days=day)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    past.fake.world.alerts["code-scanning"] = [
+        code_alert(3, "open", "high", created_at=on(10)),
+        code_alert(2, "sql", "high", created_at=on(10), fixed_at=on(30), state="fixed"),
+        code_alert(1, "weak", "medium", created_at=on(10), dismissed_at=on(30), state="dismissed"),
+    ]
+    revoked = {"state": "resolved", "resolved_at": on(30), "resolution": "revoked"}
+    past.fake.world.alerts["secret-scanning"] = [secret_alert(1, "sesame", created_at=on(10), **revoked)]
+    readable = ("issues", "pull_requests", "actions", "security_events", "secret_scanning_alerts")
+    past.token = past.fake.token(permissions=dict.fromkeys(readable, "read"))
+    told = past.backtest()
+    found = {one["what"]: (one["kind"], one["fate"]) for one in told.json["items"] if "alert" in one["kind"]}
+    assert found == {
+        "Code scanning: What open looks for, 1 alert": ("security-alert", "stayed"),
+        "Code scanning: What sql looks for, 1 alert": ("security-alert", "fixed"),
+        "Code scanning: What weak looks for, 1 alert": ("code-alert", "withdrawn"),
+        "Secret scanning found a secret of the kind Harbour API key": ("security-alert", "fixed"),
+    }
+    kept = (past.folder / "clone/.git/ralph").rglob("*.json")
+    assert not any("sesame" in path.read_text() for path in kept)
 
 
 def test_where_runs_may_not_be_read_the_rest_is_looked_at(past: Past) -> None:

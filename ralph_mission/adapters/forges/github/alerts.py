@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from ralph_mission.adapters.forges.github.api import Api
@@ -18,11 +19,13 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 
 PATHS: Mapping[AlertKind, str] = {
-    "dependency": "/dependabot/alerts?state=open&per_page=100",
-    "code": "/code-scanning/alerts?state=open&per_page=100",
-    "secret": "/secret-scanning/alerts?state=open&hide_secret=true&per_page=100",
+    "dependency": "/dependabot/alerts?per_page=100",
+    "code": "/code-scanning/alerts?per_page=100",
+    "secret": "/secret-scanning/alerts?hide_secret=true&per_page=100",
 }
 MOST = 300  # alerts of one kind
+PAST = 2_000  # the same, with those that are closed
+NOT_FIXED = ("false_positive", "wont_fix", "used_in_tests")  # resolutions of a secret
 REFUSED = timedelta(days=1)
 SEVERITIES = ("low", "medium", "high", "critical")
 
@@ -78,6 +81,11 @@ class AlertWire(WireModel):
     rule: AlertRuleWire = AlertRuleWire()
     secret_type_display_name: str | None = None
     secret_type: str | None = None
+    created_at: datetime | None = None
+    fixed_at: datetime | None = None
+    dismissed_at: datetime | None = None
+    resolved_at: datetime | None = None
+    resolution: str | None = None
 
 
 def security_alerts(api: Api, kind: AlertKind, now: datetime) -> tuple[SecurityAlert, ...] | None:
@@ -88,7 +96,7 @@ def security_alerts(api: Api, kind: AlertKind, now: datetime) -> tuple[SecurityA
             return None
     found: list[Any] = []
     try:
-        for page in api.pages(PATHS[kind]):
+        for page in api.pages(f"{PATHS[kind]}&state=open"):
             found += page
             if len(found) >= MOST:
                 break
@@ -101,6 +109,19 @@ def security_alerts(api: Api, kind: AlertKind, now: datetime) -> tuple[SecurityA
         api.kept.put(refused, now.isoformat())
         return None
     return tuple(_alert(kind, wire) for wire in read(tuple[AlertWire, ...], found[:MOST]))
+
+
+def past_alerts(api: Api, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+    """Every alert of a kind, also closed ones, newest first; None if unreadable. Raises UserError as above."""
+    try:
+        pages = list(islice(api.pages(PATHS[kind]), PAST // 100))
+    except Absent:
+        return None
+    except UserError as error:
+        if error.who != "you":
+            raise
+        return None
+    return tuple(_alert(kind, wire) for page in pages for wire in read(tuple[AlertWire, ...], page))
 
 
 def _alert(kind: AlertKind, wire: AlertWire) -> SecurityAlert:
@@ -123,9 +144,15 @@ def _alert(kind: AlertKind, wire: AlertWire) -> SecurityAlert:
     if kind == "code":
         rule = wire.rule
         severity = rule.security_severity_level or {"error": "medium", "warning": "low"}.get(rule.severity or "", "")
-        return SecurityAlert(kind, wire.number, wire.html_url, rule.description, _severity(severity), rule.id or "")
+        return SecurityAlert(
+            kind, wire.number, wire.html_url, rule.description, _severity(severity), rule.id or "",
+            created_at=wire.created_at, closed_at=wire.fixed_at or wire.dismissed_at, dismissed=wire.fixed_at is None,
+        )  # fmt: skip  # one value
     name = wire.secret_type_display_name or wire.secret_type or "a secret"
-    return SecurityAlert(kind, wire.number, wire.html_url, name, "critical")
+    return SecurityAlert(
+        kind, wire.number, wire.html_url, name, "critical",
+        created_at=wire.created_at, closed_at=wire.resolved_at, dismissed=wire.resolution in NOT_FIXED,
+    )  # fmt: skip  # one value
 
 
 def _severity(level: str) -> str:

@@ -15,13 +15,14 @@ from urllib.parse import urlencode
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.forges.effects import mark
-from ralph_mission.adapters.forges.github import builds, reading
+from ralph_mission.adapters.forges.github import alerts, builds, reading
 from ralph_mission.adapters.forges.github.api import Api, Page, ReadCache, scope_of
 from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.reading import CommentWire, EventWire, IssueWire, ReviewWire, read
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.errors import UserError
 from ralph_mission.mission.backtest.past import ForgeHistory, ThreadEvent
+from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.forge import Pull, Review, ThreadComment
 
@@ -37,7 +38,8 @@ FIELDS = frozenset(
     "id number title body state user login type assignees created_at updated_at closed_at html_url comments draft"
     " pull_request merged_at author_association issue_url event actor submitted_at commit_id workflow_runs workflow_id"
     " name path head_sha head_branch status conclusion run_attempt run_started_at repository head_repository jobs steps"
-    " default_branch".split()
+    " default_branch rule description severity security_severity_level secret_type secret_type_display_name fixed_at"
+    " dismissed_at resolved_at resolution".split()
 )
 
 T = TypeVar("T")
@@ -122,6 +124,12 @@ class GitHubHistory:
             first = last + timedelta(days=1)
         return tuple(sorted(runs.values(), key=lambda run: (run.created_at, run.id), reverse=True))
 
+    def read_alerts(self) -> dict[AlertKind, tuple[SecurityAlert, ...]]:
+        """Alerts about code and secrets with their ends, of the kinds that are readable. Raises UserError."""
+        kinds: tuple[AlertKind, ...] = ("code", "secret")
+        found = ((kind, alerts.past_alerts(self.api, kind)) for kind in kinds)
+        return {kind: those for kind, those in found if those is not None}
+
     def _runs(self, branch: str, first: date, last: date) -> list[WorkflowRun]:
         query = {"branch": branch, "created": f"{first}..{last}", "exclude_pull_requests": "true", "per_page": "100"}
         try:
@@ -200,10 +208,12 @@ class GitHubHistory:
 
     def remarks(self, history: ForgeHistory) -> Iterator[str]:
         """A summary of what was read and the requests it took."""
+        alerts = f", {sum(map(len, history.alerts.values()))} alerts" if history.alerts else ""
         yield (
-            f"From GitHub: {len(history.issues)} issues, {len(history.pulls)} pull requests and {len(history.runs)} "
-            f"workflow runs since {self.begin:%Y-%m-%d}, by {self.api.counts.total} requests, of which "
-            f"{self.api.counts.not_modified} only asked whether what was kept still holds."
+            f"Read from GitHub since {self.begin:%Y-%m-%d}: {len(history.issues)} issues, "
+            f"{len(history.pulls)} pull requests, {len(history.runs)} workflow runs{alerts}; "
+            f"{self.api.counts.total} requests, of which {self.api.counts.not_modified} only asked whether what was "
+            "kept still holds."
         )
         if self.missed:
             yield f"{self.missed} threads or runs were not looked at closely: that would have been too many requests."

@@ -54,7 +54,7 @@ def dependabot_alert(number: int, package: str, affected: str, fixed: str = "", 
     }
 
 
-def code_alert(number: int, rule: str, level: str | None, severity: str = "error") -> dict[str, Any]:
+def code_alert(number: int, rule: str, level: str | None, severity: str = "error", **changes: Any) -> dict[str, Any]:
     """One of a scanner of code."""
     return {
         "number": number,
@@ -80,10 +80,11 @@ def code_alert(number: int, rule: str, level: str | None, severity: str = "error
             "commit_sha": "a" * 40,
             "location": {"path": "src/login.py", "start_line": 7, "end_line": 7, "start_column": 1, "end_column": 9},
         },
+        **changes,
     }
 
 
-def secret_alert(number: int, value: str) -> dict[str, Any]:
+def secret_alert(number: int, value: str, **changes: Any) -> dict[str, Any]:
     """A secret that somebody committed."""
     return {
         "number": number,
@@ -94,4 +95,5 @@ def secret_alert(number: int, value: str) -> dict[str, Any]:
         "secret_type": "harbour_key",
         "secret_type_display_name": "Harbour API key",
         "secret": value,
+        **changes,
     }

@@ -43,9 +43,12 @@ def list_secret_scanning_alerts(call: Call) -> Response:
 def _list(call: Call, kind: str) -> Response:
     if kind not in call.world.alerts:
         raise Refusal(*OFF[kind])
-    if call.query.get("state") != "open":
-        raise Unknown("only open alerts are asked for")
-    return call.page(call.world.alerts[kind], lambda world, found: _shown(call, found))
+    wanted = call.query.get("state")
+    if wanted not in (None, "open"):
+        raise Unknown("only open alerts are asked for, or all")
+    found = call.world.alerts[kind]
+    listed = found if wanted is None else [one for one in found if one.get("state", "open") == "open"]
+    return call.page(listed, lambda world, found: _shown(call, found))
 
 
 def _shown(call: Call, found: dict[str, Any]) -> dict[str, Any]:
