@@ -218,7 +218,7 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
     where = _place(settings)
     if where is None:
         without = (
-            "With GITHUB_TOKEN and GITHUB_REPOSITORY set, issues, pull requests and workflow runs are looked at too."
+            "With GITHUB_TOKEN and GITHUB_REPOSITORY set, its issues, pull requests, runs and alerts are used too."
         )
         return GitHubPast(remarks=lambda: (without,))
     from ralph_mission.adapters.forges.github.history import GitHubHistory

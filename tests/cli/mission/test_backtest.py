@@ -46,7 +46,7 @@ def test_what_people_fixed_later_is_told_from_what_stayed_with_its_commit(repo: 
     assert (kind["kind"], kind["precision"]) == ("spelling", 0.5)
     assert [one["action"] for one in told.json["threads"]] == ["open-fix"]
     assert told.json["threads"][0]["verdict"] == "partly"
-    without = "With GITHUB_TOKEN and GITHUB_REPOSITORY set, issues, pull requests and workflow runs are looked at too."
+    without = "With GITHUB_TOKEN and GITHUB_REPOSITORY set, its issues, pull requests, runs and alerts are used too."
     assert told.json["remarks"].count(without) == 1
 
 
