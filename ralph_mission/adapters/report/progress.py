@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.mission.model.memory import CycleNote
 from ralph_mission.mission.model.mission import WaitingLine
+from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise
@@ -91,7 +92,7 @@ def waiting_blocks(waiting: Iterable[WaitingLine]) -> list[str]:
     blocks = []
     for line in waiting:
         thread = f"{'Pull request' if line.pull else 'Issue'} #{line.number}"
-        head = fold_lines([f"{thread}: {line.title}", *filter(None, [line.note])])
+        head = fold_lines([f"{thread}: {line.title}", *filter(None, [capitalise(line.note)])])
         width = max((len(word) for word, _ in line.ways), default=0)
         ways = (f"    {word:<{width}}  {safe(command)}" for word, command in line.ways)
         blocks.append("\n".join([*head, *ways]))

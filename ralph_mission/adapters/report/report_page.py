@@ -155,7 +155,7 @@ def _ask(line: WaitingLine, url: str) -> Markup:
         "li",
         element("h3", link(titled(line.title), url)),
         element("small", number),
-        element("p", line.note) if line.note else None,
+        element("p", capitalise(line.note)) if line.note else None,
         _ways(line.ways),
     )
 

@@ -24,6 +24,7 @@ from ralph_mission.adapters.report.progress import RequestCounts, count_noun, dr
 from ralph_mission.adapters.report.summary import SAYINGS, is_done, looked_at, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import WaitingLine
+from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex, dataclass
@@ -79,7 +80,7 @@ def _waiting_line(line: WaitingLine, places: Places) -> str:
     """A mission's title and its possible actions."""
     thread = thread_link(f"/{'pull' if line.pull else 'issues'}/{line.number}", places)
     ways = "; ".join(f"{word}: {_links(command, places)}" for word, command in line.ways)
-    note = f" {harmless(line.note)}." if line.note else ""
+    note = f" {harmless(capitalise(line.note))}." if line.note else ""
     return f"{thread} {harmless(line.title)}.{note} {ways}"
 
 
