@@ -21,6 +21,7 @@ SAYS = {
     "safety": "patches, texts, secrets: pure",
     "extras": "optional packages",
     "errors": "who must act, and how",
+    "words": "numbers and times in words",
     "values": "frozen dataclasses",
 }
 COLOURS = {  # ground, line, text, faint text, adapters, pure layers

@@ -63,11 +63,12 @@ from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleSettings, Situation
 from ralph_mission.mission.model.effects import OpenIssue, OpenPull
 from ralph_mission.mission.model.mission import Action, Finding, Observation, Verdict
-from ralph_mission.mission.model.proposal import Brief, Decision, ObservationContext, Proposal, count_noun
+from ralph_mission.mission.model.proposal import Brief, Decision, ObservationContext, Proposal
 from ralph_mission.mission.observe import redact_observation
 from ralph_mission.mission.ports import NO_PUBLISHER, CyclePorts, CycleProgress, Forge, Observer
 from ralph_mission.mission.proposals.wording import is_ours
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 GIT_ALONE = ("code", "docs", "releases")
 """Observers, besides the fixers, that only read a commit: the past input of others is unavailable."""

@@ -18,7 +18,6 @@ from pathlib import Path
 from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.report.progress import count_noun
 from ralph_mission.adapters.sandbox.ourselves import OwnProcess, run_side_by_side
 from ralph_mission.adapters.storage.fleet import with_memory
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
@@ -43,6 +42,7 @@ from ralph_mission.mission.fleet.plan import plan_fleet
 from ralph_mission.mission.fleet.terms import count_verdicts, render_terms
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 STATE, LOCK, DEFAULTS = "fleet.json", "fleet.lock", "fleet-defaults.yml"
 PAGES = ("fleet.html", "fleet.md")

@@ -36,6 +36,7 @@ from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.transaction import Open, Transaction, TransactionContext
 from ralph_mission.values import dataclass
+from ralph_mission.words import stamp
 
 STALE_CLAIM = timedelta(hours=24)  # a cycle takes minutes, a workflow job at most an hour
 
@@ -266,7 +267,5 @@ def _is_pull_waiting(context: TransactionContext) -> bool:
 def _refuse_stale_claim(claim: Claim | None, now: datetime) -> None:
     """Raise UserError for a claim older than any cycle takes. Age alone proves nothing, so a person has to look."""
     if claim and now - claim.at >= STALE_CLAIM:
-        what = (
-            f"{claim.holder} holds the cycle since {claim.at:%Y-%m-%d %H:%M} UTC and it is unknown whether it is alive"
-        )
+        what = f"{claim.holder} holds the cycle since {stamp(claim.at)} and it is unknown whether it is alive"
         raise UserError(what, "if it is certainly dead: ralph memory recover --take-over")

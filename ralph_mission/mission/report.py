@@ -48,10 +48,11 @@ from ralph_mission.mission.model.mission import (
     Usage,
     Verdict,
 )
-from ralph_mission.mission.model.proposal import KINDS, Decision, count_noun, lookup
+from ralph_mission.mission.model.proposal import KINDS, Decision, lookup
 from ralph_mission.mission.policy import LIFTED_BY_APPROVAL, name_needs
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety.patch import unified_diff
+from ralph_mission.words import count_noun, stamp
 
 
 def lines(acts: Iterable[ExecutedDecision]) -> Iterable[PostLine]:
@@ -119,7 +120,7 @@ def _why_left(outcome: Outcome, due: datetime | None) -> str:
     if outcome == "not_due":
         if due is None:
             return "this cycle has run already"
-        return f"not due before {due:%Y-%m-%d %H:%M} UTC: nothing was done. To run it anyway: ralph cycle --force"
+        return f"not due before {stamp(due)}: nothing was done. To run it anyway: ralph cycle --force"
     return {
         "paused": "paused: nothing was done. To continue: `ralph resume` (or unset RALPH_PAUSED)",
         "lost": "another runner holds this cycle; if it is certainly dead: `ralph memory recover --take-over`",

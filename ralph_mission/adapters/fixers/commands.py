@@ -30,7 +30,7 @@ from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import changed_since, clone
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
-from ralph_mission.mission.model.proposal import ObservationContext, count_noun
+from ralph_mission.mission.model.proposal import ObservationContext, count_findings
 from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch, measure
 from ralph_mission.safety.text import truncate
@@ -180,7 +180,7 @@ def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Si
     return Signal(
         observer=observer,
         kind=tool.kind,
-        title=f"{count_noun(count, tool.kind)} in {fix.path}, by {tool.name}",
+        title=f"{count_findings(count, tool.kind)} in {fix.path}, by {tool.name}",
         essence=tuple(sorted({f"{tool.name}: {one.essence}" for one in fix.corrections})),
         severity=Severity.LOW,
         confidence=0.9,

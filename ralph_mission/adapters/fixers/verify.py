@@ -21,7 +21,7 @@ from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign,
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.agent_job import BaseChecks, RedCheck
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
-from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification, count_noun
+from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification, count_findings
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.values import dataclass
 
@@ -95,7 +95,7 @@ def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
     return Signal(
         observer=fixer.name,
         kind=fixer.kind,
-        title=f"{count_noun(len(fix.corrections), fixer.kind)} in {fix.path}",
+        title=f"{count_findings(len(fix.corrections), fixer.kind)} in {fix.path}",
         essence=tuple(sorted({correction.essence for correction in fix.corrections})),
         severity=Severity.LOW,
         confidence=CERTAIN if PurePosixPath(fix.path).suffix.lower() in DOCUMENTS else LIKELY,

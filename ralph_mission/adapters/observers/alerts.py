@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ralph_mission.adapters.observers.looking import unavailable
-from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.alerts import SecurityAlert
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 NAME = "alerts"
 GRAVE = ("critical", "high")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.text import count_noun, one_line, plain
+from ralph_mission.adapters.observers.text import one_line, plain
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import BRIEFS, identify
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal, Usage
@@ -28,6 +28,7 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.front_matter import Document, YamlError, parse_front_matter
 from ralph_mission.safety.front_matter import Path as KeyPath
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.research import Researcher

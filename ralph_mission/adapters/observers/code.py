@@ -22,21 +22,14 @@ from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan
 from ralph_mission.adapters.observers.overdue import OverdueSearch
-from ralph_mission.adapters.observers.text import (
-    age_days,
-    block,
-    count_noun,
-    one_line,
-    split_lines,
-    surroundings,
-    valid_path,
-)
+from ralph_mission.adapters.observers.text import age_days, block, one_line, split_lines, surroundings, valid_path
 from ralph_mission.config.observers import CodeSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge, Observer
 from ralph_mission.mission.proposals.wording import is_ours
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun, stamp
 
 FILES = 30  # blamed per observation
 LINES = 50  # of one file
@@ -213,9 +206,7 @@ class Code:
         commits = history(self.git, *((f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)))
         look = self._news(before, head, commits, context.now) if before else (*self._first(head, context.now), ())
         authors = count_noun(len({commit.origin.author for commit in commits}), "author")
-        detail = (
-            f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"
-        )
+        detail = f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or f'{stamp(since)}'}"
         return Observation(
             self.name, "ok", look[0], detail=f"{look[1]}; {detail}", cursor=head, complete=not before, gone=look[2]
         )

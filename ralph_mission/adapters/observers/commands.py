@@ -22,7 +22,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import markers
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result, read_items, read_sarif, title_of
-from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain, split_lines, surroundings
+from ralph_mission.adapters.observers.text import block, one_line, plain, split_lines, surroundings
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
 from ralph_mission.adapters.sandbox.excerpt import not_set_up
@@ -35,6 +35,7 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Observer
 from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 _UNUSED = "[].{name: name, line: line, what: "
 

@@ -21,12 +21,13 @@ from urllib.parse import unquote, urlsplit
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.doc_tree import MOST_PAGES, PAGES, DocTree, KnownHistory, find_missing
-from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.config.observers import DocsSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -8,6 +8,7 @@ from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.words import stamp
 
 PUNCTUAL = 0.9  # of `every`, as a cycle may be a little early
 MILESTONES = tuple(int(base * ten) for ten in (10, 100, 1_000, 10_000, 100_000, 1_000_000) for base in (1, 2.5, 5))
@@ -23,7 +24,7 @@ def too_soon(name: str, last: datetime | None, every: timedelta, context: Observ
     """A skipped observation, as the last one was less than `every` ago."""
     if last is None or not last <= context.now < last + every * PUNCTUAL:
         return None
-    detail = f"looked at {last:%Y-%m-%d %H:%M} UTC; not again so soon"
+    detail = f"looked at {stamp(last)}; not again so soon"
     return Observation(name, "skipped", detail=detail, cursor=context.cursor)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ralph_mission.adapters.chat import ALLOWED, AT_ONCE, Bot, read_updates
 from ralph_mission.adapters.observers.looking import is_jump, milestone
-from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, quote
+from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
 from ralph_mission.config.observers import SocialSettings
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
@@ -27,6 +27,7 @@ from ralph_mission.mission.model.forge import Measured, Posted
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.safety.markdown import without_invisible
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun, stamp
 
 MOST = 10  # questions per observation and network
 EXCERPT = 600  # characters of a quotation
@@ -68,7 +69,7 @@ def questions(network: str, found: Iterable[NetworkQuestion], now: datetime) -> 
 
 def _question_signal(network: str, question: NetworkQuestion, now: datetime) -> Signal:
     text = without_invisible(question.text)
-    where = f"{question.url or network}, {question.at:%Y-%m-%d %H:%M} UTC ({UNTRUSTED})"
+    where = f"{question.url or network}, {stamp(question.at)} ({UNTRUSTED})"
     return Signal(
         observer="social",
         kind="question",

@@ -20,12 +20,13 @@ from statistics import median
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line
+from ralph_mission.adapters.observers.text import age_days, block, one_line
 from ralph_mission.config.observers import ReleaseSettings
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 NAME = "releases"
 HABIT = 4  # releases

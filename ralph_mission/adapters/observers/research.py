@@ -17,7 +17,6 @@ from typing import Protocol
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import web
-from ralph_mission.adapters.observers.text import count_noun
 from ralph_mission.errors import UserError
 from ralph_mission.loop.hats import RESEARCHER, WRITER
 from ralph_mission.mission.model.mission import Finding, Quote, Usage
@@ -35,6 +34,7 @@ from ralph_mission.mission.proof.researching import (
 from ralph_mission.mission.publishing.drafting import find_unknown, parse_texts, writer_prompt
 from ralph_mission.safety.objections import TEST_PATH
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 SESSION = 600.0  # seconds for one answer
 SHARE = 0.25

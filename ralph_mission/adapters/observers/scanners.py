@@ -24,7 +24,7 @@ from ralph_mission.adapters.observers import actions
 from ralph_mission.adapters.observers.commands import RECIPES, keep_secret, run_check, search_path
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result
-from ralph_mission.adapters.observers.text import block, count_noun, one_line, split_lines
+from ralph_mission.adapters.observers.text import block, one_line, split_lines
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
 from ralph_mission.adapters.sandbox.process import run_foreign
@@ -35,6 +35,7 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.safety.secrets import find_secrets
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 NAME = "scanners"
 ENCODING = 1  # of what is cached

@@ -42,11 +42,6 @@ def age_days(since: datetime, now: datetime) -> float:
     return max(0.0, (now - since).total_seconds() / 86_400)
 
 
-def count_noun(number: int, noun: str) -> str:
-    """A count in words: 1 file, 1,200 files."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _clip(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 

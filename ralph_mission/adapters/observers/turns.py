@@ -18,11 +18,12 @@ from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
 from ralph_mission.adapters.observers.looking import is_jump, milestone
-from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.adapters.observers.text import block, one_line
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun, stamp
 
 ROUND = 500  # things remembered as read; beyond it, the lowest numbers get another turn early
 _RANGES = compile_regex(r"(?:\d{1,9}(?:-\d{1,9})?(?:,|$))*")
@@ -221,4 +222,4 @@ def _words(now: Pulse, merged: Sequence[Pull], since: datetime) -> str:
     )
     changed = [f"{count_noun(number, noun)} {verb}" for number, noun, verb in counts if number]
     nothing = "nothing changed" if now.closed == 0 else "nothing new"
-    return f"; since {since:%Y-%m-%d %H:%M} UTC {', '.join(changed) or nothing}{stars}"
+    return f"; since {stamp(since)} {', '.join(changed) or nothing}{stars}"

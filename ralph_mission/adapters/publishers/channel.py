@@ -17,6 +17,7 @@ from ralph_mission.errors import Unset, UserError
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import OUTBOX, Chart, Post
 from ralph_mission.values import dataclass
+from ralph_mission.words import stamp
 
 Draw = Callable[[Chart], bytes]
 """A chart as PNG, or b"". Never raises."""
@@ -97,7 +98,7 @@ class OutboxFolder:
         at = self.now().astimezone(UTC)
         place = self.folder / f"{at:%Y-%m-%d}-{OUTBOX}-{key}.md"
         try:
-            self._write(place, post, f"A post for a person to send, made {at:%Y-%m-%d %H:%M} UTC.")
+            self._write(place, post, f"A post for a person to send, made {stamp(at)}.")
         except OSError as error:
             why = error.strerror or type(error).__name__
             return Receipt(
@@ -109,7 +110,7 @@ class OutboxFolder:
         """Write what a network would get, separate from posts to be sent; failures are ignored."""
         place = self.folder / STAGED / f"{post.network}-{key}.md"
         try:
-            self._write(place, post, f"Staged for {post.network} at {self.now():%Y-%m-%d %H:%M} UTC, and not sent.")
+            self._write(place, post, f"Staged for {post.network} at {stamp(self.now())}, and not sent.")
         except OSError:
             return Receipt(key, "staged")
         return Receipt(key, "staged", url=str(place))

@@ -11,6 +11,7 @@ from math import isfinite
 from ralph_mission.mission.model.forge import Chart
 from ralph_mission.mission.model.mission import Signal
 from ralph_mission.mission.publishing.texts import clean_fact, label, thousands
+from ralph_mission.words import stamp
 
 LEAST, MOST = 3, 60  # points
 Points = Sequence[tuple[datetime, float]]
@@ -39,9 +40,7 @@ def _alt(title: str, unit: str, points: Points) -> str:
     (start, first), (end, last) = points[0], points[-1]
     numbers = (("first", first), ("last", last), ("lowest", min(values)), ("highest", max(values)))
     readings = ", ".join(f"{name} {thousands(value, 4)}{unit and ' ' + unit}" for name, value in numbers)
-    return (
-        f"Line chart of {title}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC, {len(points)} values: {readings}."
-    )
+    return f"Line chart of {title}, {start:%Y-%m-%d %H:%M} to {stamp(end)}, {len(points)} values: {readings}."
 
 
 def png(chart: Chart) -> bytes:

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ralph_mission.adapters.report.progress import count_noun, safe, shorten
+from ralph_mission.adapters.report.progress import safe, shorten
 from ralph_mission.mission.backtest.judge import FEWEST, FILES, WORTH, BacktestReport, KindRecord, RankingRecord
+from ralph_mission.words import count_noun
 
 SHOWN = 10  # threads named in a terminal
 ORDERS = {"ranking": "Ralph's ranking", "chronological": "oldest first", "static": "by kind alone"}

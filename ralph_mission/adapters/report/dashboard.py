@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
-from ralph_mission.adapters.report.progress import count_noun, unread
+from ralph_mission.adapters.report.progress import unread
 from ralph_mission.mission.lifecycle.ticks import box, explain
 from ralph_mission.mission.lifecycle.waiting import (
     CLOSES_BY_ITSELF,
@@ -24,10 +24,11 @@ from ralph_mission.mission.lifecycle.waiting import (
 from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model.mission import Finding, Mission, Status
-from ralph_mission.mission.model.proposal import capitalise, name_findings
+from ralph_mission.mission.model.proposal import name_findings
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex
+from ralph_mission.words import capitalise, count_noun
 
 TITLE = 120  # characters
 NEXT, SHOWN = 5, 20  # findings not started, and items of any other list

@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ralph_mission.adapters.report.progress import count_noun, spell, stamp
 from ralph_mission.mission.fleet.overview import FleetAsk, FleetOverview, FleetResult, FleetRow, FleetStanding
 from ralph_mission.safety.text import inline
+from ralph_mission.words import count_noun, spell, stamp
 
 LONGEST = 60_000  # characters: GitHub takes 65,536
 SHOWN = 20  # lines per person, of failures, and of results

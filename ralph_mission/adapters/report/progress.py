@@ -11,17 +11,17 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, TextIO
 
 from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.mission.model.memory import CycleNote
 from ralph_mission.mission.model.mission import WaitingLine
-from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import capitalise, count_noun, spell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -137,32 +137,11 @@ NAMES = {"fixers.project": "this repository's formatters"}
 """Observers by a better name, for people."""
 
 
-def count_noun(number: int, noun: str) -> str:
-    """`1 finding`, `2 findings`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def spell(span: timedelta) -> str:
-    """A time span for people: `3 d 4 h`, `6 h`, `15 min`, `40 s`."""
-    seconds = int(span.total_seconds())
-    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
-    if days:
-        return f"{days} d {hours} h" if hours else f"{days} d"
-    if hours:
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    return f"{minutes} min" if minutes else f"{seconds} s"
-
-
 def drift(seconds: int) -> str:
     """A cycle's delay: `this one started 9 min after it was due`."""
     return (
         f"this one started {spell(timedelta(seconds=seconds))} after it was due" if seconds else "this one was not late"
     )
-
-
-def stamp(when: datetime) -> str:
-    """`2026-01-31 12:00 UTC`."""
-    return when.strftime("%Y-%m-%d %H:%M UTC")
 
 
 SAFE = ("check", "observe", "think", "work", "act")

@@ -25,7 +25,6 @@ from ralph_mission.adapters.report.html_page import (
     table,
     titled,
 )
-from ralph_mission.adapters.report.progress import count_noun, spell
 from ralph_mission.adapters.report.repository_report import (
     CycleFacts,
     LoopFacts,
@@ -36,7 +35,8 @@ from ralph_mission.adapters.report.repository_report import (
 )
 from ralph_mission.mission.lifecycle.waiting import needs_person
 from ralph_mission.mission.model.mission import Status, WaitingLine
-from ralph_mission.mission.model.proposal import capitalise, name_findings
+from ralph_mission.mission.model.proposal import name_findings
+from ralph_mission.words import capitalise, count_noun, spell
 
 SHOWN_CYCLES, SHOWN_BACKLOG = 10, 10
 WORDS = {

@@ -12,7 +12,6 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.report.progress import count_noun
 from ralph_mission.adapters.report.status import describe_watched
 from ralph_mission.adapters.report.summary import SHOWN
 from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red
@@ -20,6 +19,7 @@ from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Limits, Status, WaitingLine
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

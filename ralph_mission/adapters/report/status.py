@@ -7,23 +7,14 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from ralph_mission.adapters.report.progress import (
-    cap_lines,
-    count_noun,
-    fold_lines,
-    indent_lines,
-    safe,
-    spell,
-    stamp,
-    unread,
-    waiting_blocks,
-)
+from ralph_mission.adapters.report.progress import cap_lines, fold_lines, indent_lines, safe, unread, waiting_blocks
 from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red, needs_person
 from ralph_mission.mission.memory.schedule import day_of, is_due
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Limits, Mission, WaitingLine
-from ralph_mission.mission.model.proposal import capitalise, lookup
+from ralph_mission.mission.model.proposal import lookup
+from ralph_mission.words import capitalise, count_noun, spell, stamp
 
 WORTH_TELLING = timedelta(
     hours=1

@@ -20,14 +20,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.report.progress import RequestCounts, count_noun, drift, spell, stamp
+from ralph_mission.adapters.report.progress import RequestCounts, drift
 from ralph_mission.adapters.report.summary import SAYINGS, is_done, looked_at, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import WaitingLine
-from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import capitalise, count_noun, spell, stamp
 
 LINES = 30  # in one section
 PART = 5_000  # characters of a post

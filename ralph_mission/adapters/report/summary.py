@@ -17,21 +17,18 @@ from ralph_mission.adapters.report.progress import (
     NAMES,
     RequestCounts,
     cap_lines,
-    count_noun,
     fold_lines,
     indent_lines,
     safe,
     shorten,
-    spell,
-    stamp,
     waiting_blocks,
     wrap_text,
 )
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, PostLine, ThreadLine
 from ralph_mission.mission.model.mission import Verdict
-from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.safety.text import sanitise
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import capitalise, count_noun, spell, stamp
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

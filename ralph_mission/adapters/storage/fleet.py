@@ -26,6 +26,7 @@ from ralph_mission.mission.memory.front_matter import read
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import stamp
 
 PAGE, FEW = 100, 25  # repositories per request: GitHub's limit for a list; and a lower one if that is too many
 SECONDS, SIZE = 60.0, 64 * 1024 * 1024  # of one answer: a hundred memories
@@ -298,7 +299,7 @@ def keep_state(place: RepositoryPlace, control: ControlBranch, text: str, now: d
     additions = [{"path": STATE, "contents": base64.b64encode(text.encode()).decode()}]
     order = {
         "branch": {"repositoryNameWithOwner": place.repository, "branchName": BRANCH},
-        "message": {"headline": f"Book what is started at {now:%Y-%m-%d %H:%M} UTC [skip ci]"},
+        "message": {"headline": f"Book what is started at {stamp(now)} [skip ci]"},
         "fileChanges": {"additions": additions},
         "expectedHeadOid": head,
     }

@@ -23,7 +23,6 @@ import click
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
-from ralph_mission.adapters.report.progress import count_noun, stamp
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.doctor.line import DoctorLine, Hub, attempt, off, wrong
 from ralph_mission.cli.doctor.sources import agents, sources, work
@@ -31,6 +30,7 @@ from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 from ralph_mission.safety.text import sanitise
+from ralph_mission.words import count_noun, stamp
 
 if TYPE_CHECKING:
     from ralph_mission.app.cycle import App

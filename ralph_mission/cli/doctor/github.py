@@ -12,11 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.report.progress import count_noun, spell, stamp
 from ralph_mission.adapters.wakers import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
 from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, hint_of, unseen, wrong
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Mission, Status
+from ralph_mission.words import count_noun, spell, stamp
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.api import Api

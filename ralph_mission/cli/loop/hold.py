@@ -20,6 +20,7 @@ import click
 from ralph_mission.cli.options import at_repository, json_option, open_app, print_json, repo_option
 from ralph_mission.cli.spelling import spell, type_commands
 from ralph_mission.errors import UserError
+from ralph_mission.words import stamp
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.git.git import Git
@@ -254,7 +255,7 @@ def _raise_limit(record: LiveRecord) -> list[str]:
 
 
 def _last(record: LiveRecord, repo: Path) -> Iterator[str]:
-    from ralph_mission.adapters.report.progress import shorten, stamp
+    from ralph_mission.adapters.report.progress import shorten
 
     ended = stamp(datetime.fromisoformat(record.since)) if record.since else ""
     yield shorten(f"  {record.id}, ended {ended}: {record.doing}")

@@ -24,6 +24,7 @@ from ralph_mission.extras import require_extra
 from ralph_mission.loop.model.state import LoopTask
 from ralph_mission.loop.rules import routing as lifecycle
 from ralph_mission.values import compile_regex
+from ralph_mission.words import stamp
 
 if TYPE_CHECKING:
     from ralph_mission.loop.model.state import Guidance
@@ -129,8 +130,7 @@ def guidance_list(where: Path) -> Said:
 
     messages = Guide(where).all()
     lines = [
-        f"{one.id}  {one.at:%Y-%m-%d %H:%M} UTC  {'given  ' if delivered else 'waiting'}  {one.text}"
-        for one, delivered in messages
+        f"{one.id}  {stamp(one.at)}  {'given  ' if delivered else 'waiting'}  {one.text}" for one, delivered in messages
     ]
     return "\n".join(lines) or "No guidance.", {"guidance": [_guidance(one, delivered) for one, delivered in messages]}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ralph_mission.adapters.forges.local.forge import LocalForge
-from ralph_mission.adapters.report.progress import safe, stamp
+from ralph_mission.adapters.report.progress import safe
 from ralph_mission.adapters.report.summary import SHOWN
 from ralph_mission.adapters.storage.memory.recovery import UNDERSTOOD
 from ralph_mission.cli.mission.local import reveal_hidden
@@ -31,6 +31,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.operations.salvage import Check
 from ralph_mission.safety.text import sanitise
+from ralph_mission.words import stamp
 
 if TYPE_CHECKING:
     from ralph_mission.app.cycle import App

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import current_token, place
-from ralph_mission.adapters.report.progress import count_noun
 from ralph_mission.adapters.storage.fleet import LABEL
 from ralph_mission.cli.doctor.line import DoctorLine, Get, attempt, unseen, wrong
 from ralph_mission.cli.fleet import ask_fleet, read_fleet
@@ -32,6 +31,7 @@ from ralph_mission.cli.setup.files import (
 from ralph_mission.config.fleet import FLEET, FleetConfig
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.plan import REQUESTS
+from ralph_mission.words import count_noun
 
 WORKFLOWS = (".github/workflows/ralph-fleet.yml", ".github/workflows/ralph-fleet-cycle.yml")
 CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"

@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.forges.local import branches
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.report.progress import count_noun, speaking
+from ralph_mission.adapters.report.progress import speaking
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.objects import Objects
 from ralph_mission.adapters.workspace.snapshot import REGULAR, File
@@ -39,6 +39,7 @@ from ralph_mission.mission.model.ledger import key_of
 from ralph_mission.safety.patch import FileDelta, edits
 from ralph_mission.safety.secrets import redact
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
     from ralph_mission.app.cycle import App

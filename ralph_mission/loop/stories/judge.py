@@ -18,6 +18,7 @@ from datetime import datetime
 from ralph_mission.loop.model.spec import RunSpec
 from ralph_mission.loop.model.state import CheckResult, HatOutput, NetChange, PathChange, Prd, ProgressNotes, UserStory
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import stamp
 
 PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
 UNCHANGED = NetChange()
@@ -230,7 +231,7 @@ class LogEntry:
 
 def header(now: datetime) -> str:
     """The head of a new log, as both original tools write it."""
-    return f"{TITLE}\nStarted: {now:%Y-%m-%d %H:%M} UTC\n\n{PATTERNS}\n(none yet)\n\n{RULE}\n"
+    return f"{TITLE}\nStarted: {stamp(now)}\n\n{PATTERNS}\n(none yet)\n\n{RULE}\n"
 
 
 def notes(text: str) -> ProgressNotes:

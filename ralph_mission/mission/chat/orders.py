@@ -20,6 +20,7 @@ from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Mission, Status
 from ralph_mission.mission.ports import Seal
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def too_old(order: ChatCommand, now: datetime) -> bool:
 
 def late(order: ChatCommand) -> str:
     """The reply to such a command."""
-    return f"Not done: /{order.verb} of {order.at:%Y-%m-%d %H:%M} UTC is more than 24 hours old. Send it again."
+    return f"Not done: /{order.verb} of {stamp(order.at)} is more than 24 hours old. Send it again."
 
 
 # --- verb by verb ---------------------------------------------------------------------
@@ -291,7 +292,7 @@ def status(memory: Memory, state: OpenState, slots: int) -> str:
     header = memory.header
     active = [mission for mission in state.missions if mission.status.active]
     begun = sum(mission.status.begun for mission in active)
-    due = f"next cycle due {header.next_due_at:%Y-%m-%d %H:%M} UTC" if header.next_due_at else "due now"
+    due = f"next cycle due {stamp(header.next_due_at)}" if header.next_due_at else "due now"
     return "\n".join(
         (
             f"Cycle {header.cycle}, {begun} of {slots} mission slots used, {'PAUSED' if header.paused else due}.",

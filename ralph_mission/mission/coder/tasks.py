@@ -19,7 +19,6 @@ from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
-from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.proposals.wording import (
     DIFF,
     HOW_TO_SAY_NO,
@@ -36,6 +35,7 @@ from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline_words, quote
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import capitalise
 
 BODY, REMARK, REMARKS, REVIEW = 20_000, 4_000, 20, 8_000
 """Quoted characters of an issue, of each comment and of each review; how many comments, newest first."""

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.ledger import (
     monitor_key,
 )
 from ralph_mission.mission.model.mission import Finding, Mission, Observation, Signal, SignalPart, Status
-from ralph_mission.mission.model.proposal import count_noun, lookup
+from ralph_mission.mission.model.proposal import count_findings, lookup
 from ralph_mission.safety.patch import Span, line_hunks
 
 BACKLOG = 200  # findings in the backlog; bounded to keep memory small
@@ -107,7 +107,7 @@ def without_parts(finding: Finding, settled: Callable[[str], bool]) -> Finding |
     count, before = len(parts), len(signal.parts)
     rest = replace(
         signal,
-        title=count_noun(count, signal.kind) + signal.title.removeprefix(count_noun(before, signal.kind)),
+        title=count_findings(count, signal.kind) + signal.title.removeprefix(count_findings(before, signal.kind)),
         essence=tuple(sorted({part.essence for part in parts})),
         detail="\n".join(line for line in signal.detail.splitlines() if not _tells_of(line, out)),
         line=parts[0].line,

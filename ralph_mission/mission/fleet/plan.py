@@ -28,6 +28,7 @@ from ralph_mission.mission.fleet.model import (
 from ralph_mission.mission.memory.schedule import SLACK
 from ralph_mission.mission.model.mission import Limits, Urgency
 from ralph_mission.values import dataclass
+from ralph_mission.words import stamp
 
 RANKS = {Urgency.LOW: 0, Urgency.MEDIUM: 1, Urgency.HIGH: 2}
 SPOKE = 3  # above every urgency: a person waits
@@ -200,7 +201,7 @@ def _sort_out(
         found = _when_due(header, state, now)
         if booking and not booking.minutes:
             again = f"{booking.tries} {'starts' if booking.tries > 1 else 'start'} in a row without a result"
-            failing.append(HeldRepository(header.name, f"{again}, the last at {booking.at:%Y-%m-%d %H:%M} UTC"))
+            failing.append(HeldRepository(header.name, f"{again}, the last at {stamp(booking.at)}"))
         if found is None:
             continue
         if booking and booking.minutes:

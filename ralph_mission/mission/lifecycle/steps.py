@@ -46,9 +46,9 @@ from ralph_mission.mission.model.effects import (
 from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import HUMAN, Action, FailureReason, Mission, Status, update_mission
-from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import steps
+from ralph_mission.words import capitalise
 
 CLAIM_IT = (
     "Check it: if it is Ralph's after all, set the label `ralph:mission` there again; "

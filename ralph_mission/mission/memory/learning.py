@@ -16,8 +16,9 @@ from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import KEPT_POSTS, FindingRecord, Record
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Acceptance, Finding, Mission, Status
-from ralph_mission.mission.model.proposal import capitalise, lookup
+from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.values import compile_regex
+from ralph_mission.words import capitalise
 
 WINDOW = timedelta(days=7)  # lines changed automatically in one file add up over a week
 PARKED_FOR = timedelta(days=90)  # later nobody is expected to revive a mission

@@ -175,12 +175,7 @@ def name_findings(kind: str) -> str:
     return KINDS[kind].plural if kind in KINDS else kind
 
 
-def capitalise(noun: str) -> str:
-    """The words at the beginning of a sentence; acronyms stay as they are."""
-    return noun[:1].upper() + noun[1:]
-
-
-def count_noun(number: int, kind: str) -> str:
+def count_findings(number: int, kind: str) -> str:
     """ "1 misspelling", "7 misspellings"."""
     row = lookup(kind)
     return f"{number} {row.noun if number == 1 else row.plural}"

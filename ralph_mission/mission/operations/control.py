@@ -29,6 +29,7 @@ from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CycleClock, Store
 from ralph_mission.safety.secrets import strip_known
 from ralph_mission.values import dataclass
+from ralph_mission.words import stamp
 
 
 class Editable(Store, Protocol):
@@ -250,7 +251,7 @@ def _line(report: CycleReport) -> str:
         return f"no cycle: {WHY.get(report.outcome, report.outcome)}"
     done = sum(effect.status in ("done", "adopted") for effect in report.effects)
     effects = "1 effect" if done == 1 else f"{done} effects"
-    when = f"{report.next_due_at:%Y-%m-%d %H:%M UTC}" if report.next_due_at else "now"
+    when = stamp(report.next_due_at) if report.next_due_at else "now"
     return f"cycle {report.cycle}: {effects}; urgency {report.urgency}; next {when}"
 
 

@@ -18,7 +18,7 @@ from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.effects import Number, Ref, marker
 from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.mission import Finding, Mission, Status
-from ralph_mission.mission.model.proposal import capitalise, count_noun, lookup, reason
+from ralph_mission.mission.model.proposal import count_findings, lookup, reason
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.mission.proposals.links import place_link, quote_line, thread_link
 from ralph_mission.safety.detect import closing_keywords
@@ -27,6 +27,7 @@ from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, sanitise
 from ralph_mission.values import compile_regex
+from ralph_mission.words import capitalise
 
 UNUSED = "imported but unused"  # codes of linters
 TITLE = 120  # characters; two lines of a title on a phone
@@ -78,7 +79,7 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     """ "Correct 7 misspellings in 3 files"."""
     number = sum(_size(member) for member in members)
     verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Fix")
-    things = count_noun(number, kind)
+    things = count_findings(number, kind)
     if _are_unused(members):
         verb, things = "Remove", "an unused import" if number == 1 else f"{number} unused imports"
     number_of_files = _places(members)
@@ -452,7 +453,7 @@ def _counted(kind: str, members: Sequence[Finding]) -> str:
     if _are_unused(members):
         number = sum(_size(member) for member in members)
         return f"{number} unused import{'s'[: number - 1]} in {_files(_places(members))}"
-    return f"{count_noun(sum(_size(member) for member in members), kind)} in {_files(_places(members))}"
+    return f"{count_findings(sum(_size(member) for member in members), kind)} in {_files(_places(members))}"
 
 
 def _short(finding: Finding) -> str:

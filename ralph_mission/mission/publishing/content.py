@@ -17,7 +17,7 @@ from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Chart, Post, ThreadComment
 from ralph_mission.mission.model.ledger import key_of
 from ralph_mission.mission.model.mission import Action, Finding, Mission, Status
-from ralph_mission.mission.model.proposal import capitalise, lookup, reason
+from ralph_mission.mission.model.proposal import lookup, reason
 from ralph_mission.mission.ports import PostPublisher
 from ralph_mission.mission.proposals.wording import HOW_TO_SAY_NO
 from ralph_mission.safety import text
@@ -25,6 +25,7 @@ from ralph_mission.safety.markdown import FENCE, PARAGRAPH, Block, blocks, has_h
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import capitalise
 
 HEADING = 3
 PLAIN = ("", "text")

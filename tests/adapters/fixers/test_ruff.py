@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.proposal import count_noun
+from ralph_mission.mission.model.proposal import count_findings
 from tests.helpers import make_repo
 
 UNUSED = "import os\nimport sys\n\nprint(sys.argv)\n"
@@ -22,7 +22,7 @@ def test_an_unused_import_of_the_standard_library_goes(tmp_path, look):
     repo = make_repo(tmp_path / "repo", {"a.py": UNUSED})
     seen = look(repo, "ruff")
     assert fixed(seen) == {"a.py": USED}
-    assert seen.signals[0].title == f"{count_noun(1, 'lint-fix')} in a.py" and seen.signals[0].kind == "lint-fix"
+    assert seen.signals[0].title == f"{count_findings(1, 'lint-fix')} in a.py" and seen.signals[0].kind == "lint-fix"
     assert seen.signals[0].detail == "line 1: F401 `os` imported but unused"
 
 

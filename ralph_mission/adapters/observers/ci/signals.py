@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from ralph_mission.adapters.observers.ci.commits import SHOWN, SuspectCommit
 from ralph_mission.adapters.observers.ci.history import RedStreak
 from ralph_mission.adapters.observers.ci.state import ChanceFailure
-from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line
+from ralph_mission.adapters.observers.text import age_days, block, one_line
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun, stamp
 
 NAME = "ci"
 JOBS = 5  # failed jobs named
@@ -91,9 +92,9 @@ def _lines(one: Breakage) -> Iterator[str]:
         yield f"failed: {len(one.jobs) - JOBS} more jobs"
     if not one.jobs:
         yield "no single job failed: the workflow file may be invalid, or GitHub no longer keeps the jobs"
-    yield f"red for {count_noun(len(one.streak.runs), 'run')}, since {one.streak.first.created_at:%Y-%m-%d %H:%M} UTC"
+    yield f"red for {count_noun(len(one.streak.runs), 'run')}, since {stamp(one.streak.first.created_at)}"
     if one.passed:
-        yield f"passed last at {one.passed.sha[:12]}, {one.passed.created_at:%Y-%m-%d %H:%M} UTC"
+        yield f"passed last at {one.passed.sha[:12]}, {stamp(one.passed.created_at)}"
     yield from _blame(one)
     log = next((job.log for job in one.jobs if job.log), "")
     if log:

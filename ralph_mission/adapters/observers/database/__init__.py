@@ -23,12 +23,13 @@ from ralph_mission.adapters.observers.database.state import WatchState, dump, lo
 from ralph_mission.adapters.observers.database.targets import Target, find_target
 from ralph_mission.adapters.observers.database.watches import SORTS, look_at
 from ralph_mission.adapters.observers.looking import unavailable
-from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
 from ralph_mission.errors import Unset, UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 NAME = "database"
 SECONDS = 120.0  # for all watches of a check: none starts after that

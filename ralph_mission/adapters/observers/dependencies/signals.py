@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ralph_mission.adapters.observers.dependencies.lookup import Against, DependencyFindings, fixed_by, subject
 from ralph_mission.adapters.observers.dependencies.updates import NAME
-from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.adapters.observers.text import block, one_line
 from ralph_mission.adapters.packages.advisories import SEVERITIES, Advisory
 from ralph_mission.adapters.packages.imports import Importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
@@ -14,6 +14,7 @@ from ralph_mission.adapters.packages.model import Bump, Bumped, Package, step
 from ralph_mission.adapters.packages.ranges import admits
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 MILD = ("low", "moderate", "medium")
 QUOTED = 4

@@ -14,7 +14,7 @@ import yaml
 
 from ralph_mission.adapters.cache import cache_key
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.packages.imports import Importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
 from ralph_mission.adapters.packages.model import CRATES, Ecosystem, Package, Project
@@ -23,6 +23,7 @@ from ralph_mission.safety.bumps import Step
 from ralph_mission.safety.front_matter import LOADER, MAX_BYTES
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 NAME = "dependencies"
 RENOVATE = (

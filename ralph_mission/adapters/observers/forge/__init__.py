@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import turns
-from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, quote
+from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
 from ralph_mission.adapters.observers.turns import ForgeCursor, Item, Told, fair
 from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.errors import Missing
@@ -30,6 +30,7 @@ from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge, Observer
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.forge.duplicates import DuplicatePair

@@ -17,9 +17,10 @@ from functools import partial
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.markers import is_test_data
-from ralph_mission.adapters.observers.text import block, count_noun, one_line, valid_path
+from ralph_mission.adapters.observers.text import block, one_line, valid_path
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 KIND = "architecture"
 ENCODING = 1  # of what is cached

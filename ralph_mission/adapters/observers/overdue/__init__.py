@@ -17,19 +17,12 @@ from ralph_mission.adapters.observers.markers import Hit, is_test_data
 from ralph_mission.adapters.observers.overdue.closed import ClosedIssues, NamedIssue, named_issues
 from ralph_mission.adapters.observers.overdue.rules import OverdueMarker, overdue
 from ralph_mission.adapters.observers.overdue.versions import declared_versions
-from ralph_mission.adapters.observers.text import (
-    age_days,
-    block,
-    count_noun,
-    one_line,
-    split_lines,
-    surroundings,
-    valid_path,
-)
+from ralph_mission.adapters.observers.text import age_days, block, one_line, split_lines, surroundings, valid_path
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.mission.ports import Forge
 from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.words import count_noun
 
 KIND = "overdue-marker"
 ENCODING = 1  # of what is kept

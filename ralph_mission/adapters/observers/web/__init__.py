@@ -19,7 +19,6 @@ from typing import Any
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer
 from ralph_mission.adapters.observers.looking import too_soon, unavailable
-from ralph_mission.adapters.observers.text import count_noun
 from ralph_mission.adapters.observers.web import reading, state
 from ralph_mission.adapters.observers.web.state import Conditions, Errands, WebCursor, digest
 from ralph_mission.adapters.sandbox.process import run_foreign
@@ -29,6 +28,7 @@ from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.address import parse_address
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 MOST = 20  # items reported per check
 EXHAUSTED = "cannot be read within its time and memory"

@@ -24,7 +24,7 @@ from urllib.parse import quote as percent_encode
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.http.guard import AGENT, GuardedWeb, WebAnswer
-from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, quote
+from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
 from ralph_mission.config.observers import WebSettings
 from ralph_mission.errors import Unset, UserError
 from ralph_mission.extras import require_extra
@@ -32,6 +32,7 @@ from ralph_mission.mission.model.mission import Signal
 from ralph_mission.safety.address import AddressRefused, parse_address
 from ralph_mission.safety.secrets import redact
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 CAP = 512_000  # bytes: RFC 9309 wants 500 KiB at least
 
