@@ -25,7 +25,7 @@ from ralph_mission.adapters.workspace.snapshot import File, remove_folder
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.errors import UserError
 from ralph_mission.loop import session
-from ralph_mission.loop.model.state import HatOutput, PathChange, SessionUsage
+from ralph_mission.loop.model.state import HatOutput, PathChange, SessionCommit, SessionUsage
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSession, RunPorts
 from ralph_mission.values import dataclass
 
@@ -63,10 +63,10 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Builders' changes as a chain of commits; `left_out`: paths that conflicted with an earlier builder."""
+    """Builders' changes as a chain of commits, by builder; `left_out`: paths that conflicted with an earlier one."""
 
     judged: Judged
-    applied: tuple[str, ...]
+    commits: Mapping[str, SessionCommit]
     left_out: Mapping[str, tuple[PathChange, ...]]
 
 
@@ -116,7 +116,7 @@ def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity(
     objects, head = Objects(git), base
     owners: dict[str, str] = {}
     paths: dict[str, File | None] = {}
-    applied, left_out, message = list[str](), dict[str, tuple[PathChange, ...]](), ""
+    commits, left_out, message = dict[str, SessionCommit](), dict[str, tuple[PathChange, ...]](), ""
     for one in built:
         if one.judged is None:
             continue
@@ -127,8 +127,8 @@ def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity(
         head = objects.commit(head, one.judged.paths, message, datetime.now(UTC), who)
         owners |= dict.fromkeys(one.paths, one.name)
         paths |= one.judged.paths
-        applied.append(one.name)
-    return Merged(Judged(base, paths, message, head), tuple(applied), left_out)
+        commits[one.name] = SessionCommit(head, message.partition("\n")[0])
+    return Merged(Judged(base, paths, message, head), commits, left_out)
 
 
 def _make_clone(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Path:
@@ -242,11 +242,20 @@ class ClonePool:
         }
         mergeable = [one for _, one in results if not meets[one.name]]
         merged = merge(self.git, head if grown else base, mergeable, self.user.identity)
-        if merged.applied:
+        commits = merged.commits
+        if commits:
             branch = self.git.try_text("symbolic-ref", "--quiet", "HEAD")
-            Landing(self.git, self.user, self.scratch.parent / "aside").land(branch, merged.judged)
+            landed = Landing(self.git, self.user, self.scratch.parent / "aside").land(branch, merged.judged)
+            if landed != merged.judged.commit:  # one commit on top of what a person committed meanwhile
+                last, commit = list(commits.items())[-1]
+                commits = {last: replace(commit, hash=landed)}
         return tuple(
-            replace(done, conflicts=meets[done.name] or merged.left_out.get(done.name, ())) for done, _ in results
+            replace(
+                done,
+                output=done.output and replace(done.output, commits=tuple(filter(None, (commits.get(done.name),)))),
+                conflicts=meets[done.name] or merged.left_out.get(done.name, ()),
+            )
+            for done, _ in results
         )
 
 

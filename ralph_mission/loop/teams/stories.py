@@ -7,12 +7,12 @@ in any run with stories.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import SIDE_BY_SIDE, RunEnding, RunResult, RunSpec
-from ralph_mission.loop.model.state import PLANNED, CheckResult, Hat, LoopEvent, RunSnapshot, UserStory
+from ralph_mission.loop.model.state import PLANNED, CheckResult, Hat, LoopEvent, RunSnapshot, SessionCommit, UserStory
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
 from ralph_mission.loop.run import LoopRun, play_next, run_loop, until_ended
 from ralph_mission.loop.stories import judge
@@ -75,13 +75,9 @@ def _build_together(stage: Orchestration, batch: Sequence[UserStory]) -> None:
         this.state = replace(this.state, feedback=feedback)
         stage.ports.store.keep(this.state, None)
         return
-    _let_pass(stage, merged, checks)
-    names = {part.name: story.id for part, story in zip(parts, batch, strict=True)}
-    passed = {story.id for story in merged}
-    ran = [done.name for done in dones if done.output]
-    for place, name in enumerate(ran, first):
-        if names[name] in passed:
-            this.outputs[place] = replace(this.outputs[place], passed=(names[name],), verification=checks)
+    stories = {part.name: story.id for part, story in zip(parts, batch, strict=True)}
+    ran = [stories[done.name] for done in dones if done.output]
+    _let_pass(stage, merged, {id: place for place, id in enumerate(ran, first)}, checks)
 
 
 def _session_part(number: int, story: UserStory) -> SessionPart:
@@ -101,19 +97,25 @@ def _is_built(done: ParallelResult) -> bool:
     return done.output is not None and not problem(done) and any(not change.reverted for change in changes)
 
 
-def _let_pass(stage: Orchestration, stories: Sequence[UserStory], checks: CheckResult) -> None:
-    ports = stage.ports
+def _let_pass(
+    stage: Orchestration, stories: Sequence[UserStory], places: Mapping[str, int], checks: CheckResult
+) -> None:
+    """Mark the stories, and complete the record of each one's session, which is at `places` of the outputs."""
+    this, ports = stage.this, stage.ports
     snapshot = ports.store.snapshot()
     assert snapshot.prd is not None
     passed = {story.id for story in stories}
     listed = tuple(replace(story, passes=story.passes or story.id in passed) for story in snapshot.prd.stories)
     ports.store.stories(replace(snapshot.prd, stories=listed))
     named = ", ".join(judge.one_line(story.id, 40) for story in stories)
-    ports.workplace.land(f"feat: {named} pass, built side by side", True, ports.store.judged)
-    this = stage.this
+    message = f"feat: {named} pass, built side by side"
+    landed = ports.workplace.land(message, True, ports.store.judged)
     this.state = replace(this.state, built=this.state.built - passed)
-    ports.store.keep(this.state, None)
     for story in stories:
-        done = replace(this.outputs[-1], passed=(story.id,), verification=checks, reason="", failure="")
-        if entry := judge.log_entry(stage.spec, story.id, done, snapshot.notes, ports.clock.now()):
+        output = replace(this.outputs[places[story.id]], passed=(story.id,), verification=checks)
+        if landed and story is stories[-1]:
+            output = replace(output, commits=(*output.commits, SessionCommit(landed, message)))
+        if entry := judge.log_entry(stage.spec, story.id, output, snapshot.notes, ports.clock.now()):
             ports.store.note(entry)
+        this.outputs[places[story.id]] = output
+        ports.store.keep(this.state, output)  # which also brings the lists to the checkout

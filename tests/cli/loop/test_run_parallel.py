@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.loop_world import World, world
+from tests.helpers import git
 
 APART = """
 import re
@@ -47,6 +48,19 @@ def test_independent_stories_are_built_at_once_and_the_rest_after_what_it_needs(
     built = {"feat: US-1: Part US-1", "feat: US-2: Part US-2", "feat: US-1, US-2 pass, built side by side"}
     assert built < set(here.messages())
     assert (here.repo / "progress.txt").read_text().count("US-") >= 3
+
+
+def test_stories_that_pass_together_last_reach_the_checkout_and_the_report(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    stories(here, {"US-1": [], "US-2": []})
+    done = here.run("--prd", "--parallel", "2", *here.agent(APART + "build()"))
+    assert (done.code, here.passing()) == (0, ["US-1", "US-2"]), done.err
+    log = (here.repo / "progress.txt").read_text()
+    assert all(f"- Passed in session {n} (builder)\n- Files changed: US-{n}.txt" in log for n in (1, 2)), log
+    records = sorted((here.repo / ".ralph/loop/runs").glob("*/session-*.json"))
+    made = [commit["hash"] for path in records for commit in json.loads(path.read_text())["commits"]]
+    assert made == git(here.repo, "log", "-3", "--reverse", "--format=%H").splitlines()
+    assert git(here.repo, "status", "--porcelain", "prd.json").strip() == ""
 
 
 @pytest.mark.long  # variations with several rounds
