@@ -198,7 +198,7 @@ class RunHandle:
         self._asked = options
         self._order: HoldOrder = ""
         self._secrets = environment_secrets()
-        self._live = LiveRun(Git.open(options.repo).state_dir, "run", ("ralph_mission.run",), self._secrets)
+        self._live = LiveRun(Git.open(options.repo).state_dir, "run", (), self._secrets)
         self._events: list[RunEvent] = []
         self._news = threading.Condition()
         self._result: RunResult | None = None

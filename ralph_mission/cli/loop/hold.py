@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,16 +203,13 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
     from ralph_mission.adapters.storage.loop import live
 
     known = live.list_runs(home)
-    newest = {one.kind: one.id for one in known}
+    newest = {one.kind: one.id for one in known if one.kind != "run" or one.run or one.state != "ended"}
     listed = [one for one in known if one.alive or (one.state == "killed" and newest[one.kind] == one.id)]
     documents = [{**asdict(one), "state": one.state} for one in listed]
-    typed = partial(type_commands, repo=repo)
     lines = [
         line
         for one in listed
-        for line in _lines(
-            one, live.last_words(home, one.id, LAST), typed, live.read_order(home / live.FOLDER / one.id)
-        )
+        for line in _lines(one, live.last_words(home, one.id, LAST), repo, live.read_order(home / live.FOLDER / one.id))
     ]
     rows = ["running here", *lines] if lines else []
     ended = [one for one in known if one.kind == "run" and one.state == "ended"]
@@ -223,8 +219,9 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
 
 
 def is_resumable(record: LiveRecord) -> bool:
-    """Whether an ended run can be continued: one that was cancelled, or refused before its loop began, can not."""
-    return record.run != "" and not record.doing.startswith("cancel")
+    """Whether a command continues an ended run: not if it was cancelled, refused before its loop began, or begun by a
+    Python program."""
+    return record.run != "" and record.command != "" and not record.doing.startswith("cancel")
 
 
 def resume_command(record: LiveRecord, repo: Path) -> str:
@@ -263,9 +260,7 @@ def _last(record: LiveRecord, repo: Path) -> Iterator[str]:
         yield f"    continue: {resume_command(record, repo)}"
 
 
-def _lines(
-    record: LiveRecord, last: Sequence[str], typed: Callable[[str], str], order: HoldOrder = ""
-) -> Iterator[str]:
+def _lines(record: LiveRecord, last: Sequence[str], repo: Path, order: HoldOrder = "") -> Iterator[str]:
     from ralph_mission.adapters.report.loop_progress import clock
     from ralph_mission.adapters.report.progress import indent_lines, shorten
 
@@ -276,12 +271,15 @@ def _lines(
     sessions = f"{record.sessions} session{'s'[: record.sessions != 1]}" if record.sessions else ""
     counted = ", ".join(filter(None, (sessions, stories, cost)))
     if record.state == "killed":
-        how = "ralph run --continue" if record.kind == "run" else f"ralph {record.kind}"
         yield shorten(f"  {record.id} ended without a report: {record.doing}")
-        yield typed(f"    {counted}{'; ' if counted else ''}go on: {how}")
+        how = spell(f"ralph {record.kind}", repo)
+        if record.kind == "run":
+            how = resume_command(record, repo) if record.command else ""
+        if words := "; ".join(filter(None, (counted, how and f"go on: {how}"))):
+            yield f"    {words}"
         return
     doing = f"PAUSED (ralph resume {record.id}), {record.doing}" if record.paused else record.doing
-    yield shorten(typed(f"  {record.id} {doing or 'begins'}"))
+    yield shorten(type_commands(f"  {record.id} {doing or 'begins'}", repo))
     soon = {"pause": "pauses at its next safe point", "stop": "stops at its next safe point"}.get(order, "")
     yield f"    {', '.join(filter(None, (took, counted, '' if record.paused else soon)))}"
     if not record.paused:

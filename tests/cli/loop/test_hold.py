@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import signal
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from ralph_mission.adapters.storage.loop import live
 from ralph_mission.cli.loop.hold import resume_command
 from tests.cli.loop_world import World, until, world
+from tests.helpers import git
 
 WAITS = """
 print("I look first.", flush=True)
@@ -112,8 +113,28 @@ def test_a_run_that_was_killed_is_told_with_what_goes_on(shop: World) -> None:
     shop.end(first)
     assert records(shop)[0].state == "killed"
     said = shop.ralph("status").out
-    assert "run-1 ended without a report" in said and "ralph run --continue" in said
+    assert "run-1 ended without a report" in said
     assert shop.ralph("pause", "run-1").code == 2
+    command = said.partition("go on: ")[2].partition("\n")[0]
+    (shop.repo / "README.md").write_text("Mine.\n")
+    assert shop.ralph("run", "Write it", *shop.agent(WAITS)).code == 1  # a refused one does not hide it
+    assert "run-1 ended without a report" in shop.ralph("status").out
+    git(shop.repo, "checkout", "-q", "README.md")
+    go(shop, 2)
+    go(shop, 3)
+    assert shop.ralph(*shlex.split(command)[1:], "--max-iterations", "2").code == 2
+    assert len(shop.calls) == 3
+
+
+@pytest.mark.parametrize("code", [2, None])
+def test_no_command_is_offered_to_continue_the_run_of_a_python_program(shop: World, code: int | None) -> None:
+    at, doing = "2026-11-22T10:15:00+00:00", "iterations: 1 session"
+    began = live.LiveRecord("run-1", "run", began=at, run="20261122-101500-loop", doing=doing, code=code)
+    folder = shop.repo / ".ralph/live/run-1"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps(asdict(replace(began, owner="", started="gone"))))
+    told = shop.ralph("status").out
+    assert "run-1" in told and "--continue" not in told and "go on" not in told, shop.ralph("status").err
 
 
 def test_a_cycle_waits_where_nothing_is_half_done(shop: World) -> None:
