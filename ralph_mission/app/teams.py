@@ -29,7 +29,7 @@ from ralph_mission.app.run import SCRIPTED, RunSetup, build_run, describe_work
 from ralph_mission.app.run_options import RunOptions, needs_planning, recall_planning
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats, planning
-from ralph_mission.loop.model.spec import RunResult, RunSpec
+from ralph_mission.loop.model.spec import SIDE_BY_SIDE, RunResult, RunSpec
 from ralph_mission.loop.model.state import Guidance, Prd, StopSignal
 from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgress
 from ralph_mission.loop.ports import ArtifactStore as ArtifactsPort
@@ -147,7 +147,8 @@ def pool(setup: RunSetup, git: Git, most: int = MOST) -> ClonePool:
     ports, user = setup.ports, User.of(git)
 
     def equip(part: Part, job: ParallelSession, ended: Callable[[], bool]) -> SessionTools:
-        place = WorkspaceApart(git, part.folder, user=user)
+        kept = job.snapshot.paths.kept if job.spec.kind == SIDE_BY_SIDE else ()  # whose run alone says what passes
+        place = WorkspaceApart(git, part.folder, user=user, lists=lambda: kept)
         store = ApartRunStore(part, place, ports, ended)
         home = setup.root / ".ralph/loop/apart" / job.name  # not in the run's home, which other sessions may not enter
         lent = setup.project.lend_apart(part.folder, part.base) if setup.project else NOTHING

@@ -211,7 +211,7 @@ def _net_change(spec: RunSpec, snapshot: RunSnapshot, ports: RunPorts, mark: str
 
 def _land_work(spec: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:
     """Land the judged change. Lists of stories are included if a story passes, or if they are ordinary files."""
-    lists = passed or not (spec.preset.stories or spec.kind == PLANNING)
+    lists = passed or not (spec.preset.stories or spec.kind in (PLANNING, SIDE_BY_SIDE))
     announce = ports.store.judged if passed else lambda _: None
     commit = ports.workplace.land(message, lists, announce)
     return (SessionCommit(commit, message.partition("\n")[0]),) if commit else ()

@@ -63,6 +63,19 @@ def test_stories_that_pass_together_last_reach_the_checkout_and_the_report(tmp_p
     assert git(here.repo, "status", "--porcelain", "prd.json").strip() == ""
 
 
+def test_a_story_built_apart_does_not_pass_by_its_mark_in_the_list(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    stories(here, {"US-1": [], "US-2": []})
+    git(here.repo, "add", "prd.json")
+    git(here.repo, "commit", "-qm", "list")
+    does = "flip('US-1', 'US-2')\nprint('<event topic=\"build.complete\">done</event>')"
+    done = here.run("--prd", "--parallel", "2", "--max-iterations", "2", *here.agent(does))
+    assert (done.code, here.passing(), here.messages()[0]) == (2, [], "list"), done.err
+    both = here.agent(APART + "flip('US-1', 'US-2')\nbuild()")  # who also builds is not hindered by it
+    done = here.run("--prd", "--parallel", "2", *both)
+    assert (done.code, here.passing(), done.json["sessions"]) == (0, ["US-1", "US-2"], 2), done.err
+
+
 @pytest.mark.long  # variations with several rounds
 @pytest.mark.parametrize(
     ("does", "check", "together"),
