@@ -117,6 +117,10 @@ def _with_typed_commands(problem: UserError, arguments: list[str]) -> UserError:
     return UserError(problem.what, type_commands(problem.next_step, repo_of(arguments)), problem.who)
 
 
+PROGRAMS = ("git", "make", "npm", "pipx", "ralph", "uv")
+"""What next steps are typed with."""
+
+
 def format_problem(problem: UserError) -> str:
     """The one line that a person reads."""
     whom = {"you": "error", "bug": "bug"}.get(problem.who, f"error ({problem.who})")
@@ -132,7 +136,7 @@ def _sentence(text: str) -> str:
 def _begin(text: str) -> str:
     """A sentence's first word with a capital, but a command as it is typed."""
     word = text.split(maxsplit=1)[0].rstrip(":,;") if text.strip() else ""
-    return text[0].upper() + text[1:] if word.isalpha() and word not in ("git", "ralph") else text
+    return text[0].upper() + text[1:] if word.isalpha() and word not in PROGRAMS else text
 
 
 def _bug(error: Exception, arguments: list[str]) -> UserError:

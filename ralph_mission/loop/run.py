@@ -164,8 +164,9 @@ def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:
     ending = completion.find_dead_end(this.spec, this.state, snapshot) or _reached_limit(this)
     if not ending or not this.state.iteration:
         return ending
-    unfinished = completion.describe_unfinished(this.spec, this.state) if ending.reason == "iterations" else ""
-    missing = completion.describe_missing(this.spec, this.state) or unfinished
+    missing = completion.describe_missing(this.spec, this.state)
+    if ending.reason == "iterations" and not missing:
+        missing = completion.describe_unfinished(this.spec, this.state, snapshot)
     return replace(ending, detail=f"{ending.detail}; {missing}") if missing else ending
 
 

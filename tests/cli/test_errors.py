@@ -231,3 +231,10 @@ def test_a_trouble_quotes_no_secret(known: str) -> None:
 def test_a_trouble_is_one_line_that_steers_nothing() -> None:
     line = errors.format_problem(UserError("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
     assert "\n" not in line and "\x1b" not in line and not line.startswith("::") and "##[error]" not in line
+
+
+@pytest.mark.parametrize(
+    "step", ["npm install --global x", "make install EXTRAS=ui", "uv tool install x", "ralph doctor"]
+)
+def test_a_next_step_that_is_a_command_is_as_it_is_typed(step):
+    assert errors.format_problem(UserError("x is not installed", step)) == f"error: x is not installed. {step}"

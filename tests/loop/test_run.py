@@ -48,6 +48,7 @@ def test_open_tasks_keep_it_running_however_often_it_promises():
     made = world(DONE, forever=True, tasks=(LoopTask("t-1", "left over", "pending"),))
     account = played(spec(iterations=3), made)
     assert account.ending.reason == "iterations" and "t-1 (pending)" in made.agent.prompts[1]
+    assert account.ending.detail.endswith("1 task is open: t-1 (pending)")  # it did say that it is done
 
 
 @pytest.mark.parametrize("status", ["pending", "ready", "active"])

@@ -65,13 +65,16 @@ def describe_missing(spec: RunSpec, state: RunState) -> str:
     return f"still to be emitted: {', '.join(missing)}" if missing else ""
 
 
-def describe_unfinished(spec: RunSpec, state: RunState) -> str:
-    """Why the work does not count as done after the last session, or "": checks are red, or it never said so."""
+def describe_unfinished(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
+    """Why the work does not count as done after the last session, or "": checks are red, tasks are open, or it never
+    said so."""
     last = state.last
     if not last or last.promised:
         return ""
     if not last.verification.green:
         return f"the checks are still red: {last.verification.failing}"
+    if why := open_tasks(spec, snapshot):
+        return why
     if spec.preset.stories or has_reviewer(spec.hats):
         return ""
     checks = "the checks are green, but " if last.verification.ran else ""
@@ -88,7 +91,8 @@ def open_tasks(spec: RunSpec, snapshot: RunSnapshot) -> str:
     if spec.open_tasks == "trust" or spec.persistent or not snapshot.open_tasks:
         return ""
     names = ", ".join(f"{task.id} ({task.status})" for task in snapshot.open_tasks[:5])
-    return f"{len(snapshot.open_tasks)} tasks are open: {names}"
+    count = len(snapshot.open_tasks)
+    return f"{f'{count} tasks are' if count > 1 else '1 task is'} open: {names}"
 
 
 def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunEnding | None:
