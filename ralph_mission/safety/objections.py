@@ -252,6 +252,12 @@ def find_tests(path: str, content: bytes) -> bytes:
     return content if SCRIPT.search(path) or TEST.search(text) or ASSERTION.search(text) else b""
 
 
+def lines_of_tests(path: str, content: bytes) -> tuple[str, ...]:
+    """What `find_tests` finds, without comments, blank lines and spacing; () for no tests."""
+    lines = _side_text(find_tests(path, content)).splitlines()
+    return tuple("".join(line.split()) for line in lines if line.strip() and not COMMENT_LINE.match(line))
+
+
 def describe_weakening(patch: Patch) -> tuple[str, ...]:
     """How a change may weaken checks: "removes or rewords 3 assertions"; () if nothing was detected."""
     code = [change for change in patch.changes if not PROSE.search(change.path)]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, find_tests, inspect, verdict
+from ralph_mission.safety.objections import (
+    MAX_BYTES,
+    MAX_FILES,
+    Objection,
+    find_tests,
+    inspect,
+    lines_of_tests,
+    verdict,
+)
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, WIDTH, FileChange, Patch
 from tests.safety.making import change, numbered, patch
 
@@ -190,6 +198,12 @@ def test_a_token_that_nobody_told_us_of_is_not_added() -> None:
 )
 def test_what_of_a_file_is_tests(path: str, content: str, found: bool) -> None:
     assert bool(find_tests(path, content.encode())) == found
+
+
+def test_comments_blank_lines_and_spacing_are_no_tests() -> None:
+    plain = lines_of_tests("tests/test_a.py", b"def test_a():\n    assert f(1)\n")
+    assert plain == lines_of_tests("tests/test_a.py", b"# now\n\ndef test_a():\n\tassert f( 1)  \n")
+    assert plain != lines_of_tests("tests/test_a.py", b"def test_a():\n    assert f(2)\n")
 
 
 def test_the_tests_of_a_rust_file_are_what_stands_below_its_code() -> None:

@@ -41,7 +41,7 @@ from ralph_mission.adapters.workspace.snapshot import (
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import CheckoutState, CheckResult, NetChange, PathChange, SessionCommit
 from ralph_mission.loop.ports import SessionWork
-from ralph_mission.safety.objections import find_tests
+from ralph_mission.safety.objections import lines_of_tests
 from ralph_mission.safety.paths import configures_agents, unsafe_path
 from ralph_mission.safety.secrets import secret_values
 
@@ -476,7 +476,14 @@ class Workspace:
             old = self._before
         lists, named = self._lists(), {word.removeprefix("./") for word in self._words_of_checks()}
         paths = [path for path in differing(old, self._now) if path in old or self._committable(path, lists)]
-        tests = [path for path in paths if self._now.get(path) and self._tests_differ(path, old, path in named)]
+        before = {path: lines_of_tests(path, self._content(old.get(path))) for path in paths}
+        moved = {before[path] for path in paths if not self._now.get(path)}
+        tests = [
+            path
+            for path in paths
+            if (file := self._now.get(path))
+            and (path in named or lines_of_tests(path, self._content(file)) not in {(), before[path], *moved})
+        ]  # a file that a check names counts as a test
         return NetChange(tuple(paths), tuple(tests))
 
     def _files_at(self, mark: str) -> Files:
@@ -484,11 +491,6 @@ class Workspace:
         if self._compared[0] != mark:
             self._compared = mark, self._entries("" if mark == EMPTY else mark)[0]
         return self._compared[1]
-
-    def _tests_differ(self, path: str, old: Files, named: bool) -> bool:
-        """Whether the tests at a path changed; a file that a check names counts as a test."""
-        now, before = (find_tests(path, self._content(files.get(path))) for files in (self._now, old))
-        return named or (now != b"" and now != before)
 
     def _words_of_checks(self) -> Iterator[str]:
         for check in (*self._checks, *self._more()):

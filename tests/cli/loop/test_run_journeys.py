@@ -147,6 +147,23 @@ def test_required_tests_need_a_check(shop: World) -> None:
     assert shop.calls == []
 
 
+@pytest.mark.parametrize(
+    ("does", "passes"),
+    [
+        ("test.rename('tests/test_b.py')", []),
+        ("test.write_text('# more\\n' + test.read_text() + '\\n')", []),
+        ("test.with_name('test_b.py').write_text('def test_b():\\n    assert 2\\n')", ["US-001"]),
+    ],
+)
+def test_a_required_test_is_neither_a_moved_one_nor_a_comment(tmp_path: Path, does: str, passes: list[str]) -> None:
+    here = world(tmp_path, {"tests/test_a.py": "def test_a():\n    assert 1\n"})
+    here.stories(1)
+    script = f"change()\ntest = pathlib.Path('tests/test_a.py')\n{does}\nflip(todo()[0])"
+    options = ("--require-tests", "--verify", "true", "--max-iterations", "1")
+    done = here.run("--prd", *options, *here.agent(script))
+    assert (done.code == 0, here.passing()) == (bool(passes), passes), done.err
+
+
 def test_stories_of_the_user_interface_pass_the_browser_check_as_well(tmp_path: Path) -> None:
     here = world(tmp_path, {"ralph.yml": "loop: {browser_check: 'test -e browsed'}"})
     here.stories(2)
