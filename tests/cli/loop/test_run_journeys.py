@@ -269,7 +269,7 @@ def test_hat_files_are_worn(tmp_path: Path) -> None:
         (["build it", "--no-such-option"], "--no-such-option"),
         (["build it", "--preset", "nothing", "--command", "true"], "nothing"),
         (["build it", "--pattern", "fresch", "--command", "true"], "fresh"),
-        (["build it", "--pattern", "fresh", "--preset", "prd", "--command", "true"], "leave --preset out"),
+        (["build it", "--pattern", "fresh", "--preset", "prd", "--command", "true"], "Leave --preset out"),
         (["-P", "gone.md", "--command", "true"], "gone.md"),
     ],
 )
