@@ -327,6 +327,8 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
             about = id or (current.id if current else "")
             if about and (story := shelf.stories.note(about, text)):
                 return NoteReceipt(kept=f"with {story.id}")
+            if id:
+                lifecycle.find(tasks.all(), id)  # or a mistyped id would be lost among the memories
             shelf.memories.add(text, "context", [about] if about else [])
             return NoteReceipt(kept="as a memory")
 

@@ -92,6 +92,8 @@ def test_stories_and_tasks_are_one_list_that_a_session_reads_and_claims(repo: Pa
         rows = (await _got(client, "work_list"))["tasks"]
         assert [(row["id"], row["status"]) for row in rows] == [("US-1", "ready"), ("US-2", "pending"), ("t", "ready")]
         assert await _got(client, "work_note", text="the port is 5433") == {"kept": "with US-1"}
+        mistyped = await client.call_tool("work_note", {"text": "the port is 5433", "id": "US-11"})
+        assert mistyped.is_error and "there is no task 'US-11'" in str(mistyped.content)
         assert (await _got(client, "work_done", id="US-1"))["status"] == "done"
         assert (await _got(client, "work_done", id="t"))["status"] == "done"
         assert (await _got(client, "work_current"))["left"] == 1

@@ -211,10 +211,10 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
         for one in listed
         for line in _lines(one, live.last_words(home, one.id, LAST), repo, live.read_order(home / live.FOLDER / one.id))
     ]
-    rows = ["running here", *lines] if lines else []
+    rows = ["Runs here", *lines] if lines else []
     ended = [one for one in known if one.kind == "run" and one.state == "ended"]
     if ended and not any(one.kind == "run" for one in listed):
-        rows += ["last loop", *_last(ended[-1], repo)]
+        rows += ["Last loop", *_last(ended[-1], repo)]
     return documents, rows
 
 

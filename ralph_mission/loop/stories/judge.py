@@ -147,18 +147,19 @@ def _accept_flips(
 ) -> tuple[tuple[UserStory, ...], list[str]]:
     """The flip that counts, if any, and why the others do not."""
     names = ", ".join(story.id for story in flips)
+    fails = f"{names} {'does' if len(flips) == 1 else 'do'} not pass"
     if not checked.green:
-        lost = f" {names} does not pass." if flips else ""
+        lost = f" {fails}." if flips else ""
         return (), [f"The checks are red.{lost} Output: {checked.said.strip()[-SAID:]}"]
     if flips and spec.require_checks and not checked.ran:
-        return (), [f"{names} does not pass: no check has run, and this run requires one"]
+        return (), [f"{fails}: no check has run, and this run requires one"]
     if not flips:
         return (), []
     one = next((story for story in flips if story.id == item), None) or min(flips, key=lambda story: story.priority)
     if spec.require_change and one.id not in built and not net.paths:
-        return (), [f"{names} does not pass: nothing but the list was changed; what is there already needs a test"]
+        return (), [f"{fails}: nothing but the list was changed; what is there already needs a test"]
     if spec.require_change and one.id not in built and spec.require_checks and not net.tests:
-        return (), [f"{names} does not pass: no test was added or changed, and this run requires one"]
+        return (), [f"{fails}: no test was added or changed, and this run requires one"]
     if len(flips) == 1:
         return flips, []
     others = ", ".join(story.id for story in flips if story is not one)

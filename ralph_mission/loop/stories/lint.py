@@ -120,6 +120,8 @@ RULES = {
     "size-criteria": "many criteria are many stories",
     "order-layer": "schema, then backend, then UI, then dashboard",
     "order-needs": "no story needs a later one",
+    "needs-unknown": "what a story needs is a story of the list",
+    "needs-cycle": "stories do not wait for each other",
     "criteria-missing": "a story says by what it is proven",
     "criteria-vague": "a criterion can be checked",
     "criteria-typecheck": "every story ends with a check that a machine does",
@@ -161,6 +163,7 @@ _VAGUE = compile_regex(
 )
 # Only whole texts: “shows [name]” and “TBD” within a sentence may be content.
 _PLACEHOLDER = compile_regex(r"^\[[^\]\n]{1,60}\](?!\()\W*$|^(?:TBD|TODO)\W*$|^As an? \[[^\]\n]{1,60}\]", re.IGNORECASE)
+_DIGITS = compile_regex(r"[0-9]+")
 _CONTROL = compile_regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SENTENCE = compile_regex(r"[.!?](?=\s+[A-Z\"'(`]|\s*$)|\n\s*(?:[-*]|\d+\.)\s")
 _SHORT = compile_regex(r"\b(?:e\.g|i\.e|etc|vs|approx|no|v\d+)\.", re.IGNORECASE)
@@ -214,7 +217,24 @@ def _find_faults(prd: Prd, open_ids: Collection[str]) -> Iterator[PrdFinding]:
         later = [name for name in needs(story, places) if places[name] > place and name in open_ids]
         if later and not story.passes:
             yield PrdFinding("order-needs", story.id, f"needs {', '.join(later)}, which comes later")
+    yield from _find_wrong_needs(prd)
     yield from (PrdFinding(rule, story.id, what) for story in prd.todo for rule, what in _check_words(story))
+
+
+def _find_wrong_needs(prd: Prd) -> Iterator[PrdFinding]:
+    """Stated needs that a run ignores. Only what looks like an id of this list was meant as one."""
+    known = {story.id for story in prd.stories}
+    shapes = {_DIGITS.sub("0", name) for name in known}
+    for story in prd.todo:
+        unknown = [name for name in story.needs if name not in known and _DIGITS.sub("0", name) in shapes]
+        if unknown:
+            yield PrdFinding("needs-unknown", story.id, f"needs {', '.join(unknown)}, which is not in the list")
+    waits = {story.id: {*story.needs} & {other.id for other in prd.todo} - {story.id} for story in prd.todo}
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as cycle:
+        names = cycle.args[1]
+        yield PrdFinding("needs-cycle", names[0], f"wait for each other, so none waits: {', '.join(names[1:])}")
 
 
 def _review_list(prd: Prd) -> Iterator[PrdFinding]:

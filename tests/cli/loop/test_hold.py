@@ -67,7 +67,7 @@ def test_a_run_is_seen_paused_resumed_and_stopped_from_a_second_terminal(shop: W
     assert "on main: 2 commits, 2 files changed" in err and ".ralph/loop/runs/" in err
     assert records(shop) == [] and shop.ralph("stop").code == 2
     told = shop.ralph("status").out
-    assert "last loop\n  run-1, ended 20" in told and "stop: asked to stop" in told and "--continue\n" in told
+    assert "Last loop\n  run-1, ended 20" in told and "stop: asked to stop" in told and "--continue\n" in told
     assert "no cycle has run here yet" in told
     said = shop.ralph("logs", "run-1", "--follow").out  # which ends, as the run did
     assert all(word in said for word in ("paused", "resumed", "stop: asked to stop"))

@@ -112,6 +112,14 @@ def test_a_story_that_needs_a_later_one_is_told(words: str) -> None:
     assert rules(with_story(description=words)) == ["order-needs"]
 
 
+def test_a_need_that_is_misspelt_or_goes_in_a_circle_is_told_and_one_that_is_no_id_is_not() -> None:
+    one, two, *rest = GOOD.stories
+    asks = replace(GOOD, stories=(replace(one, needs=("US-099", "react")), two, *rest))
+    assert [(found.rule, found.story) for found in lint.lint_prd(asks)] == [("needs-unknown", "US-001")]
+    circle = replace(GOOD, stories=(replace(one, needs=("US-002",)), replace(two, needs=("US-001",)), *rest))
+    assert [found.rule for found in lint.lint_prd(circle)] == ["needs-cycle"]
+
+
 @pytest.mark.parametrize("words", ["Needed by US-003.", "US-003 shows it.", "Depends on US-0031."])
 def test_a_story_that_a_later_one_needs_is_fine(words: str) -> None:
     assert rules(with_story(description=words)) == []
@@ -170,8 +178,8 @@ def test_what_every_story_lacks_is_told_once() -> None:
 def test_every_rule_has_its_sentence() -> None:
     names = {"size-scope", "size-sentences", "size-criteria", "order-layer", "order-needs", "criteria-vague",
              "criteria-missing", "criteria-typecheck", "criteria-browser", "description-missing", "placeholder",
-             "control-character", "id-duplicate", "priority-duplicate", "branch-missing",
-             "stories-missing"}  # fmt: skip  # for ever
+             "control-character", "id-duplicate", "priority-duplicate", "branch-missing", "needs-unknown",
+             "needs-cycle", "stories-missing"}  # fmt: skip  # for ever
     assert set(lint.RULES) == names
 
 
