@@ -37,6 +37,7 @@ NOTICE = "RALPH_NOTIFY"
 """Names a command to run with a line about each ended loop. Only from the environment, not ralph.yml: a repository's
 commands run in a sandbox and could not reach a desktop."""
 KEPT = 20  # ended runs that are kept
+MOST = 8 * 1024 * 1024  # bytes of what an agent says in a session; hours of real ones take less than one
 LOOK = 0.2  # seconds between polls
 BEGINNING = 250  # tenths of that from the first event of a detached run to its loop, before it is left alone
 CAP = 256 * 1024  # bytes of a record, and of events read at once
@@ -107,6 +108,7 @@ class LiveRun:
         self._home, self._secrets, self._now, self._name, self._notify = home, secrets, now, name, notify
         self._record = LiveRecord("", kind, redact(shlex.join(command), secrets), root=str(home.parent))
         self._guard, self._stopped, self._code = threading.RLock(), False, 0
+        self._spoken: dict[int, int] = {}  # bytes, by session
 
     @property
     def record(self) -> LiveRecord:
@@ -128,6 +130,13 @@ class LiveRun:
         with self._guard, suppress(OSError, UserError):
             if not self._record.id:
                 self._begin()
+            if event.kind in ("text", "tool"):
+                before = self._spoken.get(event.session, 0)
+                self._spoken[event.session] = before + len(event.text)
+                if before > MOST:
+                    return
+                if before + len(event.text) > MOST:
+                    event = replace(event, kind="text", text="(the rest of this session is not recorded)")
             event = replace(event, at=self._now(), text=redact(event.text, self._secrets))
             line = json.dumps(_document(event), ensure_ascii=False).encode("utf-8", "replace")
             if event.kind in AGENTS:

@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -53,6 +54,17 @@ def test_no_secret_is_written(home: Path) -> None:
     run.tell(RunEvent("text", f"it is {SECRET}", 1), f"prompt {SECRET}")
     files = [path.read_text() for path in run.folder.iterdir()]
     assert len(files) == 4 and not any(SECRET in text for text in files)
+
+
+def test_a_session_that_never_stops_talking_fills_no_disk(home: Path) -> None:
+    run = LiveRun(home, "run")
+    with mock.patch.object(live, "MOST", 1_000):
+        for _ in range(50):
+            run.tell(RunEvent("text", "x" * 100, 1))
+        run.tell(RunEvent("text", "hello", 2))
+    size = sum(path.stat().st_size for path in run.folder.iterdir())
+    texts = [event.text for event in live.read_events(home, run.name)[0]]
+    assert texts[-2:] == ["(the rest of this session is not recorded)", "hello"] and len(texts) == 12 and size < 10_000
 
 
 def test_a_process_that_is_another_one_by_now_was_killed(home: Path) -> None:
