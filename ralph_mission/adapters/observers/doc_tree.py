@@ -27,7 +27,10 @@ SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config
 EXAMPLES = compile_regex(r"(?:^|/)(?:docs|docs_src|doc|examples?)/(?:.*/)?[^/]+\.py$")
 MANIFESTS = ("Makefile", "package.json", "pyproject.toml")
 MAKE_RULE = compile_regex(r"^([^\s:#=][^:#=]*):(?!=)", re.MULTILINE)
-RUN_SCRIPT = compile_regex(r"^(?:npm|yarn|pnpm|bun) run(?:-script)? ([\w:.-]+)")
+RUN_SCRIPT = compile_regex(
+    r"^(?:npm|yarn|pnpm|bun) run(?:-script)? ([\w:.-]+)"
+    r"(?!.*\s(?:-w|-ws|-F|-C|-r|--(?:workspaces?|filter|prefix|if-present|cwd)))"
+)
 RUN_MAKE = compile_regex(r"^make ([\w.-]+)\s*(?:$|#|&&|;)")
 RUN_FILE = compile_regex(r"^(?:(?:ba|z)?sh |python3? |node |source |\. )?(\.{0,2}/?[\w./-]+\.(?:sh|py|js|mjs|ts|rb))\b")
 RUN_PROGRAM = compile_regex(r"^(?:uv run |poetry run |npx |sudo )?([\w.-]+) (?!.*<<)([^|;&#<>`]*)")
@@ -98,6 +101,11 @@ class DocTree:
     def has(self, path: str) -> bool:
         """Whether a file or folder exists."""
         return path in self.files or path in self.folders or path in ("", ".")
+
+    def is_in_project(self, page: str) -> bool:
+        """Whether a folder of the page below the top has a manifest of its own, by which its commands run."""
+        folders = map(str, Path(page).parents)
+        return any(f"{folder}/{name}" in self.files for folder in folders if folder != "." for name in MANIFESTS)
 
     def is_in_site(self, page: str) -> bool:
         """Whether a site generator may render the page: one with settings at the top or in the page's folder."""
@@ -219,15 +227,17 @@ def _table(document: Any, *path: str) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def find_missing(tree: DocTree, command: str) -> str:
-    """A command that no longer exists; one that never did may belong to another project."""
+def find_missing(tree: DocTree, command: str, folder: str = "") -> str:
+    """Why a command of a page in `folder` no longer exists; one that never did may belong to another project."""
     if (found := RUN_MAKE.match(command)) and tree.make_targets is not None and found[1] not in tree.make_targets:
         commit = tree.last_said(rf"^{re.escape(found[1])}[^:=]*:", "Makefile")
         return f"the Makefile has no target {found[1]} since {commit[:12]}" if commit else ""
     if (found := RUN_SCRIPT.match(command)) and tree.scripts is not None and found[1] not in tree.scripts:
         commit = tree.last_said(rf'"{re.escape(found[1])}"[[:space:]]*:', "package.json")
         return f"package.json has no script {found[1]} since {commit[:12]}" if commit else ""
-    if (found := RUN_FILE.match(command)) and not tree.has(posixpath.normpath(found[1])):
+    if (found := RUN_FILE.match(command)) and not any(
+        tree.has(posixpath.normpath(posixpath.join(where, found[1]))) for where in ("", folder)
+    ):
         commit, now = tree.went_to(posixpath.normpath(found[1]))
         if commit:
             return f"{found[1]} was {f'moved to {now}' if now else 'removed'} in {commit[:12]}"

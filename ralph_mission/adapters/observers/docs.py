@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
 from functools import cache, lru_cache
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 NAME = "docs"
-ENCODING = 4  # of what is cached
+ENCODING = 5  # of what is cached
 MOST = 200  # findings
 QUOTED = 10  # links of one page that are shown
 SHELLS = ("", "sh", "bash", "shell", "console", "zsh", "shell-session")
@@ -48,7 +49,10 @@ RECORD = compile_regex(
 NOT_SLUG = compile_regex(r"[^\w\- ]")
 BADGE = compile_regex(r"github\.com/([\w.-]+/[\w.-]+)/(?:actions/workflows|workflows)/([\w .%-]+?\.ya?ml)/badge\.svg")
 HTML_LINK = compile_regex(r"<(?:a|img)\b[^>]*?\b(?:href|src)\s*=\s*([\"'])(.*?)\1", re.IGNORECASE | re.DOTALL)
-HTML_ANCHOR = compile_regex(r"<\w+\b[^>]*?\b(?:id|name)\s*=\s*([\"'])(.*?)\1", re.IGNORECASE)
+HTML_ANCHOR = compile_regex(r"<\w+\b[^>]*?\b(?:id|name)\s*=\s*([\"']?)([^\"'>\s]+)\1", re.IGNORECASE)
+HTML_HEADING = compile_regex(r"<h([1-6])\b[^>]*>(.*?)</h\1\s*>", re.IGNORECASE | re.DOTALL)
+HTML_COMMENT = compile_regex(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+ENTERED = compile_regex(r"^(?:cd|pushd) ([\w./-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +121,13 @@ class DocsObserver:
 def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
     """The broken references of a page."""
     told_then = RECORD.search(page) is not None
+    at_top = not told_then and not tree.is_in_project(page)
     for line, text, is_command in _references(tree.texts[page]):
         reference = DocReference(page, line, text)
         if is_command:
-            if not told_then and (why := find_missing(tree, text)):
+            if (entered := ENTERED.match(text)) and tree.has(posixpath.normpath(entered[1])):
+                at_top = False
+            elif at_top and (why := find_missing(tree, text, posixpath.dirname(page))):
                 yield _broken(reference, why)
         elif (broken := _judge_link(tree, reference)) and (broken.better or not told_then):
             yield broken
@@ -139,10 +146,12 @@ def broken_imports(tree: DocTree, path: str) -> Iterator[BrokenReference]:
 def _references(page: str) -> tuple[tuple[int, str, bool], ...]:
     """The references of a page: line, text, whether it is a command."""
     found: list[tuple[int, str, bool]] = []
-    at = 0
+    at = end = 0
+    lines = page.split("\n")
     for token in _markdown().parse(page):
-        at = token.map[0] + 1 if token.map else at
-        found += ((_line_of(page, target, at), target, False) for target in _targets(token))
+        at, end = (token.map[0] + 1, token.map[1]) if token.map else (at, end)
+        for target in dict.fromkeys(_targets(token)):
+            found += ((line, target, False) for line in _lines_of(lines, target, at, end))
         if token.type == "fence" and token.info.strip().split(" ")[0].lower() in SHELLS:
             found += ((at + 1 + offset, command, True) for offset, command in _commands(token.content))
     return tuple(found)
@@ -162,16 +171,30 @@ def _targets(token: Token) -> Iterator[str]:
         elif child.type == "image":
             yield str(child.attrGet("src") or "")
         elif child.type == "html_inline":
-            yield from (found[1] for found in HTML_LINK.findall(child.content))
+            yield from (found[1] for found in HTML_LINK.findall(HTML_COMMENT.sub("", child.content)))
     if token.type == "html_block":
-        yield from (found[1] for found in HTML_LINK.findall(token.content))
+        yield from (found[1] for found in HTML_LINK.findall(HTML_COMMENT.sub("", token.content)))
 
 
-def _line_of(text: str, target: str, start: int) -> int:
-    for number, line in enumerate(text.split("\n")[start - 1 :], start):
-        if target in line or unquote(target) in line:
-            return number
-    return start
+def _lines_of(lines: Sequence[str], target: str, start: int, end: int) -> list[int]:
+    """The lines of a block that link to the target, or else one after it that defines or names the link."""
+    if linking := [number for number in range(start, end + 1) if _links(lines[number - 1], target)]:
+        return linking
+    after = range(start, len(lines) + 1)
+    named = (n for n in after if target in lines[n - 1] or unquote(target) in lines[n - 1])
+    defined = (n for n in after if "]:" in lines[n - 1] and _links(lines[n - 1], target))
+    return [next(defined, next(named, start))]
+
+
+def _links(line: str, target: str) -> bool:
+    return _relink(line, target, "\0") != line
+
+
+def _relink(line: str, target: str, better: str) -> str:
+    """A line whose links to the target lead elsewhere; its prose and code stay."""
+    before = r"\]\(\s*<?|\]:\s*<?|\b(?:href|src)\s*=\s*[\"']?"
+    link = compile_regex(rf"(`+)(?!`).*?(?<!`)\1(?!`)|({before}){re.escape(target)}(?=[)\"'> \t\r]|$)", re.IGNORECASE)
+    return link.sub(lambda found: found[0] if found[1] else f"{found[2]}{better}", line)
 
 
 def _broken(reference: DocReference, why: str, better: str = "", sure: float = 0.9) -> BrokenReference:
@@ -200,7 +223,7 @@ def _judge_link(tree: DocTree, reference: DocReference) -> BrokenReference | Non
     if parts.path and (path.startswith("..") or not _is_file_like(path)):
         return None
     if parts.path and not tree.has(path):
-        return _judge_missing(tree, reference, path, parts.fragment)
+        return _judge_missing(tree, reference, path, target[len(parts.path) :])
     if parts.fragment and (path or reference.page).lower().endswith(PAGES) and not tree.is_in_site(reference.page):
         return _judge_anchor(tree, reference, path or reference.page, unquote(parts.fragment))
     return None
@@ -211,10 +234,11 @@ def _is_file_like(path: str) -> bool:
     return "." in posixpath.basename(path)
 
 
-def _judge_missing(tree: DocTree, reference: DocReference, path: str, fragment: str) -> BrokenReference | None:
+def _judge_missing(tree: DocTree, reference: DocReference, path: str, rest: str) -> BrokenReference | None:
+    """`rest`: the link's query and fragment."""
     commit, now = tree.went_to(path)
     if now:
-        better = posixpath.relpath(now, posixpath.dirname(reference.page) or ".") + (f"#{fragment}" if fragment else "")
+        better = _link_to(now, reference.page) + rest
         return _broken(reference, f"{path} was moved to {now} in {commit[:12]}", better, 0.95)
     if tree.is_in_site(reference.page):
         return None  # a site may fill it in
@@ -225,16 +249,22 @@ def _judge_missing(tree: DocTree, reference: DocReference, path: str, fragment: 
     if not alike:
         return None  # build output
     twin = next((one for one in alike if one.lower() == path.lower()), "")
-    better = posixpath.relpath(twin, posixpath.dirname(reference.page) or ".") if twin else ""
+    better = _link_to(twin, reference.page) + rest if twin else ""
     return _broken(reference, f"there is no {path}, and never was", better, 0.8)
+
+
+def _link_to(path: str, page: str) -> str:
+    """A relative link, as Markdown allows it: without spaces and brackets."""
+    relative = posixpath.relpath(path, posixpath.dirname(page) or ".")
+    return re.sub(r"[^\w./~@+,=-]", lambda found: quote(found[0]), relative)
 
 
 def _judge_anchor(tree: DocTree, reference: DocReference, page: str, fragment: str) -> BrokenReference | None:
     text = tree.texts.get(page)
     if text is None or not fragment or re.fullmatch(r"L\d+(-L\d+)?|user-content-.*|:~:text=.*", fragment):
         return None
-    if fragment.lower() in {anchor.lower() for anchor in anchors(text)}:
-        return None
+    if fragment.lower() in {anchor.lower() for anchor in anchors(text)} | {"top", "readme"}:
+        return None  # browsers know #top, GitHub #readme
     return _broken(reference, f"{page} has no heading #{fragment}", sure=0.85)
 
 
@@ -243,28 +273,34 @@ def anchors(text: str) -> set[str]:
     """The anchors of a page, as GitHub derives them from headings."""
     found: set[str] = {name for _, name in HTML_ANCHOR.findall(text)}
     found |= set(re.findall(r"\{:?\s*#([\w-]+)[^}\n]*\}", text))
-    tokens = _markdown().parse(text)
-    for before, token in itertools.pairwise(tokens):
-        if before.type == "heading_open":
-            words = "".join(
-                child.content for child in token.children or () if child.type in ("text", "code_inline", "html_inline")
-            )
-            slug = NOT_SLUG.sub("", re.sub(r"<[^>]+>", "", words).strip().lower()).replace(" ", "-")
-            name, number = slug, 0
-            while name in found:
-                number += 1
-                name = f"{slug}-{number}"
-            found.add(name)
+    for words in _headings(_markdown().parse(text)):
+        slug = NOT_SLUG.sub("", re.sub(r"<[^>]+>", "", words).strip().lower()).replace(" ", "-")
+        name, number = slug, 0
+        while name in found:
+            number += 1
+            name = f"{slug}-{number}"
+        found.add(name)
     return found
+
+
+def _headings(tokens: Sequence[Token]) -> Iterator[str]:
+    """The text of each heading, also of those in HTML."""
+    for token, after in itertools.pairwise((*tokens, None)):
+        if token and token.type == "html_block":
+            yield from (unescape(words) for _, words in HTML_HEADING.findall(token.content))
+        elif token and token.type == "heading_open" and after:
+            parts = ("text", "code_inline", "html_inline")
+            yield "".join(child.content for child in after.children or () if child.type in parts)
 
 
 def _commands(block: str) -> Iterator[tuple[int, str]]:
     """(line within the block, command), as long as it runs at the top of the repository."""
     for number, line in enumerate(block.split("\n")):
         command = re.sub(r"^\s*[$>%] ", "", line).strip()
-        if re.match(r"(cd|pushd|git clone|docker|ssh)\b", command):
-            return
+        elsewhere = re.match(r"(cd|pushd|git clone|docker|ssh)\b", command)
         yield number, command
+        if elsewhere:
+            return
 
 
 # --- what is told ---------------------------------------------------------------------
@@ -325,8 +361,7 @@ def _patch(git: Git, commit: str, page: str, found: Sequence[BrokenReference]) -
     lines = old.decode("utf-8", "surrogateescape").split("\n")
     for one in found:
         line = lines[one.line - 1]
-        link = compile_regex(rf"(?<=[(\"'<: ]){re.escape(one.text)}(?=[)\"'> \r]|$)")
-        changed = link.sub(one.better.replace("\\", "\\\\"), line)
+        changed = _relink(line, one.text, one.better)
         if changed == line:
             return None
         lines[one.line - 1] = changed

@@ -67,6 +67,24 @@ def test_a_link_to_a_file_that_moved_is_told_with_its_new_place(tmp_path):
     assert one.why == f"docs/old.md was moved to docs/new.md in {moved[:12]}"
 
 
+def test_a_fix_changes_links_alone_and_writes_them_as_markdown_reads_them(tmp_path):
+    page = (
+        "We moved docs/old.md (docs/old.md), do `cat docs/old.md now` and `[a](docs/old.md)`,\n"
+        "see [one](docs/old.md?plain=1#x) or [two](docs/old.md) and [again](docs/old.md).\n"
+        "It is [here](docs/old.md) too,\n\nand [there].\n\n<!-- <a href='docs/old.md'> -->\n\n[there]: docs/old.md\n"
+    )
+    place = Place(make_repo(tmp_path / "repo", {"docs/old.md": "# Long\n\ntext\n", "README.md": page}), tmp_path)
+    git(place.path, "mv", "docs/old.md", "docs/new (guide).md")
+    commit(place.path, {})
+    (signal,) = build(DocsSettings(), place.git).observe(place.context()).signals
+    new = "docs/new%20%28guide%29.md"
+    first, second, third, *rest = page.split("\n")
+    expected = [first, *(line.replace("docs/old.md", new) for line in (second, third)), *rest]
+    expected[-2] = f"[there]: {new}"
+    assert signal.patch is not None
+    assert signal.patch.changes[0].new == "\n".join(expected).encode()
+
+
 def test_moves_are_followed_to_where_the_file_is_now(tmp_path):
     repo = make_repo(tmp_path / "repo", {"a/one.md": "text\n", "README.md": "[o](a/one.md)\n"})
     for before, after in (("a/one.md", "a/two.md"), ("a/two.md", "three.md")):
@@ -129,9 +147,44 @@ def test_anchors_are_made_as_github_makes_them():
     assert {"a-b--c", "same", "same-1", "own", "html", "setext"} <= anchors(page)
 
 
+def test_anchors_of_html_and_those_that_browsers_and_github_know_lead_somewhere(tmp_path):
+    page = (
+        '<h1 align="center">\n  <img src="https://example.org/x.png"> My &amp; App\n</h1>\n\n'
+        "<h2>Quick <b>start</b></h2>\n\n"
+        "<a name=plain></a>\n\n[a](#my--app) [b](#quick-start) [c](#plain) [up](#top) [page](#readme) [none](#none)\n"
+    )
+    assert [text for _, _, text, _ in told(make_repo(tmp_path / "repo", {"README.md": page}))] == ["#none"]
+
+
 def test_an_address_with_something_before_it_is_told(tmp_path):
     repo = make_repo(tmp_path / "repo", {"README.md": "([#1](<(https://example.org/1)>))\n"})
     assert [one.why for one in broken(repo)] == ["this is not an address: something stands before it"]
+
+
+def test_commands_of_a_nested_project_are_not_looked_up_at_the_top(tmp_path):
+    files = {
+        "Makefile": "serve:\n\ttrue\n",
+        "package.json": '{"scripts": {"dev": "a", "build": "b"}}',
+        "train.py": "print(1)  # a script\n",
+    }
+    repo = make_repo(tmp_path / "repo", files)
+    git(repo, "rm", "-q", "train.py")
+    after = {
+        "Makefile": "test:\n\ttrue\n",
+        "package.json": '{"scripts": {}}',
+        "web/package.json": files["package.json"],
+        "web/README.md": "```sh\nnpm run dev\n```\n",
+        "srv/Makefile": files["Makefile"],
+        "srv/docs/use.md": "```sh\nmake serve\n```\n",
+        "examples/train.py": files["train.py"],
+        "examples/README.md": "```sh\npython train.py\n```\n",
+        "README.md": "```sh\nnpm run build -w web\nnpm run dev --workspace=web\n```\n",
+        "docs/web.md": "```sh\ncd web\n```\n\nThen\n\n```sh\nnpm run dev\n```\n",
+    }
+    commit(repo, after)
+    assert told(repo) == []
+    commit(repo, {"docs/run.md": "```sh\ncd elsewhere\n```\n\n```sh\nnpm run dev\nmake serve\npython train.py\n```\n"})
+    assert [text for _, _, text, _ in told(repo)] == ["npm run dev", "make serve", "python train.py"]
 
 
 def test_commands_that_are_not_there_any_more_are_told(tmp_path):
