@@ -260,7 +260,9 @@ def _differs(claim: CodeClaim, done: Done, request: RunRequest) -> Refusal | Non
         return refusal
     match request.state:
         case CodeState.BASE:
-            return next(filter(None, (_unlike(claim, case, found.get(case.id)) for case in cases)), None)
+            unlike = next(filter(None, (_unlike(claim, case, found.get(case.id)) for case in cases)), None)
+            red = None if unlike else _newly_red(claim, done, found)
+            return Refusal("flaky", f"{red.id} fails in one run on the base, and not in another") if red else unlike
         case CodeState.NOTED if len(failing) < len(cases):
             return Refusal("reads-source", "its test passes when the lines of the change are mere comments")
         case CodeState.CHANGED_NOTED if failing and _passes(claim, done):
@@ -268,7 +270,9 @@ def _differs(claim: CodeClaim, done: Done, request: RunRequest) -> Refusal | Non
         case CodeState.OTHERS if not failing and not report.ended:
             return Refusal("wrong-file", f"its test passes without the change of {claim.path}")
         case CodeState.CHANGED:
-            return _not_passed(claim, cases, found)
+            not_passed = _not_passed(claim, cases, found)
+            red = None if not_passed else _newly_red(claim, done, found)
+            return Refusal("breaks-tests", f"{red.id}, a test of its own, fails with the change") if red else not_passed
     return None
 
 
@@ -293,6 +297,13 @@ def _not_passed(claim: CodeClaim, cases: Sequence[CaseResult], found: dict[str, 
             output = _said(after) or after.status
             return Refusal("still-fails", f"{case.id} does not pass with the change: {output}")
     return None
+
+
+def _newly_red(claim: CodeClaim, done: Done, found: dict[str, CaseResult]) -> CaseResult | None:
+    """A case that the claim's tests add, and that fails in this run and not in the first one on the base."""
+    known = {case.id for request in _plain(claim) if request in done for case in done[request].cases}
+    known |= {case.id for case in done[_short(claim, CodeState.BASE)].cases if case.status in ("failed", "error")}
+    return next((case for case in found.values() if case.status in ("failed", "error") and case.id not in known), None)
 
 
 def _passes(claim: CodeClaim, done: Done) -> bool:

@@ -23,6 +23,7 @@ FILE = "tests/test_app.py"
 OLD = CaseResult(f"{FILE}::test_two", FILE, "passed")
 GOOD = CaseResult(f"{FILE}::test_three", FILE, "passed")
 BAD = replace(GOOD, status="failed", error="AssertionError", message="assert 1 == 1.5", frames=((FILE, 9),))
+NEW = replace(GOOD, id=f"{FILE}::test_four")
 OTHER = CaseResult("tests/test_b.py::test_b", "tests/test_b.py", "passed")
 Answer = Callable[[RunRequest], SuiteReport]
 
@@ -90,10 +91,13 @@ CASES = [
     ("reads-source", {"base": replace(report(OLD, BAD), sources=("app.js",))}),
     ("flaky", {("base", 2): report(OLD, GOOD)}),
     ("flaky", {("base", 3): report(OLD, replace(BAD, error="MultipleFailures"))}),
+    ("flaky", {"base": report(OLD, BAD, NEW), ("base", 3): report(OLD, BAD, replace(NEW, status="failed"))}),
     ("still-fails", {"changed": report(OLD, BAD)}),
     ("still-fails", {("changed", 2): report(OLD, BAD)}),
     ("still-fails", {"changed": report(OLD)}),
     ("still-fails", {"changed": report(OLD, replace(GOOD, status="skipped"))}),
+    ("breaks-tests", {"base": report(OLD, BAD, NEW), "changed": report(OLD, GOOD, replace(NEW, status="failed"))}),
+    ("breaks-tests", {("changed", 2): report(OLD, GOOD, replace(NEW, status="error"))}),
     ("network", {"changed": report(OLD, replace(GOOD, connected=("example.org",)))}),
     ("reads-source", {"changed": report(OLD, replace(GOOD, sources=("app.py",)))}),
     ("reads-source", {"noted": report(OLD, GOOD)}),
