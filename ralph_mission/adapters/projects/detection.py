@@ -37,6 +37,8 @@ NODE_LOCKS = {
     "package-lock.json": "npm",
     "npm-shrinkwrap.json": "npm",
 }
+GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.lockfile",
+          "libs.versions.toml")  # fmt: skip  # one list
 MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "setup.py", "Cargo.toml", "go.mod", "pom.xml",
              "build.gradle", "build.gradle.kts", "Gemfile", "composer.json")  # fmt: skip  # one list
 NO_TEST = "no test specified"
@@ -352,8 +354,8 @@ def _python_checks(folder: Folder, project: Mapping[str, Any], packages: Collect
         yield check("lint", "ruff check .", "ruff")
     if "mypy" in tools or "[mypy]" in setup or folder.any_of("mypy.ini", ".mypy.ini"):
         yield check("types", "mypy" if _names_mypys_files(folder, _section(tools, "mypy")) else "mypy .", "mypy")
-    configured = "pytest" in tools or "[tool:pytest]" in setup or folder.any_of("pytest.ini", "tox.ini", "conftest.py")
-    if configured and _has_pytests(folder):
+    settings = "pytest" in tools or "[tool:pytest]" in setup or folder.any_of("pytest.ini", "tox.ini", "conftest.py")
+    if (settings or "pytest" in packages) and _has_pytests(folder):
         yield folder.check("test", "python -m pytest -q")
     elif "noxfile.py" in folder:
         yield check("test", "nox", "nox")
@@ -407,9 +409,9 @@ def _java(folder: Folder) -> Detected:
         needs = ("java",) if "mvnw" in folder else ("java", "mvn")
         command = f"{maven} -B -q -DskipTests package dependency:resolve-plugins"
         return [folder.step("maven", command, "pom.xml", needs=needs)], [folder.check("test", f"{maven} -o -B -q test")]
-    if build := folder.any_of("build.gradle", "build.gradle.kts"):
+    if folder.any_of("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"):
         gradle = "./gradlew" if "gradlew" in folder else "gradle"
-        names = (*(posixpath.basename(path) for path in build), "settings.gradle", "gradle.lockfile")
+        names = [name for name in folder.files if posixpath.basename(name) in GRADLE]
         step = folder.step("gradle", f"{gradle} --no-daemon -q testClasses", *names, needs=("java",))
         return [step], [folder.check("test", f"{gradle} --no-daemon --offline -q test")]
     return NOTHING

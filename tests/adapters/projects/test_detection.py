@@ -113,6 +113,7 @@ def test_prisma_clients_and_types_of_next_are_made_before_anything_is_checked():
         ({"go.mod": ""}, "go", "go mod download && { go test -exec true ./... || true; }"),
         ({"pom.xml": "", "mvnw": ""}, "maven", "./mvnw -B"),
         ({"build.gradle": "", "gradlew": ""}, "gradle", "./gradlew --no-daemon"),
+        ({"settings.gradle.kts": "", "app/build.gradle.kts": "", "gradlew": ""}, "gradle", "./gradlew --no-daemon"),
         ({"Gemfile": ""}, "bundler", "bundle install"),
         ({"composer.json": "{\"name\": \"a/b\"}"}, "composer", "composer install"),
     ],
@@ -147,6 +148,17 @@ def test_python_checks_are_those_that_are_configured():
     project = of({"pyproject.toml": pyproject, "uv.lock": locked, "tests/test_a.py": ""})
     assert not any(check.needs for check in project.checks)
     assert [check.line for check in project.checks] == ["ruff check .", "mypy", "python -m pytest -q"]
+
+
+@pytest.mark.parametrize("files", [{"requirements.txt": "pytest\n"}, {"poetry.lock": '[[package]]\nname = "pytest"\n'}])
+def test_pytest_needs_no_settings_where_it_is_among_the_packages(files):
+    project = of({**files, "tests/test_a.py": ""})
+    assert [check.line for check in project.checks] == ["python -m pytest -q"]
+
+
+def test_what_a_build_of_gradle_installs_is_decided_by_all_its_scripts():
+    (step,) = of({"settings.gradle": "", "app/build.gradle": "", "gradle/libs.versions.toml": "", "a.java": ""}).steps
+    assert set(step.inputs) == {"settings.gradle", "app/build.gradle", "gradle/libs.versions.toml"}
 
 
 @pytest.mark.parametrize(
