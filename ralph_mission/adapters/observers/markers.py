@@ -63,6 +63,9 @@ def excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
     return lambda path: bool(_BUILT_IN.search(path)) or (len(spec.patterns) > 0 and spec.match_file(path))
 
 
+GENERATED = "^[^A-Za-z0-9\"'`]{0,5}(Code generated .* DO NOT EDIT|@generated)"
+"""A line by which generators mark their output (https://go.dev/s/generatedcode), for git."""
+
 LINES = 50_000
 LONGEST = 2_000  # characters
 SECONDS = 10.0
@@ -180,8 +183,22 @@ def scan(
     within = None if paths is None else frozenset(paths)
     few = paths if paths is not None and sum(map(len, paths)) < ARGUMENTS else ()
     hits = (hit for turn in _passes(markers) for hit in _pass(git, commit, turn, few))
-    wanted = (hit for hit in hits if (within is None or hit.path in within) and not excluded(hit.path))
-    return tuple(sorted(wanted, key=lambda hit: (hit.path, hit.line, hit.kind)))
+    wanted = [hit for hit in hits if (within is None or hit.path in within) and not excluded(hit.path)]
+    generated = _generated(git, commit, sorted({hit.path for hit in wanted}))
+    return tuple(sorted((h for h in wanted if h.path not in generated), key=lambda hit: (hit.path, hit.line, hit.kind)))
+
+
+def _generated(git: Git, commit: str, paths: Sequence[str]) -> frozenset[str]:
+    """Those of the files with a line that says that a program wrote them."""
+    if not paths:
+        return frozenset()
+    few = paths if sum(map(len, paths)) < ARGUMENTS else ()
+    try:
+        raw = git.run("grep", "-lIzE", "--full-name", "-e", GENERATED, commit, "--", *(few or PATHSPECS),
+                      env={} if few else MAGIC, timeout=MARKER_SECONDS)  # fmt: skip  # one call
+    except GitError:  # none, or too slow
+        return frozenset()
+    return frozenset(path[len(commit) + 1 :] for path in raw.decode("utf-8", "surrogateescape").split("\0"))
 
 
 def _literal(part: str) -> str:
