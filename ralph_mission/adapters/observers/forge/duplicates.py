@@ -141,7 +141,8 @@ def _words(title: str) -> list[str]:
 def _stem(word: str) -> str:
     for ending in ("ing", "ed", "es", "s"):
         if len(word) > len(ending) + 3 and word.endswith(ending) and word.isalpha():
-            return word[: -len(ending)].removesuffix("e")
+            word = word.removesuffix(ending)
+            break
     return word.removesuffix("e") if word.isalpha() and len(word) > 4 else word
 
 

@@ -21,6 +21,7 @@ def pairs(*issues: Issue) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        ("Crash when loading an empty settings file", "Crash loading empty settings files"),
         ("Download stops at half of the file with slow proxy", "With a slow proxy, download stops at half the file"),
         ("Progress bar flickers when the terminal is resized", "Progress bar flickers when terminal resized"),
         ("[Bug]: Crash when opening empty archive", "Crash when opening an empty archive"),
