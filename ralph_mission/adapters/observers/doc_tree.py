@@ -21,8 +21,10 @@ from ralph_mission.values import compile_regex, dataclass
 PAGES = (".md", ".markdown")
 MOST_PAGES, LARGEST = 1_000, 500_000  # pages, bytes of a page
 HOPS = 5  # renames that are followed
-SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config.ts", "astro.config.mjs", "conf.py",
-         "_config.yml", "book.toml", "hugo.toml", "antora.yml")  # fmt: skip  # one list
+SITE = compile_regex(
+    r"(?:^|/)(?:\.(?:vitepress|vuepress)/config(?:\.\w+|/.+)|(?:docusaurus|astro)\.config\.[cm]?[jt]s|conf\.py"
+    r"|(?:mkdocs|antora|_config|_quarto|hugo)\.ya?ml|(?:book|hugo|zensical)\.toml)$"
+)
 """Site generators: they rearrange pages, so their links and anchors cannot be judged from the tree."""
 EXAMPLES = compile_regex(r"(?:^|/)(?:docs|docs_src|doc|examples?)/(?:.*/)?[^/]+\.py$")
 MANIFESTS = ("Makefile", "package.json", "pyproject.toml")
@@ -115,8 +117,8 @@ class DocTree:
     @cached_property
     def sites(self) -> frozenset[str | None]:
         """Top-level folders with a generator's settings; None for the top itself."""
-        found = (path for path in self.files if posixpath.basename(path) in SITES)
-        return frozenset(path.partition("/")[0] if "/" in path else None for path in found)
+        folders = (path[: found.start()] for path in self.files if (found := SITE.search(path)))
+        return frozenset(folder.partition("/")[0] or None for folder in folders)
 
     @cached_property
     def make_targets(self) -> frozenset[str] | None:

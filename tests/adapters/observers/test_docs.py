@@ -111,7 +111,18 @@ def test_a_name_that_differs_in_case_alone_is_put_right(tmp_path):
     assert told(repo) == [("docs/a.md", 1, "guide.md", "Guide.md")]
 
 
-@pytest.mark.parametrize("settings", ["mkdocs.yml", "docs/conf.py", "docs/en/mkdocs.yml"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "mkdocs.yml",
+        "docs/conf.py",
+        "docs/en/mkdocs.yml",
+        "docs/.vitepress/config.ts",
+        "docs/x/.vitepress/config/en.mts",
+        ".vuepress/config.js",
+        "astro.config.ts",
+    ],
+)
 def test_pages_of_a_site_are_judged_by_what_git_knows_alone(tmp_path, settings):
     files = {settings: "x\n", "docs/a.md": "[b](b.md) [c](#none) [o](old.md)\n", "docs/old.md": "text of it\n"}
     repo = make_repo(tmp_path / "repo", files)
