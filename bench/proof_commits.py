@@ -31,9 +31,9 @@ from pathlib import Path
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.prover import Prover
 from ralph_mission.errors import UserError
-from ralph_mission.mission.proof.claim import ASSERTION, CodeClaim, CodeState, claim_of_patch
+from ralph_mission.mission.proof.claim import ASSERTION, SHORTEST, CodeClaim, CodeQuote, CodeState, claim_of_patch
 from ralph_mission.mission.proof.judge import CaseResult, RunRequest, SuiteReport, is_assertion
-from ralph_mission.safety.patch import FileChange, Patch
+from ralph_mission.safety.patch import FileChange, Patch, changed_spans
 from ralph_mission.safety.paths import protected_path
 from ralph_mission.values import dataclass
 
@@ -92,7 +92,17 @@ def claim_of(git: Git, fix: FixCommit) -> tuple[CodeClaim, str]:
     claim = claim_of_patch(subject, Patch(base, tuple(_changes(git, base, fix.commit))), fix.path)
     if claim is None or not claim.test:
         raise ValueError(f"{fix.commit} has no test, or changes no code")
-    return replace(claim, expected=fix.expected, cases=fix.cases, guessed=False), base
+    quotes = (CodeQuote(claim.path, next(_telling_line(one) for one in claim.change if one.path == claim.path)),)
+    return replace(claim, expected=fix.expected, cases=fix.cases, quotes=quotes, guessed=False), base
+
+
+def _telling_line(change: FileChange) -> str:
+    """The longest line that a change takes away, or else one before what it adds."""
+    old, new = ((side or b"").decode("utf-8", "surrogateescape").split("\n") for side in (change.old, change.new))
+    spans = changed_spans(old, new)
+    gone = [line for a, b, _, _ in spans for line in old[a:b]]
+    found = max(gone or [line for a, *_ in spans for line in old[max(0, a - 3) : a]], key=len, default="")
+    return found if len(found.strip()) >= SHORTEST else max(old, key=len)
 
 
 def _changes(git: Git, base: str, commit: str) -> Iterator[FileChange]:
