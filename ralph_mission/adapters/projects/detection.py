@@ -41,8 +41,8 @@ GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradl
           "libs.versions.toml")  # fmt: skip  # one list
 MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "setup.py", "Cargo.toml", "go.mod", "pom.xml",
              "build.gradle", "build.gradle.kts", "Gemfile", "composer.json")  # fmt: skip  # one list
-NO_TEST = "no test specified"
-"""The test script `npm init` writes for a project without tests."""
+NO_CHECK = compile_regex(r"no test specified|\s--(?:fix|write)(?![\w-])")
+"""The script that `npm init` writes for a project without tests, or one that changes files."""
 SCRIPTS = {
     "lint": ("lint", "eslint", "lint:check"),
     "types": ("typecheck", "type-check", "check-types", "check:types", "types", "tsc", "lint:typecheck"),
@@ -213,7 +213,7 @@ def _node(folder: Folder) -> Detected:
     scripts = {name: str(line) for name, line in _section(manifest, "scripts").items()}
     checks = []
     for name, names in SCRIPTS.items():
-        script = next((one for one in names if one in scripts and NO_TEST not in scripts[one]), "")
+        script = next((one for one in names if one in scripts and not NO_CHECK.search(scripts[one])), "")
         if script:
             checks.append(folder.check(name, f"{run} {script}"))
     if "tsconfig.json" in folder and "typescript" in _asked(manifest) and not any(c.name == "types" for c in checks):
@@ -435,7 +435,10 @@ def _php(folder: Folder) -> Detected:
     command = "composer install --no-interaction --no-progress --quiet"
     step = folder.step("composer", command, "composer.json", "composer.lock", needs=("composer", "php"))
     scripts = _section(manifest, "scripts")
-    return [step], [folder.check(name, f"composer run-script {name}") for name in ("lint", "test") if name in scripts]
+    checks = [folder.check(name, f"composer run-script {name}") for name in ("lint", "test") if name in scripts]
+    if "test" not in scripts and folder.any_of("phpunit.xml", "phpunit.xml.dist"):
+        checks.append(folder.check("test", "vendor/bin/phpunit"))
+    return [step], checks
 
 
 def _make(paths: Collection[str], read: Read) -> list[ProjectCheck]:

@@ -245,6 +245,17 @@ def test_mypy_checks_what_the_project_has_it_check(files, command):
     assert [check.command for check in checks if check.name == "types"] == [command]
 
 
+def test_a_script_that_changes_files_is_no_check():
+    scripts = {"lint": "eslint . --fix", "lint:check": "eslint . --fix-dry-run", "test": "prettier --write . && jest"}
+    checks = of({"package.json": manifest(scripts=scripts), "package-lock.json": "{}"}).checks
+    assert [check.command for check in checks] == ["npm run --silent lint:check"]
+
+
+def test_phpunit_tests_where_composer_has_no_script_for_it():
+    files = {"composer.json": "{}", "composer.lock": "{}", "phpunit.xml.dist": "<phpunit/>"}
+    assert [check.command for check in of(files).checks] == ["vendor/bin/phpunit"]
+
+
 def test_make_test_is_the_check_where_no_language_names_one():
     assert [check.line for check in of({"Makefile": "all:\n\ntest: all\n\t./t\n"}).checks] == ["make test"]
     assert of({"Makefile": "test := 1\n"}).checks == ()
