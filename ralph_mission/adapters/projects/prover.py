@@ -45,6 +45,7 @@ SHORT, LONG = 180.0, 1_200.0
 OUTPUT = 16_000_000  # bytes of a run's output
 LARGEST = 64_000_000  # bytes of a report
 LARGEST_FILE = 4_000_000  # bytes of the largest file a claim may be about
+NOT_FOUND = 127  # of a shell that has no such command
 MOST_RUNS = 20  # per claim: the judge requests at most sixteen
 
 
@@ -192,6 +193,9 @@ class ProofBench:
             return SuiteReport((), "time-out" if finished.timed_out else "it prints too much", hosts, sources)
         content = files.content(report, LARGEST + 1) or b""
         output = excerpt(finished.stdout, finished.stderr, self.folder)
+        if finished.code == NOT_FOUND and not content:
+            what = f"the tests cannot be started here: {output.strip().partition(chr(10))[0]}"
+            raise UserError(what, "set the project up with hands.setup in ralph.yml; ralph doctor shows how it stands")
         with suppress(ValueError):
             found = parse_report(self.tool.name, content[:LARGEST].decode("utf-8", "replace"), str(self.folder))
             if found.cases or finished.code == 0:

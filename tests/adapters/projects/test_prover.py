@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.prover import ProofOutcome, Prover
 from ralph_mission.adapters.projects.setup import ProjectSetup
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
+from ralph_mission.errors import UserError
 from ralph_mission.mission.proof.claim import CodeClaim, CodeQuote
 from ralph_mission.safety.patch import REGULAR, FileChange
 from tests.helpers import git, make_repo
@@ -67,6 +69,18 @@ def test_a_bug_that_its_test_shows_is_proven(prove: Prove) -> None:
     (case,) = outcome.verdict.cases
     assert (case.error, case.frames) == ("AssertionError", (("tests/test_b.py", 4),))
     assert len(outcome.runs) == 9
+
+
+def test_a_machine_without_the_tests_program_refuses_no_claim(
+    prove: Prove, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("cp", "git", "sh"):
+        (programs / name).symlink_to(shutil.which(name) or "")
+    monkeypatch.setenv("PATH", str(programs))
+    with pytest.raises(UserError, match=r"the tests cannot be started here: .*python"):
+        prove(body("assert app.half(3) == 1.5"))
 
 
 def rule_of(outcome: ProofOutcome) -> str:
