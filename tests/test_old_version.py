@@ -143,7 +143,7 @@ def test_a_run_of_stories_that_was_killed_goes_on(tmp_path: Path) -> None:
     repo = restore("stories", tmp_path)
     options = ("run", "--prd", "--continue", *agent(STORIES, tmp_path), "--json")
     left = cli_here(*options, repo=repo)
-    assert (left.code, "till.txt" in left.err, "commit or stash" in left.err) == (1, True, True)
+    assert (left.code, "till.txt" in left.err, "Commit or stash" in left.err) == (1, True, True)
     git(repo, "stash", "push", "--quiet", "--include-untracked", "--", "till.txt")
     done = succeed(*options, repo=repo).json
     assert (done["ending"], done["sessions"], done["run"]) == ("complete", 3, "20261122-215223-prd")

@@ -866,7 +866,7 @@ def test_an_issue_whose_checks_cannot_turn_green_costs_nothing_and_is_told_so_on
         assert (report.outcome, report.record, place.spent()) == ("idle", None, 0.0)
         assert report.skipped[0][0] == number and "E501 too long" in report.skipped[0][1]
     (said,) = place.comments(number)
-    assert "nothing was spent" in said and "`make lint` is red" in said and "Correct the default branch" in said
+    assert "nothing was spent" in said and "`make lint` is failing" in said and "Correct the default branch" in said
     assert place.labels(number) == {READY} and not hands.jobs
     hands.base = BaseChecks((replace(lint, said="exit code 2\nsyntax error"),))
     place.work(hands, checked=True)

@@ -329,7 +329,7 @@ def _failure_text(failure: CheckFailure, before: RedCheck | None) -> str:
         how = f"not done after {finished.seconds:.0f} s"
     elif finished.truncated:
         how = "ended: too much output"
-    also = "" if before is None else FAILS_ANYWAY if before.broken else MORE_FAILURES
+    also = "" if before is None else FAILS_ANYWAY if before.broken or not before.complaints else MORE_FAILURES
     cause = find_cause(finished.stdout, finished.stderr)
     headline = f"`{failure.command}`: {how}{also}{f': {cause}' if cause else ''}"
     return f"{headline}\n{excerpt(finished.stdout, finished.stderr)}".rstrip()

@@ -18,7 +18,8 @@ LINES, LONGEST = 5, 300
 READ = 200_000  # bytes, from both ends of each stream
 NOISE = compile_regex(
     r"^\W*$|complete log of this run|debug-\d+\.log|^npm (?:error|ERR!)(?: code)?\s*$|^npm (?:warn|notice)\b"
-    r"|^(?:warning|warn|notice|info)\b|^\[?(?:\d+/\d+)\]|^➤ YN0000|^\$ |^> |deprecat|^\s*at .+\(node:internal",
+    r"|^(?:warning|warn|notice|info)\b|^\[?(?:\d+/\d+)\]|^➤ YN0000|^\$ |^> |^(?!E\s).*deprecat"
+    r"|^\s*at .+\(node:internal",
     re.IGNORECASE,
 )
 TELLING = compile_regex(

@@ -433,6 +433,9 @@ def _open_pull(mission: Mission, facts: MissionFacts, reading: Interpretation, c
     assert facts.pull is not None
     step = build_step(mission, context).advance(MissionEvent.PULL_OPENED)
     step = step.change(pull=facts.pull.number, pending=(), waiting_since=context.now)
+    if mission.action is Action.OPEN_FIX:
+        action, following = wording.FIX_OPENED
+        step = step.change(last_action=action, next_step=following)
     return MissionStep(step.after, lesson=lesson(mission, "accepted") if _find_approver(mission, facts) else None)
 
 

@@ -113,7 +113,7 @@ def mission_of(
 
 
 _OPENED = {
-    Action.OPEN_FIX: ("opened a pull request with the fix", "A person reviews it."),
+    Action.OPEN_FIX: wording.FIX_OPENED,
     Action.OPEN_PROPOSAL: ("asked in an issue", "A person approves or rejects the proposal."),
     Action.PUBLISH: ("showed what would be published", "A person approves or rejects the texts."),
 }

@@ -167,6 +167,8 @@ def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Num
     return "\n\n".join([title, f"Why: {reason(kind)}.", evidence, end])
 
 
+FIX_OPENED = ("opened a pull request with the fix", "A person reviews it.")
+"""Last action and next step of a fix whose pull request is open."""
 OURS = compile_regex(
     r"^To reject: (?:revert this commit|close its pull request; once merged, revert this commit)\.$"
     r"|\AMerge pull request #\d+ from [^/\s]+/ralph/",

@@ -89,7 +89,7 @@ def _rows(value: Any) -> Sequence[Mapping[str, str]]:
 _URL = compile_regex(r"https?://[^\s<>\"')\]]+")
 _ADDRESS = compile_regex(r"(?<![\w@.-])(?:@[\w.-]*\w|[\w.+-]+@[\w.-]+\w|(?:[\w-]+\.)+[^\W\d_]{2,}(?:/[^\s<>\"')\]]*)?)")
 """Hosts, file names, accounts and e-mail addresses: dots without a space after them."""
-_NUMBER = compile_regex(r"[$€£¥]?\d+(?:[.,:/\u2019' -]?\d+)*%?")
+_NUMBER = compile_regex(r"[$€£¥]?\d+(?:[.,:/\u2019' -]\d+)*%?")
 _WORD = compile_regex(r"[^\W\d_][\w\u2019'-]*")
 _SENTENCE = compile_regex(r"(?:^|[.!?:;…]\s+|\n\s*(?:[-*•]\s*)?|[\"“(]\s*)$")
 COUNTED = (

@@ -212,7 +212,7 @@ def test_what_is_built_has_to_pass_the_checks(shop_run_ralplan: World) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["ralplan", "ultrawork", "team"])
-@pytest.mark.parametrize("gate", [["--prd"], ["--prd-file", "prd.json"], ["--pattern", "prd"], ["--preset", "fresh"]])
+@pytest.mark.parametrize("gate", [["--prd"], ["--prd-file", "prd.json"], ["--preset", "prd"], ["--preset", "fresh"]])
 def test_stories_are_no_gate_of_several_hats_and_the_pair_is_refused(
     shop_run_ralplan: World, pattern: str, gate: list[str]
 ) -> None:
