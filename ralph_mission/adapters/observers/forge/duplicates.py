@@ -36,7 +36,7 @@ _APART = compile_regex(
     r"\b(?:v?\d[\w.]*|windows|win\d*|linux|ubuntu|debian|fedora|alpine|mac(?:os)?|osx|darwin|ios|ipad\w*|android|safari|chrome|"
     r"chromium|firefox|edge|arm(?:64)?|aarch64|x86\w*|amd64|m[1-4]|docker|wsl\d?|pypy|cpython|nodejs|node|deno|bun|"
     r"postgres\w*|mysql|mariadb|sqlite|redis|mongo\w*|npm|yarn|pnpm|webpack|vite|rollup|esbuild)\b|`[^`]+`|[\"'][^\"']+[\"']"
-    r"|\b\w+(?:[._]\w+)+\b|\b[a-z]+[A-Z]\w*|--?[a-z][\w-]+"
+    r"|\b[^\W_]+(?:[._]+[^\W_]+)+\b|\b[a-z]+[A-Z]\w*|--?[a-z][\w-]+"
 )
 _ERROR = compile_regex(
     r"^\W{0,4}(?:(?:Uncaught|Unhandled|Caused by:|thread '[^']{1,60}' panicked at|panic:|fatal:|error(?:\[\w+\])?:)"
