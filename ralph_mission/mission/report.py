@@ -113,14 +113,15 @@ def report_skipped(
         header.next_due_at if header else None,
         Usage(),
     )
-    return report, CycleSummary(remarks=(_why_left(outcome, report.next_due_at),))
+    return report, CycleSummary(remarks=(_why_left(outcome, report.next_due_at, staged),))
 
 
-def _why_left(outcome: Outcome, due: datetime | None) -> str:
+def _why_left(outcome: Outcome, due: datetime | None, staged: bool) -> str:
     if outcome == "not_due":
         if due is None:
             return "this cycle has run already"
-        return f"not due before {stamp(due)}: nothing was done. To run it anyway: ralph cycle --force"
+        command = f"ralph cycle{' --staged' if staged else ''} --force"
+        return f"not due before {stamp(due)}: nothing was done. To run it anyway: {command}"
     return {
         "paused": "paused: nothing was done. To continue: `ralph resume` (or unset RALPH_PAUSED)",
         "lost": "another runner holds this cycle; if it is certainly dead: `ralph memory recover --take-over`",
@@ -253,6 +254,7 @@ def _cycle_summary(
         refusal=refusal(acts),
         late=conclusion.header.drift_seconds,
         taken=sum(map(_was_done, acts)),
+        subjects=tuple((item.effect.key, act.decision.proposal.title) for act in acts for item in act.applied),
         answers=tuple(_answers(decided.decisions, {act.decision.proposal.key: act for act in acts}).items()),
         needs_person=needs_person(
             waiting, situation.state.unknown, decide.red_base(situation).checks, (*situation.state.held, *for_people)

@@ -175,6 +175,8 @@ def test_a_cycle_that_is_not_due_says_when_it_is():
     assert cycle_summary.remarks == (
         "not due before 2026-05-04 12:01 UTC: nothing was done. To run it anyway: ralph cycle --force",
     )
+    _, staged = report_skipped("not_due", past, "cli", True, NOW, LATER)
+    assert staged.remarks[0].endswith(": ralph cycle --staged --force")
 
 
 @pytest.mark.parametrize(

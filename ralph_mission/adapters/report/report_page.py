@@ -72,6 +72,7 @@ summary{cursor:pointer;color:var(--quiet);font-size:.875rem;margin-top:.35rem}
 .verdict .meter{min-width:0}.figures div:first-child dd{color:var(--accent)}
 @media(max-width:40rem){.verdict{grid-template-columns:1fr max-content}.verdict .meter{grid-column:span 2;order:1}}
 .verdict+.verdict{margin-top:.3rem}
+[aria-label=Loops] td:first-child{white-space:nowrap}
 .banner{border-left:4px solid var(--warn);padding-left:.8rem}
 @media(min-width:1200px){.page{max-width:84rem}
 .pair{display:grid;grid-template-columns:1fr 1fr;gap:1rem;align-items:start}
@@ -349,13 +350,16 @@ def _health(observers: Sequence[ObserverHealth]) -> Markup:
             element(
                 "b", one.status, class_={"ok": "good", "unavailable": "warn", "partly": "warn"}.get(one.status, "other")
             ),
-            one.detail,
+            titled(one.detail),
         )
         for one in sorted(observers, key=lambda one: one.status != "unavailable")
     )
     return section(
         "Health",
-        element("p", " ".join(sentences) or "All observers responded." if observers else "Nothing was looked at yet."),
+        element(
+            "p",
+            titled(" ".join(sentences)) or "All observers responded." if observers else "Nothing was looked at yet.",
+        ),
         table(("observer", "state", "what it saw"), rows, texts=2, name="Observers") if observers else None,
     )
 

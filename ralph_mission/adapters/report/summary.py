@@ -261,12 +261,13 @@ def looked_at(report: CycleReport) -> str:
 def _done_lines(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:
     """Effects by title, each with its place below."""
     titles = {thread.key: thread.title for thread in cycle_summary.threads}
+    subjects = dict(cycle_summary.subjects) if report.staged else {}  # what is done has a number
     numbers = {number: one.title for one in report.missions for number in (one.issue, one.pull_request) if number}
     blocks = []
     for effect in report.effects:
         if is_done(effect):
             number = effect.number
-            title = titles.get(effect.key) or numbers.get(number, "")
+            title = titles.get(effect.key) or numbers.get(number) or subjects.get(effect.key, "")
             action = f"{name_effect(effect).capitalize()}{f' #{number}' if number else ''}"
             place = at.place(effect.url) or ("" if title else effect.key)
             rows = fold_lines([f"{action}: {title}" if title else action])

@@ -85,6 +85,10 @@ def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
     records = _order(repo, run, "pause")
     paused = not run and _set_paused(repo, config, True, needed=not records)
     nothing = ["nothing is done until `ralph resume`"] if paused else []
+    if records and not run and not paused:
+        click.echo(
+            "note: cycles are not paused, as no memory can be written here yet; RALPH_PAUSED=1 stops them", err=True
+        )
     _tell_order(repo, records, nothing, "pauses at its next safe point", "paused", as_json, paused=paused)
 
 
@@ -212,7 +216,8 @@ def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[st
         for line in _lines(one, live.last_words(home, one.id, LAST), repo, live.read_order(home / live.FOLDER / one.id))
     ]
     rows = ["Runs here", *lines] if lines else []
-    ended = [one for one in known if one.kind == "run" and one.state == "ended"]
+    over = [one for one in known if one.kind == "run" and one.state == "ended"]
+    ended = [one for one in over if one.run] or over  # one that was refused before its loop began is no last loop
     if ended and not any(one.kind == "run" for one in listed):
         rows += ["Last loop", *_last(ended[-1], repo)]
     return documents, rows

@@ -174,6 +174,7 @@ class CycleSummary:
     refusal: str = ""  # why everything was refused, if only a person can change that
     taken: int = 0  # actions that were done, with all their effects
     answers: tuple[tuple[int, Answer], ...] = ()  # what came of what people asked for, by the number of its thread
+    subjects: tuple[tuple[str, str], ...] = ()  # what each effect is about, by its key
     needs_person: bool = False  # whether anything does: without it, the summary may say that nothing needs them
 
 

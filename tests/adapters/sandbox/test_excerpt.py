@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.sandbox.excerpt import complaints, excerpt, find_cause, is_untrusted, is_worse, not_set_up
+from ralph_mission.adapters.sandbox.excerpt import (
+    complaints,
+    excerpt,
+    find_cause,
+    is_untrusted,
+    is_worse,
+    not_set_up,
+    output_lines,
+)
 
 NPM = b"""npm error code EUSAGE
 npm error
@@ -137,3 +145,8 @@ def test_the_same_complaints_on_other_lines_and_after_other_times_are_not_worse(
 def test_a_complaint_more_is_worse(more):
     before = ["a.ts(3,1): error TS1: no"]
     assert is_worse(complaints(before), complaints([*before, more]))
+
+
+def test_a_deprecation_that_a_test_fails_for_is_a_complaint_and_a_warning_of_a_package_is_none() -> None:
+    lines = output_lines(b"E   DeprecationWarning: anyio.abc goes\nnpm deprecated glob@7\n", b"")
+    assert list(complaints(lines)) == ["E   DeprecationWarning: anyio.abc goes"]

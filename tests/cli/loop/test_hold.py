@@ -58,6 +58,8 @@ def test_a_run_is_seen_paused_resumed_and_stopped_from_a_second_terminal(shop: W
     assert "PAUSED" in shop.ralph("status").out
     assert (shop.repo / "file-1.txt").exists()  # what it did is judged, and has landed
 
+    told = shop.ralph("pause")  # before the first cycle there is no memory that could be paused
+    assert told.code == 0 and "RALPH_PAUSED=1" in told.err
     assert shop.ralph("resume", "run-1").out == "run-1 continues\n"
     until(lambda: len(shop.calls) == 2)
     assert shop.ralph("stop").out == "run-1 stops at its next safe point\n"
