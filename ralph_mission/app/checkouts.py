@@ -82,10 +82,13 @@ def settle_branch(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
 
 
 def require_committed(git: Git, root: Path, command: str | Sequence[str]) -> None:
-    """Raise UserError if a file of the checkout that the agent's `command` names is not committed: sessions work in a
-    clone, which does not hold it."""
+    """Raise UserError if a file of the checkout that the agent's `command` names is not there, or not committed:
+    sessions work in a clone, which does not hold it."""
     with suppress(ValueError):  # wrong usage, which is reported where the command is used
         command = shlex.split(command) if isinstance(command, str) else command
+    program = command[0] if command else ""
+    if program.startswith(("./", "../")) and not (root / program).exists():
+        raise UserError(f"there is no program {program} in {root}", "name another one with --command")
     named = [word for word in command if not Path(word).is_absolute() and (root / word).is_file()]
     lacking = git.try_text("ls-files", "--others", "--exclude-standard", "--", *named) if named else ""
     if lacking:

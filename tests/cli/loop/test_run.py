@@ -162,6 +162,11 @@ def test_an_agent_that_is_not_committed_is_named_before_anything_else(
     assert "is not committed" not in here.run("build it", "--command", command, *options).err
 
 
+def test_a_program_that_is_not_there_is_missed_before_the_first_session(tmp_path: Path) -> None:
+    done = world(tmp_path).run("build it", "--command", "./my-agnt")
+    assert done.code == 1 and "there is no program ./my-agnt in" in done.err and "session" not in done.err
+
+
 def test_who_still_allows_a_dirty_checkout_is_told_that_it_has_no_effect(tmp_path: Path) -> None:
     here = world(tmp_path)
     (here.repo / "mine.txt").write_text("half written")
