@@ -95,7 +95,8 @@ def read_stories(options: RunOptions, root: Path) -> Prd | None:
         return None
     prd = stories.read()
     if prd is None or not prd.stories:
-        none = f"{options.prd_file or 'prd.json'} holds no stories" if prd else "there is no prd.json"
+        name = options.prd_file or "prd.json"
+        none = f"{name} holds no stories" if prd else f"there is no {name}"
         what = stories.complaint or none
         raise UserError(what, "write one: ralph plan TASK", usage=True)
     return prd

@@ -85,8 +85,8 @@ class Stories:
             text, self._known = self._inside(path)
         except (OSError, ValueError) as error:
             self._known = self._known or self._of_the_last_run(path)
-            instead = "the stories are the last known" if self._known else "no earlier ones are known"
-            self.complaint = f"{self._name(path)} cannot be read ({_reason(error)}); {instead}"
+            instead = "; the stories are the last known" if self._known else ""
+            self.complaint = f"{self._name(path)} cannot be read ({_reason(error)}){instead}"
             return self._known
         self._path = path
         self._keep(text, self._known)
