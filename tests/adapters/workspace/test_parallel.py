@@ -56,7 +56,7 @@ def test_disjoint_work_is_applied_in_order_and_the_checkout_is_untouched(repo, p
     found = merged(
         plumbing, repo, tmp_path / "s", writes(a_py="A\n"), writes(c_py="C\n", old__x_py=None), writes(b_py="B\n")
     )
-    assert found.applied == ("builder-0", "builder-1", "builder-2") and found.left_out == {}
+    assert tuple(found.commits) == ("builder-0", "builder-1", "builder-2") and found.left_out == {}
     log = git(repo, "log", "--reverse", "--format=%s", "--name-status", f"HEAD..{found.judged.commit}").split("\n")
     assert [line for line in log if line] == [
         "Work of builder-0",
@@ -87,7 +87,7 @@ def test_who_meets_an_earlier_one_is_left_out_and_told(later, path, repo, plumbi
         writes(c_py="c\n", **later),
         writes(b_py="B\n"),
     )
-    assert found.applied == ("builder-0", "builder-2")
+    assert tuple(found.commits) == ("builder-0", "builder-2")
     [change] = found.left_out["builder-1"]
     assert (change.path, change.how, change.reverted) == (path, "conflict", "builder-0 had it first")
     assert "c.py" not in git(repo, "ls-tree", "-r", "--name-only", found.judged.commit)
@@ -136,7 +136,7 @@ def test_what_a_builder_does_to_its_repository_moves_nothing_of_the_users(repo, 
 
 def test_nothing_done_is_nothing_merged(repo, plumbing, tmp_path):
     found = merged(plumbing, repo, tmp_path / "s", writes(), writes())
-    assert (found.judged.commit, found.applied, found.left_out) == (git(repo, "rev-parse", "HEAD"), (), {})
+    assert (found.judged.commit, tuple(found.commits), found.left_out) == (git(repo, "rev-parse", "HEAD"), (), {})
 
 
 def test_a_clone_is_a_checkout_on_a_branch_without_remotes(repo, plumbing, tmp_path):
