@@ -167,11 +167,11 @@ def people(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
 
 
 def remarks(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
-    """So many comments of a stranger on a mission's issue."""
+    """So many comments of a stranger on a mission's pull request."""
     with hub(folder) as harbour:
         harbour.fake.validate = False
         asked(harbour, log)
-        number, eve = harbour.issues[0].number, harbour.fake.person("eve", "read")
+        number, eve = harbour.pulls[0].number, harbour.fake.person("eve", "read")
         for n in range(size):
             threads.comment(harbour.fake.world, eve._account, harbour.fake.threads[number], f"{n} {'me too ' * 20}")
         for what in ("read first", "read again"):
@@ -185,8 +185,8 @@ def remarks(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]
 
 
 def longest_prompt(harbour: Hub, number: int) -> int:
-    """What an agent would be told of an issue if all of its comments were those of people who may decide."""
-    issue = harbour.house().ports.forge.issue(number)
+    """What an agent would be told of a pull request if all of its comments were those of people who may decide."""
+    issue = harbour.house().ports.forge.pull(number).as_issue()
     return len(tasks.issue_prompt(issue, issue.remarks, ""))
 
 
