@@ -250,6 +250,16 @@ def test_where_pulls_may_not_be_opened_the_issue_carries_the_change_and_names_th
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
+def test_a_pull_that_github_refuses_again_and_again_is_never_said_to_wait_for_a_review(fresh):
+    fresh.fake.fail("422", ("POST", "/pulls"), times=9)
+    for _ in range(4):
+        report, _ = fresh.cycle()
+    assert statuses(report) == ["EXECUTING"] and fresh.pulls == []
+    (page,) = (thread.body for thread in fresh.threads if thread.title == "Ralph")
+    assert "Its pull request could not be opened" in page and "A person reviews it" not in page
+
+
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_where_pulls_may_no_longer_be_opened_the_setting_is_linked_and_the_next_one_is_not_pushed(harbour):
     harbour.fake.settings.actions_can_create_pulls = False
     harbour.fake.push("main", {"new.md": b"This sentense is new, and seperate.\n"})

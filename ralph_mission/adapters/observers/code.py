@@ -206,7 +206,7 @@ class Code:
         commits = history(self.git, *((f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)))
         look = self._news(before, head, commits, context.now) if before else (*self._first(head, context.now), ())
         authors = count_noun(len({commit.origin.author for commit in commits}), "author")
-        detail = f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or f'{stamp(since)}'}"
+        detail = f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or stamp(since)}"
         return Observation(
             self.name, "ok", look[0], detail=f"{look[1]}; {detail}", cursor=head, complete=not before, gone=look[2]
         )
@@ -262,9 +262,8 @@ class Code:
         ended = imports.mutual_imports(then) - imports.mutual_imports(there)
         found = imports.architecture_signals(then, there, head, written)
         ours = find_ours(self.git, origins(self.git, head, _by_file(found)))
-        return [signal for signal in found if (signal.path, signal.line) not in ours], [
-            *map(imports.essence, sorted(ended))
-        ]
+        news = [signal for signal in found if (signal.path, signal.line) not in ours]
+        return news, [*map(imports.essence, sorted(ended))]
 
     def _overdue(self, head: str, now: datetime, hits: Callable[[], Sequence[Hit]]) -> dict[tuple[str, ...], Signal]:
         """The overdue markers at a commit, by essence."""

@@ -146,7 +146,8 @@ def _alert(kind: AlertKind, wire: AlertWire) -> SecurityAlert:
         severity = rule.security_severity_level or {"error": "medium", "warning": "low"}.get(rule.severity or "", "")
         return SecurityAlert(
             kind, wire.number, wire.html_url, rule.description, _severity(severity), rule.id or "",
-            created_at=wire.created_at, closed_at=wire.fixed_at or wire.dismissed_at, dismissed=wire.fixed_at is None,
+            created_at=wire.created_at, closed_at=wire.fixed_at or wire.dismissed_at,
+            dismissed=wire.fixed_at is None and wire.dismissed_at is not None,
         )  # fmt: skip  # one value
     name = wire.secret_type_display_name or wire.secret_type or "a secret"
     return SecurityAlert(

@@ -26,6 +26,12 @@ def switch_on(world: GitHubWorld, **alerts: list) -> None:
     world.forge = world.connected()
 
 
+def test_an_open_alert_of_code_is_neither_closed_nor_dismissed(world: GitHubWorld) -> None:
+    switch_on(world, code_scanning=[code_alert(1, "sql", "high")])
+    (one,) = world.forge.security_alerts("code") or ()
+    assert (one.closed_at, one.dismissed) == (None, False)
+
+
 def test_alerts_of_dependabot_name_package_range_and_advisory(world: GitHubWorld) -> None:
     switch_on(world, dependabot=[dependabot_alert(3, "lantern", ">= 3.0.0, < 3.2.0", "3.2.0")])
     (one,) = world.forge.security_alerts("dependency") or ()
