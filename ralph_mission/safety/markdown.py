@@ -180,22 +180,39 @@ def _parser() -> MarkdownIt:
 
 
 def _spans(tokens: list[Token], lines: list[str], starts: list[int], footnotes: bool) -> Iterator[Span]:
-    for token in tokens:
+    end_of_cell = 0
+    for before, token in zip([None, *tokens], tokens, strict=False):
         first, last = token.map or (0, 0)
         # A paragraph that continues a footnote looks like indented code to plain CommonMark.
         if token.type == "fence" or (token.type == "code_block" and not footnotes):
             yield starts[first], min(starts[last], starts[-1] - 1)
-        elif token.type == "inline":
-            yield from _inline(token, lines[first:last], starts[first:last])
+        elif token.type == "tr_open":
+            end_of_cell = 0
+        elif token.type == "inline" and "`" in token.content:
+            if before is not None and before.type in ("th_open", "td_open"):
+                place = _place_of_cell(token.content, lines[first], end_of_cell)
+                places = [] if place is None else [(0, starts[first] + place)]
+                end_of_cell = end_of_cell if place is None else place + len(token.content)
+            else:
+                places = _places(token.content.split("\n"), lines[first:last], starts[first:last])
+            yield from _inline(token, places)
 
 
-def _inline(token: Token, lines: list[str], starts: list[int]) -> Iterator[Span]:
+def _inline(token: Token, places: list[Span]) -> Iterator[Span]:
     spans = [child.meta["span"] for child in token.children or () if child.type == "code_inline"]
-    places = _places(token.content.split("\n"), lines, starts)
     if not places or any(IN_LINK.search(token.content[:start]) for start, _ in spans):
         return
     for start, end in spans:
         yield _position(places, start), _position(places, end)
+
+
+def _place_of_cell(content: str, line: str, begin: int) -> int | None:
+    """Where a cell's `content` stands in its row, after `begin`; None if in doubt, as where it has an escaped pipe.
+
+    A match that skips no backtick is the cell itself: cells before it that have any lie before `begin`.
+    """
+    place = line.find(content, begin)
+    return None if place < 0 or "`" in line[begin:place] else place
 
 
 def _places(contents: list[str], lines: list[str], starts: list[int]) -> list[Span]:
