@@ -186,7 +186,9 @@ class ProjectTools:
         cls, options: RunOptions, settings: Config, git: Git, root: Path, note: Callable[[str], None]
     ) -> ProjectTools:
         """The tools of a run in the checkout at `root`."""
-        setup = sandboxes.project_setup(settings, git, options.setup or root / ".ralph/setup", note)
+        setup = sandboxes.project_setup(settings, git, options.setup or git.state_dir / "setup", note)
+        if not options.setup:
+            setup.forget_failures()  # a person began this run, perhaps as what was missing is here now
         needed = setup.needed(git.resolve("HEAD"))
         return cls(setup, root / CLONE, lent_environment(root / CLONE, root / CLONE / TOOLS) if needed else {}, note)
 
@@ -257,7 +259,7 @@ def _look_at_base(settings: Config, git: Git, checks: tuple[str, ...], note: Cal
     """Report checks that fail before the first session: they still have to pass, as a person gave them to this run.
     Raises UserError if packages are missing, which no session can install."""
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        base = sandboxes.workbench(settings, git, checks).base(git.resolve("HEAD"), scratch)
+        base = sandboxes.workbench(settings, git, checks, note).base(git.resolve("HEAD"), scratch)
     for check in base.red:
         if check.broken.startswith(NOT_SET_UP) and settings.hands.setup != ():
             raise UserError(f"`{check.command}`: {check.broken}", "give the commands in hands.setup, or [] for none")

@@ -277,7 +277,7 @@ class ProjectSetup:
 
 
 def _cannot(failed: str) -> UserError:
-    again = "fix that, or give the commands in hands.setup; to try again now: ralph cycle --force"
+    again = "fix that, or give the commands in hands.setup; `ralph run` and `ralph cycle --force` try again at once"
     return UserError(f"the repository cannot be set up: {failed}", again)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,6 +59,19 @@ def test_a_set_up_that_fails_ends_a_run_with_checks_before_any_session(here: Wor
     told = run(here, "echo played > played.txt")
     assert told["exit"] == 1 and "no package left-padd" in told["said"] and "hands.setup" in told["said"]
     assert not (here.repo / ".ralph/workspace/tree/played.txt").exists()
+
+
+def test_a_set_up_that_failed_is_tried_again_by_the_next_run_of_a_person(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = here.repo.parent / "programs"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    settle(here, "env", f"installer && ({INSTALL})")
+    assert run(here, SESSION)["exit"] == 1
+    (programs / "installer").write_text("#!/bin/sh\n")
+    (programs / "installer").chmod(0o755)
+    assert "checks green" in run(here, SESSION)["said"]
 
 
 def test_without_checks_a_set_up_that_fails_is_a_note(here: World) -> None:
