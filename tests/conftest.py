@@ -48,7 +48,7 @@ OURS = (
     "CODEX_",
 )
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-ROOMY = 4 * 2**30
+ROOMY, MANY = 4 * 2**30, 1_000_000  # bytes, and files: the suite takes about a quarter of each
 HANGS_AFTER = 160  # seconds
 _HANGS: dict[str, Any] = {}
 WRITABLE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -136,9 +136,12 @@ def _keep_byte_code() -> None:
 def _in_memory() -> None:
     """Thousands of repositories are made and removed, in two thirds of the time where no disk takes part."""
     memory = Path("/dev/shm")
-    if "TMPDIR" in os.environ or not memory.is_dir() or os.statvfs(memory).f_flag & os.ST_NOEXEC:
-        return  # somebody chose a place, or programs that tests write could not be started there
-    if shutil.disk_usage(memory).free > ROOMY:
+    if "TMPDIR" in os.environ or not memory.is_dir():
+        return
+    state = os.statvfs(memory)
+    if state.f_flag & os.ST_NOEXEC:
+        return  # programs that tests write could not be started there
+    if state.f_bavail * state.f_frsize > ROOMY and state.f_favail > MANY:
         os.environ["TMPDIR"], tempfile.tempdir = str(memory), None
 
 
