@@ -16,13 +16,13 @@ from pathlib import Path
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex
 
-_VERBS = "list|show|diff|create|comment|label|unlabel|close|approve|request-changes|merge|verify|recover|resolve|check"
-_HERE = "publish|cycle|backtest|due|wake|watch|status|report|doctor|init|logs|pause|resume|stop|replay"
-_LOOP = "run|review|plan|cancel|cost|emit|guidance|verdict|mcp"
-_ACTIONS = "task (?:add|list|ready|claim|done|fail|show)|prd (?:new|convert|lint|skills)"
+_VERBS = "list|show|count|diff|create|comment|label|unlabel|close|approve|request-changes|merge|verify|recover|resolve"
+_HERE = "publish|cycle|backtest|due|wake|watch|status|report|doctor|init|work|logs|pause|resume|stop|ui|config show"
+_LOOP = "run|review|plan|cancel|cost|emit|guidance|verdict|mcp|telegram"
+_ACTIONS = "task (?:add|list|ready|claim|done|fail|show)|prd (?:new|convert|check|lint|skills)"
 _COMMAND = compile_regex(
-    rf"(?<![\w./-])ralph (?P<words>(?:issue|pr|memory|journal|policy)\b(?: (?:{_VERBS})\b)?|"
-    rf"(?:{_HERE}|(?:agent )?(?:{_LOOP}|{_ACTIONS}))\b)"
+    rf"(?<![\w./-])ralph (?P<words>(?:issue|pr|memory|journal|policy)\b(?: (?:{_VERBS}|check)\b)?|"
+    rf"(?:{_HERE}|fleet (?:doctor|due|init|run)|(?:agent )?(?:{_LOOP}|{_ACTIONS}))\b)"
     r"(?![^\n`]*--repo\b)(?P<help> --help)?"
 )
 

@@ -63,6 +63,23 @@ def test_every_command_of_a_text_is_written_out_once(text: str, expected: str) -
     assert type_commands(type_commands(text, REPO), REPO) == expected
 
 
+def _commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for below in (*command.list_commands(context), *(app.UNLISTED if name == "ralph" else ())):
+        if found := command.get_command(context, below):
+            yield from _commands(found, f"{name} {below}")
+
+
+def test_every_command_that_takes_a_repository_is_written_out() -> None:
+    every = list(_commands(app.app, "ralph"))
+    takes = {name for name, command in every if any("--repo" in one.opts for one in command.params)}
+    assert len(takes) > 40
+    assert {name for name in takes if not type_commands(name, REPO).endswith("--repo '../my project'")} == set()
+
+
 def test_where_the_shell_finds_it_a_command_stays_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/gone/ralph"])
     assert type_commands("see: ralph pr list", Path()) == "see: ralph pr list"

@@ -83,7 +83,7 @@ def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
     A loop ends its session first. Paused time does not count towards a run's limits.
     """
     records = _order(repo, run, "pause")
-    paused = not run and _set_paused(repo, config, True, needed=not records)
+    paused = not run and _set_paused(repo, config, True, needed=not records) is not None
     nothing = ["nothing is done until `ralph resume`"] if paused else []
     if records and not run and not paused:
         click.echo(
@@ -102,6 +102,8 @@ def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
     lifted = not run and _set_paused(repo, config, False, needed=not records)
     line = ["the next cycle runs when it is due; now: ralph cycle --force"] if lifted else []
     _tell_order(repo, records, line, "continues", "resumed", as_json, paused=False)
+    if not as_json and not records and not lifted:
+        click.echo("nothing is paused here")
 
 
 @click.command()
@@ -139,20 +141,19 @@ def order_run(home: Path, record: LiveRecord, order: HoldOrder) -> None:
         live.give_order(home, record, order)
 
 
-def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> bool:
-    """Set the kill switch of memory; False if there is no memory and it is not `needed`."""
+def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> bool | None:
+    """Set the kill switch of memory; whether that changed it, None if there is no memory and it is not `needed`."""
     from ralph_mission.mission.operations import control
 
     try:
         store = open_app(repo, config).store
         if not needed and store.recall() is None:
-            return False
-        (control.pause if paused else control.resume)(store)
+            return None
+        return (control.pause if paused else control.resume)(store)
     except UserError:
         if needed:
             raise
-        return False  # the runs here get the request, even if the forge is unreachable
-    return True
+        return None  # the runs here get the request, even if the forge is unreachable
 
 
 def _tell_order(

@@ -54,7 +54,7 @@ def remaining(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     Checks that passed before say nothing about work that was not done: without a review or a list, at least one file
     must differ from the start of the run.
     """
-    empty = "it was declared done, and no file is other than it was when the run began"
+    empty = "it was declared done, and no file has changed since the run began"
     found = (describe_missing(spec, state), empty if _is_empty_claim(spec, state) else "", open_tasks(spec, snapshot))
     return "; ".join(filter(None, found))
 
@@ -104,7 +104,7 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
         what = f"{state.stale} reviews in a row came no nearer: {reason}"
         return RunEnding("stuck", what, "say what is meant with ralph agent guidance, then --continue")
     if _is_empty_claim(spec, state) and state.claims >= CLAIMS:
-        what = f"it was declared done {state.claims} times, and no file is other than it was{_describe_undone(state)}"
+        what = f"it was declared done {state.claims} times, and no file has changed{_describe_undone(state)}"
         return RunEnding("idle", what, IDLE_ADVICE)
     open_items = _stories_left(snapshot) if spec.preset.stories else _tasks_left(spec, snapshot)
     skipped = [row for name, row in open_items.items() if name in state.skipped]

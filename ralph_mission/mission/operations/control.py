@@ -48,21 +48,23 @@ class Editable(Store, Protocol):
         ...
 
 
-def pause(store: Editable) -> None:
-    """Pause before the next effect. Raises UserError if there is no memory."""
-    _set_paused(store, True)
+def pause(store: Editable) -> bool:
+    """Pause before the next effect; False if it is paused already. Raises UserError if there is no memory."""
+    return _set_paused(store, True)
 
 
-def resume(store: Editable) -> None:
-    """Resume."""
-    _set_paused(store, False)
+def resume(store: Editable) -> bool:
+    """Resume; False if it is not paused. Raises UserError if there is no memory."""
+    return _set_paused(store, False)
 
 
-def _set_paused(store: Editable, paused: bool) -> None:
+def _set_paused(store: Editable, paused: bool) -> bool:
     past = _present(store)
-    if past.memory.header.paused is not paused:
-        header = replace(past.memory.header, paused=paused)
-        store.edit(replace(past.memory, header=header), past, f"ralph: {'paused' if paused else 'resumed'} by a person")
+    if past.memory.header.paused is paused:
+        return False
+    header = replace(past.memory.header, paused=paused)
+    store.edit(replace(past.memory, header=header), past, f"ralph: {'paused' if paused else 'resumed'} by a person")
+    return True
 
 
 def _present(store: Editable) -> MemorySnapshot:

@@ -144,8 +144,9 @@ def test_a_paused_repository_does_nothing_until_it_is_resumed(repo: Path) -> Non
     assert (told.code, told.json["outcome"]) == (0, "paused")
     assert refs(repo) == before
     assert cli_here("status", "--json", repo=repo).json["paused"] is True
-    assert cli_here("resume", repo=repo).code == 0
+    assert "resumed: the next cycle runs when it is due" in cli_here("resume", repo=repo).out
     assert cli_here("status", "--json", repo=repo).json["paused"] is False
+    assert cli_here("resume", repo=repo).out == "nothing is paused here\n"
 
 
 def test_status_before_the_first_cycle_says_how_to_start(repo: Path) -> None:
