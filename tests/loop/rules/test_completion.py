@@ -39,7 +39,7 @@ def test_a_promise_without_a_changed_file_is_refused_once_and_ends_the_run_the_s
     spec = RunSpec("build it", LoopPreset("loop"), require_change=True)
     state = RunState("r", "build it", datetime(2026, 5, 4, tzinfo=UTC), changed=False)
     assert completion.find_dead_end(spec, state, RunSnapshot()) is None
-    assert "no file is other" in completion.remaining(spec, state, RunSnapshot())
+    assert "no file has changed" in completion.remaining(spec, state, RunSnapshot())
     undone = PathChange("tests/t.py", "modified", "it holds a secret")
     state = replace(state, last=HatOutput("", 1, changes=(undone,)))
     for _ in range(2):
@@ -53,7 +53,7 @@ def test_only_a_claim_without_a_change_counts_as_an_empty_one() -> None:
     spec = RunSpec("build it", LoopPreset("loop"), require_change=True, required_events=("audit.done",))
     state = RunState("r", "build it", datetime(2026, 5, 4, tzinfo=UTC), changed=False)
     why = completion.remaining(spec, state, RunSnapshot())
-    assert "audit.done" in why and "no file is other" in why
+    assert "audit.done" in why and "no file has changed" in why
     assert completion.state_after_open_tasks(spec, state, why).claims == 0
     said = replace(state, said=frozenset({"audit.done"}))
     assert completion.state_after_open_tasks(spec, said, "nothing").claims == 1
