@@ -164,10 +164,13 @@ def _run(wire: RunWire) -> WorkflowRun:
 
 
 def runs_at(api: Api, sha: str) -> tuple[WorkflowRun, ...]:
-    """The newest run of each workflow at a commit, except our own. Raises Absent, UserError."""
+    """The newest run of each workflow at a commit, except our own; skipped ones replace none.
+
+    Raises Absent, UserError.
+    """
     pages = api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs")
     listed = [one for page in pages for one in page]
-    wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: wire.id)
+    wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: (wire.conclusion != "skipped", wire.id))
     newest = {(wire.workflow_id, wire.event): wire for wire in wires if not is_own(wire.path)}
     return tuple(_run(wire) for wire in newest.values())
 

@@ -82,7 +82,7 @@ def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple
     checks = _listed(threads, f"/commits/{sha}/check-runs", "check_runs")
     statuses = _listed(threads, f"/commits/{sha}/status", "statuses")
     newest: dict[Any, CheckState] = {}
-    for run in sorted(checks or (), key=lambda run: (run.get("conclusion") != "skipped", _number(run))):
+    for run in sorted(checks or (), key=_ran_last):
         suite, name = dig(run, "check_suite", "id"), str(run.get("name"))
         if suite not in own:
             url = str(run.get("html_url") or "")
@@ -109,8 +109,13 @@ def _result(run: dict[str, Any]) -> str:
 
 
 def _newest(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The newest run of each workflow and event."""
-    return [*{(run.get("workflow_id"), run.get("event")): run for run in sorted(runs, key=_number)}.values()]
+    """The newest run of each workflow and event that was not skipped, if there is one."""
+    return [*{(run.get("workflow_id"), run.get("event")): run for run in sorted(runs, key=_ran_last)}.values()]
+
+
+def _ran_last(run: dict[str, Any]) -> tuple[bool, int]:
+    """Order of runs, by which a run that was skipped, because of an unrelated label, replaces none."""
+    return run.get("conclusion") != "skipped", _number(run)
 
 
 def _told_by_run(runs: list[dict[str, Any]], results: tuple[str, ...] = ()) -> Iterator[CheckState]:

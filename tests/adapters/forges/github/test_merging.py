@@ -232,6 +232,18 @@ def test_failure_is_not_made_up_for_by_a_run_in_which_the_check_is_skipped(world
     assert "tests ended with failure" in world.forge.perform(merge_pull(opened)).detail
 
 
+@pytest.mark.parametrize("before", ["action_required", "cancelled", "startup_failure", None])
+def test_a_skipped_run_does_not_stand_for_one_that_never_ended_well(world: GitHubWorld, before: str | None) -> None:
+    """As where a person sets a label, while the run of the push is held."""
+    opened = pulled(world)
+    status = "completed" if before else "queued"
+    world.fake.workflow_run(70, status, before, event="pull_request", path=CI, head_sha=opened.sha)
+    run_on(world, opened.sha, 71, "skipped")
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "/runs/70" in receipt.detail
+    assert bool(world.connected().pull(opened.number).held) == (before == "action_required")
+
+
 def test_red_job_behind_a_green_one_of_the_same_name_counts_until_its_run_is_tried_again(world: GitHubWorld) -> None:
     opened = pulled(world)
     run_on(world, opened.sha, 70, "failure")
