@@ -172,12 +172,13 @@ def test_a_person_makes_an_issue_a_missions_own_with_her_label_and_an_outsider_d
 # --- Honest days on which a check against forged memory could stand in a person's way. ---
 
 
-def edit(harbour, number, text) -> None:
-    body = issue(harbour, number).body
+def edit(harbour, number, text, read=issue) -> None:
+    body = read(harbour, number).body
     if isinstance(harbour, Hub):
         harbour.person().edit_issue(number, body=text(body))
         return
-    file = harbour.repo / ".ralph" / "forge" / "issues" / f"{number:04d}.md"
+    folder = harbour.repo / ".ralph" / "forge" / ("issues" if read is issue else "pulls")
+    file = folder / f"{number:04d}.md"
     file.write_text(file.read_text().replace(body, text(body)))
 
 
@@ -199,6 +200,18 @@ def test_a_mission_whose_marker_was_edited_away_is_claimed_with_its_pull(place):
     approve(harbour, mission.pull)
     assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
     assert (pull(harbour, mission.pull).state, issue(harbour, mission.issue).state) == ("merged", "closed")
+
+
+def test_a_fix_whose_description_a_person_rewrote_is_merged_by_their_approval(place):
+    harbour = place()
+    harbour.cycle()
+    (mission,) = state_of(harbour).missions
+    edit(harbour, mission.pull, lambda body: "In my own words.", read=pull)
+    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
+    assert pull(harbour, mission.pull).state == "open"
+    approve(harbour, mission.pull)
+    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
+    assert pull(harbour, mission.pull).state == "merged"
 
 
 def test_a_yes_to_an_issue_that_names_no_change_sends_none_and_tells_so(place):

@@ -6,9 +6,13 @@ UserError.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ralph_mission.adapters.git.git import GitError
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.effects import AT_MOST_ONCE, KINDS, MARKER, Effect, PushBranch, Receipt, Ref
+from ralph_mission.mission.lifecycle.approval import merge_objection, who_stops
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, KINDS, MARKER, Effect, MergePull, PushBranch, Receipt, Ref
+from ralph_mission.mission.model.forge import Actor, Pull
 from ralph_mission.mission.model.mission import FailureReason
 
 
@@ -29,6 +33,16 @@ def refused_push(effect: PushBranch) -> ForgeRefused:
         return ForgeRefused("foreign-commit")
     what = f"the branch {effect.branch} exists already, with a commit that is not of this change"
     return ForgeRefused(what, "delete or rename that branch", FailureReason.NEEDS_PERSON)
+
+
+def require_approval(pull: Pull, merge: MergePull, may_approve: Callable[[Actor], bool]) -> None:
+    """Raise ForgeRefused if the approval of a merge no longer stands, or waits for somebody's request for changes."""
+    rule = merge_objection(pull, merge, may_approve)
+    if rule and (person := who_stops(pull, merge, may_approve)):
+        what = f"{person.login} asks for changes: it waits until they approve, or their review is dismissed"
+        raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
+    if rule:
+        raise ForgeRefused(rule)
 
 
 def mark(body: str) -> str:

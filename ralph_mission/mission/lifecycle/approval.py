@@ -184,6 +184,13 @@ def merge_objection(pull: Pull, merge: MergePull, may_approve: Callable[[Actor],
     return "" if at_head else "approval-head"
 
 
+def who_stops(pull: Pull, merge: MergePull, may_approve: Callable[[Actor], bool]) -> Actor | None:
+    """Who may write and asks for changes, though the approval of a merge stands: no owner, where owners are named."""
+    reviews = [review for review in _standing(pull.reviews) if may_approve(review.author)]
+    approved = any(r.author.id == merge.approver and r.state == "approved" for r in reviews)
+    return next((r.author for r in reviews if approved and r.state == "changes_requested"), None)
+
+
 def voices(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:
     """Everyone whose permission matters for these two; the forge is asked about each once."""
     people: set[Actor | None] = set()

@@ -3,7 +3,8 @@
 An issue belongs to a mission if our account wrote it and its marker names this mission, or if an authorised person set
 `ralph:mission` on it. A pull request does if our account opened it from the mission's branch with such a marker, and
 its issue is ours, or a person's that the pull request names. A pull request of `ralph work` names no mission and
-vouches for its issue by itself. A fix that asks nobody has no issue: its pull request vouches for itself.
+vouches for its issue by itself. A fix that asks nobody has no issue: its pull request vouches for itself, and where a
+person rewrote its text, an authorised person's label or approval does.
 
 Memory keeps a change until it can be sent, so the issue announces it by a digest on a line of its own. Approving the
 issue's text approves that digest, and branch and pull request are made of exactly that. Text from others cannot contain
@@ -20,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 
-from ralph_mission.mission.lifecycle.approval import standing_label
+from ralph_mission.mission.lifecycle.approval import on_pull, standing_label
 from ralph_mission.mission.model.effects import MARKER, OpenPull, PushBranch, fact, marker
 from ralph_mission.mission.model.forge import Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, key_of
@@ -110,11 +111,12 @@ def facts_in(text: str) -> dict[str, str]:
 def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int]) -> str:
     """Why nothing may be written there for this mission, or "" if both threads are its own."""
     written = issue is not None and issue.author.id == us and _names(issue.body, mission)
-    if issue is not None and not (written or is_requested(issue, authorised) or _is_by_work(pull, mission, us)):
+    asked = issue is not None and (is_requested(issue, authorised) or _is_approved(mission, pull, authorised))
+    if issue is not None and not (written or asked or _is_by_work(pull, mission, us)):
         return f"issue #{issue.number} does not belong to this mission"
     borne_by_us = written or issue is None or _is_claimed(issue, us)
     if pull is not None and not mission.issue and not written and borne_by_us and _is_from(pull, mission, us):
-        return ""  # the pull request is its thread, lost its marker, and a person vouched for it by the label
+        return ""  # the pull request is its thread and lost its marker, and a person vouched for it
     if pull is not None and not _carries(pull, mission, us, named=not borne_by_us):
         return f"pull request #{pull.number} does not belong to this mission"
     return ""
@@ -124,6 +126,12 @@ def is_requested(issue: Issue, authorised: frozenset[int]) -> bool:
     """Whether an authorised person set the current `ralph:mission` label."""
     label = standing_label(issue, "ralph:mission")
     return label is not None and label.actor.id in authorised
+
+
+def _is_approved(mission: Mission, pull: Pull | None, authorised: frozenset[int]) -> bool:
+    """Whether an authorised person's approval of a pull request that is its mission's thread stands, at its head."""
+    alone = pull if pull is not None and not mission.issue and pull.head_sha == mission.head_sha else None
+    return alone is not None and on_pull(alone, mission, authorised).state == "approved"
 
 
 def _is_claimed(issue: Issue, us: int) -> bool:

@@ -51,8 +51,8 @@ from ralph_mission.mission.publishing import steps
 from ralph_mission.words import capitalise
 
 CLAIM_IT = (
-    "Check it: if it is Ralph's after all, set the label `ralph:mission` there again; "
-    "if not, memory was tampered with: `ralph memory verify`."
+    "If somebody rewrote its text and it is Ralph's after all, take the label `ralph:mission` off there and set it "
+    "again, or approve the pull request; if not, memory was tampered with: `ralph memory verify`."
 )
 REFUSALS = {
     "approval-head": ("it was for an earlier commit", "Review the pull request again."),

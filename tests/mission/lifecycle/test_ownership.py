@@ -24,7 +24,7 @@ from ralph_mission.mission.lifecycle.ownership import (
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.model.cycle import StepContext
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
-from ralph_mission.mission.model.forge import Branch, Post
+from ralph_mission.mission.model.forge import Branch, Post, Review
 from ralph_mission.mission.model.ledger import EffectRecord, OpenState, WorkRecord, key_of, work_key
 from ralph_mission.mission.model.mission import Action, Status, Verdict
 from ralph_mission.mission.proposals import wording
@@ -200,6 +200,17 @@ def test_a_pull_that_lost_its_marker_is_its_missions_once_a_person_with_a_say_la
         assert (said == "") is own
     elsewhere = replace(bare, head="ralph/another")
     assert why_foreign(fix, elsewhere.as_issue(), elsewhere, BOT.id, frozenset({MARA.id}))
+
+
+@pytest.mark.attack(17)
+def test_a_pull_that_lost_its_marker_is_its_missions_once_a_person_with_a_say_approves_its_head():
+    fix = mission(issue=0, head_sha=pull().head_sha)
+    yes = Review(MARA, "approved", "", pull().head_sha, NOW)
+    bare, another = pull(body="", reviews=(yes,)), pull(body=signed(), reviews=(yes,))
+    moved = replace(bare, head_sha="9" * 40, reviews=(replace(yes, sha="9" * 40),))
+    for led, who, own in ((bare, MARA, True), (bare, OUTSIDER, False), (another, MARA, False), (moved, MARA, False)):
+        said = why_foreign(fix, led.as_issue(), led, BOT.id, frozenset({who.id}))
+        assert (said == "") is own
 
 
 @pytest.mark.attack(17)

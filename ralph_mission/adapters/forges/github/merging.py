@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges.effects import ForgeRefused, require_approval
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.checks import PENDING, dicts, dig, missing_checks, require_green
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt, Stale, Violation
@@ -94,11 +94,8 @@ def require_unobjectionable(
         raise ForgeRefused(f"pull request #{wire.number} is from a fork")
     reviews = reading.reviews(threads.reviews(wire.number, fresh=True)) if effect.approver else ()
     pull = reading.pull(wire, reviews)
-    rule = merge_objection(pull, effect, may_approve)
-    if rule and effect.approver:
-        rule = merge_objection(hear_in_pull(pull, ticked()), effect, may_approve)
-    if rule:
-        raise ForgeRefused(rule)
+    if merge_objection(pull, effect, may_approve):
+        require_approval(hear_in_pull(pull, ticked()) if effect.approver else pull, effect, may_approve)
 
 
 class MergeQueueNeeded(ForgeRefused):

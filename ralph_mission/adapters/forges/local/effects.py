@@ -13,12 +13,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.adapters.forges.commits import commit, merged_tree
-from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark
+from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark, require_approval
 from ralph_mission.adapters.forges.local import branches, threads
 from ralph_mission.adapters.forges.local.documents import BOT, LocalThread
 from ralph_mission.adapters.forges.local.store import ThreadStore
 from ralph_mission.adapters.git.git import Git, Identity
-from ralph_mission.mission.lifecycle.approval import merge_objection
 from ralph_mission.mission.lifecycle.ownership import BRANCHES
 from ralph_mission.mission.lifecycle.ticks import hear_in_pull
 from ralph_mission.mission.model.effects import (
@@ -144,8 +143,7 @@ class LocalEffects(EffectVerbs):
         thread = self.store.require("pull", effect.pull)
         head = branches.head_of(thread, branches.tips(self.git))
         pull = hear_in_pull(threads.pull(thread, "", head, details=True), self.store.ticks(self.now()))
-        if rule := merge_objection(pull, effect, may_approve):
-            raise ForgeRefused(rule)
+        require_approval(pull, effect, may_approve)
         thread = land(self.store, self.git, thread, order, self.now())
         self._drop_branch(thread, effect.head_sha)
         return replace(self._done(effect, thread), sha=thread.merged_sha)
