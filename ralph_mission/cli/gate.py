@@ -281,8 +281,9 @@ def _react(event: Mapping[str, Any], action: str, content: str) -> None:
     """`add` or `remove` a reaction to what an event is about."""
     from ralph_mission.adapters.http.files import ask_graphql
 
+    by_gate = {**os.environ, "GITHUB_APP_ID": "", "GITHUB_APP_PRIVATE_KEY": ""}  # only who added one can remove it
     (there, *_) = (event[name] for name in ("comment", "review", "issue", "pull_request") if name in event)
-    ask_graphql(server(os.environ), *name_reaction(there["node_id"], action, content), tries=1)
+    ask_graphql(server(by_gate), *name_reaction(there["node_id"], action, content), tries=1)
 
 
 def name_reaction(node: str, action: str, content: str) -> tuple[str, dict[str, Any]]:
@@ -291,20 +292,22 @@ def name_reaction(node: str, action: str, content: str) -> tuple[str, dict[str, 
     return f"{order}{{ reaction {{ content }} }} }}", {"input": {"subjectId": node, "content": content}}
 
 
-def _was_word_lost(since: datetime, now: datetime) -> bool:
-    """Whether a run started by a person's comment after `since` was cancelled while waiting.
+LOST = ("cancelled", "failure")
+"""Ends of a run that did not act on what started it. GitHub lets one run of a concurrency group wait, and cancels it
+for the next one."""
 
-    GitHub lets one run of a concurrency group wait, and cancels it for the next one.
-    """
+
+def _was_word_lost(since: datetime, now: datetime) -> bool:
+    """Whether a run started by a person after `since`, the last cycle, ended without one."""
     from ralph_mission.adapters.http.files import get_json
 
     place, workflow = server(os.environ), os.environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0].rpartition("/")[2]
     if not workflow:
         return False
-    query = f"status=cancelled&created={since:%Y-%m-%d}..{now:%Y-%m-%d}&per_page=10"
+    query = f"created={since:%Y-%m-%d}..{now:%Y-%m-%d}&exclude_pull_requests=true&per_page=10"
+    below = f"/repos/{place.repository}/actions/workflows/{workflow}/runs?{query}"
     try:
-        result, _ = get_json(place, f"/repos/{place.repository}/actions/workflows/{workflow}/runs?{query}")
-        runs = result["workflow_runs"]
+        runs = [run for end in LOST for run in get_json(place, f"{below}&status={end}")[0]["workflow_runs"]]
         return any(run["event"] in SPOKEN and datetime.fromisoformat(run["created_at"]) > since for run in runs)
     except (UserError, LookupError, TypeError, ValueError):  # the token may not see them
         return False

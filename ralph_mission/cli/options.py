@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -279,7 +280,8 @@ def run_cycle(app: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cycl
     if trigger == "cli" and not (staged or force) and _is_answered_early(app):
         trigger = "person"
     request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)
-    return cycle.run_cycle(app.ports, app.settings, request, app.secrets)
+    run = partial(cycle.run_cycle, app.ports, app.settings, request, app.secrets)
+    return cycle.run_patiently(run, time.sleep) if by_person else run()
 
 
 def _is_answered_early(app: App) -> bool:

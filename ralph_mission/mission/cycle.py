@@ -8,7 +8,7 @@ only ever moves forward from what was read: a cycle is one `Transaction`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -220,6 +220,19 @@ def _is_due(tx: Transaction) -> bool:
 def _is_steering(tx: Transaction, request: CycleRequest) -> bool:
     """Whether only a person's action started this cycle: then nothing is observed."""
     return request.trigger == "person" and not request.force and (request.steering or not _is_due(tx))
+
+
+PATIENCE, AGAIN = 600.0, 10.0
+"""Seconds that what a person said waits for another runner to let go of memory, and between two tries."""
+
+
+def run_patiently(run: Callable[[], CycleResult], sleep: Callable[[float], None]) -> CycleResult:
+    """The result of `run`, a cycle that a person's words started: no later event would tell of them again."""
+    waited, result = 0.0, run()
+    while result[0].outcome == "lost" and waited < PATIENCE:
+        sleep(AGAIN)
+        waited, result = waited + AGAIN, run()
+    return result
 
 
 MOST_FOLLOW_UPS = 4

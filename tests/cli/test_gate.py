@@ -150,7 +150,7 @@ class TestInAWorkflow:
         assert self.ask(tmp_path, {"r.yml": self.SETTINGS}, NOON, f"--config={elsewhere}") == 0
 
 
-def test_a_gate_that_nothing_is_installed_for_answers_by_two_requests(tmp_path: Path) -> None:
+def test_a_gate_that_nothing_is_installed_for_answers_by_three_requests(tmp_path: Path) -> None:
     """As the action asks it: Python alone, without `site`, from a folder that is no installation."""
     repo = make_repo(tmp_path / "repo", {"ralph.yml": "schedule: {low: 1d, wake: timer} # rarely\nverify: ['make']\n"})
     with on_server(repo, tmp_path / "server.git") as fake:
@@ -173,7 +173,7 @@ def test_a_gate_that_nothing_is_installed_for_answers_by_two_requests(tmp_path: 
         asked = fake.journal[seen:]
     assert (told.returncode, told.stderr) == (10, "")
     assert json.loads(told.stdout)["next_due_at"] == "2026-05-05T08:00:00Z"
-    assert [(each.transport, each.method) for each in asked] == [("graphql", "POST"), ("rest", "GET")]
+    assert [(each.transport, each.method) for each in asked] == [("graphql", "POST"), *2 * [("rest", "GET")]]
 
 
 def test_a_gate_that_nothing_is_installed_for_says_on_the_page_who_must_act(tmp_path: Path) -> None:
@@ -194,12 +194,13 @@ def test_a_gate_that_nothing_is_installed_for_says_on_the_page_who_must_act(tmp_
     ("event", "conclusion", "minutes", "lost"),
     [
         ("pull_request_review", "cancelled", 5, True),
+        ("issue_comment", "failure", 5, True),
         ("issues", "skipped", 5, False),
         ("schedule", "cancelled", 5, False),
         ("issues", "cancelled", -5, False),
     ],
 )
-def test_a_persons_wake_whose_place_another_took_is_made_up_for(
+def test_a_persons_wake_whose_place_another_took_or_that_failed_is_made_up_for(
     tmp_path: Path, event: str, conclusion: str, minutes: int, lost: bool
 ) -> None:
     repo, loop = make_repo(tmp_path / "repo"), ".github/workflows/ralph-loop.yml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.threads import ThreadNews
 from ralph_mission.cli.mission import wakes
 from ralph_mission.errors import UserError
+from ralph_mission.mission.cycle import run_patiently
 from ralph_mission.mission.memory.text import parse_memory
 from tests.crash.dying import writes
 from tests.crash.witness import open_state
@@ -330,6 +331,37 @@ def test_watching_acts_on_a_word_that_it_cannot_react_to(reviewed, place, name, 
     assert broken.called
     assert report and statuses(report) == ["COMPLETED"]
     assert reviewed.merged(pull.number)
+
+
+@pytest.mark.parametrize("ends", [UserError("GitHub answered 502", "try again"), "lost"])
+def test_watching_acts_in_the_next_minute_on_a_word_that_it_could_not_act_on(reviewed, ends):
+    (pull,) = reviewed.pulls
+    lost = (mock.Mock(outcome="lost"), mock.Mock(answers=()))
+    at_this_moment = mock.patch.object(wakes, "open_app", lambda *_, **__: reviewed.house())
+    with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
+        answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
+        answer()
+        reviewed.now += timedelta(minutes=1)
+        reviewed.fake.clock.now = reviewed.now
+        reviewed.person().review(pull.number, "approved")
+        with mock.patch.object(wakes, "_steer", side_effect=[lost if ends == "lost" else ends]), suppress(UserError):
+            assert answer().outcome == "lost"
+        assert not reviewed.merged(pull.number)
+        report = answer()
+        (review,) = reviewed.fake.world.reviews.values()
+        assert (node("PRR", review.id), "THUMBS_UP") in reviewed.fake.world.reactions
+        assert statuses(report) == ["COMPLETED"] and reviewed.merged(pull.number)
+        assert answer() is None
+
+
+def test_what_a_person_said_waits_for_the_runner_that_has_memory_but_not_for_ever():
+    results = [(mock.Mock(outcome=outcome), mock.Mock()) for outcome in ("lost", "lost", "done")]
+    pauses: list[float] = []
+    assert run_patiently(iter(results).__next__, pauses.append) is results[2]
+    assert pauses == [10.0, 10.0]
+    pauses.clear()
+    assert run_patiently(lambda: results[0], pauses.append) is results[0]
+    assert sum(pauses) == 600.0
 
 
 def test_watching_hears_what_was_said_before_its_first_look(reviewed):

@@ -188,23 +188,31 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
 
     news = ThreadNews(Api(github.api.place, ReadCache(None, "")))
 
+    words: list[SpokenWord] = []
+    unanswered = False  # what was seen before may not be acted on yet: that failed, or another runner had memory
+
     def answer() -> CycleReport | None:
-        if not news.look():
+        nonlocal unanswered
+        if not (news.look() or unanswered):
             return None
+        unanswered = True
         app = open_app(repo, config, progress=QuietProgress(live))
-        words: list[SpokenWord] = []
         with _courtesy():
             words.extend(word for word in news.find_words() if app.github and app.github.may_approve(word.author))
         for word in words:
             _react(github.api, word, "add", EYES)
         waits = is_word_waiting(TransactionContext(app.ports, app.settings, app.secrets))
         report, summary = _steer(repo, config, live) if waits else (None, None)
+        if report and report.outcome == "lost":
+            return report
+        unanswered = False
         answers = dict(summary.answers) if summary else {}
         for word in words:
             reaction = choose_reaction(word.text, answers.get(word.thread), word.of_pull)
             if reaction != EYES:
                 _react(github.api, word, "remove", EYES)
                 _react(github.api, word, "add", reaction)
+        words.clear()
         return report
 
     return answer
