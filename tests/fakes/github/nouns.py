@@ -191,6 +191,7 @@ class CheckRun:
     at: datetime
     suite: int = 1
     app: str = "github-actions"
+    by_api: bool = False  # made by a step, as test reporters do, which GitHub puts in any suite of the commit
     title: str | None = None
     summary: str | None = None
 

@@ -78,7 +78,8 @@ class Stage:
     def check(self, sha: str, name: str, conclusion: str | None, required: bool = False, **more: Any) -> None:
         """A check run; `required` adds it to what the default branch's protection asks for.
 
-        `more`: its app, title and summary, and its suite; that of a workflow run has the run's id.
+        `more`: its app, title and summary, and its suite; that of a workflow run has the run's id. It is one of its
+        jobs, unless it was made `by_api`.
         """
         with self.world.lock:
             self.world.checks.append(CheckRun(next(self.world.ids), sha, name, conclusion, self.clock.tick(), **more))
@@ -164,7 +165,7 @@ class Stage:
                 max(created, self.clock.present()),
                 path,
                 head_sha or self.branch(self.default_branch),
-                head_branch or self.default_branch,
+                head_branch or self._branch_at(head_sha),
                 self.world.account(self.owner),
                 attempt,
                 from_fork,
@@ -172,6 +173,11 @@ class Stage:
                 known.artifacts if known else [],
                 repository,
             )
+
+    def _branch_at(self, sha: str | None) -> str:
+        """The branch of the open pull request at this commit, else the default one."""
+        pulls = (one.pull for one in self.world.threads.values() if one.pull and one.state == "open")
+        return next((pull.head for pull in pulls if sha and self.branch(pull.head) == sha), self.default_branch)
 
     def workflow_job(
         self,

@@ -163,15 +163,16 @@ def _run(wire: RunWire) -> WorkflowRun:
     )
 
 
-def runs_at(api: Api, sha: str) -> tuple[WorkflowRun, ...]:
-    """The newest run of each workflow at a commit, except our own; skipped ones replace none.
+def runs_at(api: Api, sha: str, branch: str) -> tuple[WorkflowRun, ...]:
+    """The newest run of each workflow at the head of a branch, except our own; skipped ones replace none.
 
     Raises Absent, UserError.
     """
     pages = api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs")
     listed = [one for page in pages for one in page]
     wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: (wire.conclusion != "skipped", wire.id))
-    newest = {(wire.workflow_id, wire.event): wire for wire in wires if not is_own(wire.path)}
+    counted = (wire for wire in wires if _is_ours(wire, branch) and not is_own(wire.path))
+    newest = {(wire.workflow_id, wire.event): wire for wire in counted}
     return tuple(_run(wire) for wire in newest.values())
 
 
@@ -186,10 +187,15 @@ def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJo
     name, ids = f"failed {sha}", [[run.id, run.attempt] for run in failed]
     entry = api.kept.get(name)
     if not isinstance(entry, dict) or entry.get("runs") != ids:
-        jobs = [job for run in failed for job in failed_jobs(api, run, log=True)]
+        jobs = [job for run in failed for job in failed_jobs(api, run, log=True) or [_without_jobs(run)]]
         entry = {"runs": ids, "jobs": [[job.name, job.step, job.url, failing_lines(job.log)] for job in jobs]}
         api.kept.put(name, entry)
     return tuple(FailedJob(*map(str, job)) for job in entry["jobs"])
+
+
+def _without_jobs(run: WorkflowRun) -> FailedJob:
+    """What stands for a run that could not be started, or whose jobs GitHub deleted."""
+    return FailedJob(run.name, "", run.url)
 
 
 def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, ...], bool]:

@@ -47,56 +47,81 @@ def require_green(threads: Threads, wire: PullWire) -> None:
     """Raise ForgeRefused that names each check of the head that has not passed. Pending ones are waited for.
 
     Having no checks is fine, if the runs of workflows can be seen: a held one has no check. For checks that the token
-    may not see, only GitHub's summary `clean` counts. Its `unstable` does only if every check could be seen, and only a
-    run of ours has not passed.
+    may not see, only GitHub's summary `clean` counts. Its `unstable` does only if every check could be seen, and a run
+    that does not count, of ours or of a fork, has not passed.
     """
-    run_list = _workflow_runs(threads, wire.head.sha)
-    runs = run_list or []
-    found, everything = read_checks(threads, wire.head.sha, runs)
+    started = _runs_at_head(threads, wire)
+    runs = started.runs
+    found, everything = read_checks(threads, wire.head.sha, started)
     results = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
     bad = [check for check in results if check.result not in WELL] or [*_told_by_run(runs)]
     _require_started(bad)
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)
         raise ForgeRefused(f"not green: {_list(bad)}", reason=FailureReason.NOT_ATTEMPTED)
-    ours_alone = everything and any(_is_own(run) and _result(run) not in WELL for run in runs)
+    explained = everything and any(_result(run) not in WELL for run in started.uncounted)
     calm = everything or wire.mergeable_state in ("clean", "has_hooks")
-    if not calm or (wire.mergeable_state == "unstable" and not ours_alone):
+    if not calm or (wire.mergeable_state == "unstable" and not explained):
         what = "GitHub calls it unstable, though each check that it lists has passed: look at its page"
         what = what if everything else f"a check {RESULTS[UNSEEN]}"
         raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)
-    if run_list is None and not found:
+    if not (started.seen or found):
         what = "whether its checks have begun cannot be seen: give the job actions: read"
         raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)
 
 
-def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple[tuple[CheckState, ...], bool]:
+@dataclass(frozen=True, slots=True)
+class HeadRuns:
+    """The workflow runs of a pull request's head: of its branch alone, as anybody may have a fork with its commit.
+
+    `elsewhere`: the others at that commit. `seen`: whether the token may see runs.
+    """
+
+    runs: list[dict[str, Any]]
+    elsewhere: list[dict[str, Any]]
+    seen: bool
+
+    @property
+    def uncounted(self) -> list[dict[str, Any]]:
+        """Runs that say nothing of the head: those from elsewhere, and those of Ralph's own workflows."""
+        return [*self.elsewhere, *filter(_is_own, self.runs)]
+
+
+def _runs_at_head(threads: Threads, wire: PullWire) -> HeadRuns:
+    every = _listed(threads, f"/actions/runs?head_sha={wire.head.sha}", "workflow_runs")
+    runs = [run for run in every or () if _is_of_head(run, wire)]
+    return HeadRuns(runs, [run for run in every or () if run not in runs], every is not None)
+
+
+def _is_of_head(run: dict[str, Any], wire: PullWire) -> bool:
+    home = wire.head.repo and wire.head.repo.id
+    return run.get("head_branch") == wire.head.ref and dig(run, "head_repository", "id") == home
+
+
+def read_checks(threads: Threads, sha: str, started: HeadRuns) -> tuple[tuple[CheckState, ...], bool]:
     """The newest result of each check run and status of a commit, and whether the token may see all of them.
 
-    `runs`: the workflow runs of the commit. A repeated check counts with its last result, also in a new run of its
-    workflow; checks of two workflows, and a status, may share a name. A check that is skipped the second time, because
-    of an unrelated label, has not run again. Of two jobs with the same name in a run, GitHub lists only the last.
+    A repeated check counts with its last result, also in a new run of its workflow; checks of two workflows, and a
+    status, may share a name. A check that is skipped the second time, because of an unrelated label, has not run again.
+    Of two jobs with the same name in a run, GitHub lists only the last. Jobs of Ralph's own runs do not count, but what
+    test reporters made does, which GitHub puts in any suite of the commit.
     """
-    flows = {run.get("check_suite_id"): (run.get("workflow_id"), run.get("event")) for run in runs}
-    own = {run.get("check_suite_id") for run in runs if _is_own(run)}
+    flows = {run.get("check_suite_id"): (run.get("workflow_id"), run.get("event")) for run in started.runs}
+    own = {run.get("check_suite_id"): f"/actions/runs/{run.get('id')}/job/" for run in started.runs if _is_own(run)}
+    elsewhere = {run.get("check_suite_id") for run in started.elsewhere}
     checks = _listed(threads, f"/commits/{sha}/check-runs", "check_runs")
     statuses = _listed(threads, f"/commits/{sha}/status", "statuses")
     newest: dict[Any, CheckState] = {}
     for run in sorted(checks or (), key=_ran_last):
-        suite, name = dig(run, "check_suite", "id"), str(run.get("name"))
-        if suite not in own:
-            url = str(run.get("html_url") or "")
+        suite, name, url = dig(run, "check_suite", "id"), str(run.get("name")), str(run.get("html_url") or "")
+        is_job_of_ours = suite in own and own[suite] in url
+        if not is_job_of_ours and suite not in elsewhere:
             asks = run.get("conclusion") == HELD and dig(run, "app", "slug") != ACTIONS  # no run of a workflow to start
             newest[flows.get(suite, suite), name] = CheckState(name, ASKS if asks else _result(run), url)
     for one in statuses or ():
         name, url = str(one.get("context")), str(one.get("target_url") or "")
         newest["status", name] = CheckState(name, str(one.get("state") or PENDING), url)
     return tuple(newest.values()), checks is not None and statuses is not None
-
-
-def _workflow_runs(threads: Threads, sha: str) -> list[dict[str, Any]] | None:
-    """The workflow runs of a commit; None if the token may not see them."""
-    return _listed(threads, f"/actions/runs?head_sha={sha}", "workflow_runs")
 
 
 def _is_own(run: dict[str, Any]) -> bool:
@@ -153,9 +178,9 @@ def missing_checks(threads: Threads, wire: PullWire, required_by_rulesets: dict[
     required = dict.fromkeys(_classic_checks(threads, wire.base.ref), "") | required_by_rulesets
     if not required:
         return
-    runs = _workflow_runs(threads, wire.head.sha) or []
-    found, everything = read_checks(threads, wire.head.sha, runs)
-    coming = [*_told_by_run(runs, (PENDING, HELD))]
+    started = _runs_at_head(threads, wire)
+    found, everything = read_checks(threads, wire.head.sha, started)
+    coming = [*_told_by_run(started.runs, (PENDING, HELD))]
     unknown = PENDING if coming else MISSING if everything else UNSEEN
     results = {check.name: check for check in sorted(found, key=lambda check: check.result not in WELL)}
     for name, where in required.items():

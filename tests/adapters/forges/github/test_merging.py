@@ -232,6 +232,48 @@ def test_failure_is_not_made_up_for_by_a_run_in_which_the_check_is_skipped(world
     assert "tests ended with failure" in world.forge.perform(merge_pull(opened)).detail
 
 
+@pytest.mark.attack(53)
+@pytest.mark.parametrize("before", ["failure", "action_required", "cancelled"])
+@pytest.mark.parametrize("elsewhere", [{"from_fork": True}, {"head_branch": "another"}])
+def test_a_green_run_of_a_fork_or_another_branch_with_the_same_commit_lets_nothing_through(
+    world: GitHubWorld, before: str, elsewhere: dict[str, Any]
+) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, before)
+    run_on(world, opened.sha, 71, "success", **elsewhere)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "/runs/70" in receipt.detail
+
+
+@pytest.mark.attack(53)
+@pytest.mark.parametrize("conclusion", ["failure", "action_required", None])
+def test_a_run_of_a_fork_with_the_same_commit_stops_nothing_and_is_not_told(
+    world: GitHubWorld, conclusion: str | None
+) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, "success")
+    run_on(world, opened.sha, 71, conclusion, from_fork=True)
+    seen = world.connected().pull(opened.number)
+    assert (seen.held, seen.failed) == ((), ())
+    assert world.forge.perform(merge_pull(opened)).status == "done"
+
+
+def test_a_red_report_counts_though_github_puts_it_beside_the_jobs_of_ralphs_own_run(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, "success")
+    run_on(world, opened.sha, 72, None, LOOP, event="pull_request_review")
+    world.fake.check(opened.sha, "JUnit report", "failure", suite=72, by_api=True)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "JUnit report ended with failure" in receipt.detail
+
+
+def test_a_run_that_could_not_be_started_is_told_as_red(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.workflow_run(70, "completed", "startup_failure", event="pull_request", path=CI, head_sha=opened.sha)
+    (red,) = world.connected().pull(opened.number).failed
+    assert (red.name, red.url.endswith("/actions/runs/70")) == ("ci", True)
+
+
 @pytest.mark.parametrize("before", ["action_required", "cancelled", "startup_failure", None])
 def test_a_skipped_run_does_not_stand_for_one_that_never_ended_well(world: GitHubWorld, before: str | None) -> None:
     """As where a person sets a label, while the run of the push is held."""

@@ -59,7 +59,8 @@ def _account(world: World, found: Signature) -> Account | None:
 def check_run(world: World, found: CheckRun) -> dict[str, Any]:
     """A check run, made by GitHub Actions or another app."""
     here = f"{world.here}/check-runs/{found.id}"
-    page = f"{world.page}/runs/{found.id}"
+    of_job = found.suite in world.runs and not found.by_api
+    page = f"{world.page}/{f'actions/runs/{found.suite}/job' if of_job else 'runs'}/{found.id}"
     output = {
         "title": found.title,
         "summary": found.summary,
