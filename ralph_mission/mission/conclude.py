@@ -39,8 +39,6 @@ from ralph_mission.values import dataclass
 
 CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
 CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})  # which the very next cycle lifts
-
-MERGE_WAITS = (FailureReason.NOT_ATTEMPTED, FailureReason.QUEUED)  # for checks, or in a merge queue
 SOON_AFTER_APPROVAL = timedelta(days=1)
 
 
@@ -90,7 +88,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
         learning.learn(dict(situation.state.acceptance), lessons, situation.records),
         _waiting(situation, tuple(by_key.values()), posted),
         (*still_counted(situation), *automatic_lines(situation, proposals)),
-        _look_soon(situation, everyone, _header(situation, decided, at_once)),
+        _look_soon(situation, everyone, tuple(by_key.values()), _header(situation, decided, at_once)),
         at_once,
         posted,
         (*_findings_to_announce(situation, posted, _in_doubt(situation, acts)), *news),
@@ -356,26 +354,29 @@ def _header_between(situation: Situation) -> Header:
     )
 
 
-def _look_soon(situation: Situation, missions: Iterable[Mission], header: Header) -> Header:
-    """No event tells that checks ended: while an approved merge waits for them, the next cycle is due before long.
+def _look_soon(
+    situation: Situation, missions: Iterable[Mission], acts: Iterable[ExecutedDecision], header: Header
+) -> Header:
+    """The next cycle is due before long while what a person said is not done: a step of it failed for now, or an
+    approved merge waits, for checks whose end no event tells, or whose start a person must allow.
 
-    Only for a day after the approval: checks that take longer wait for a person themselves, as held ones do.
+    Only for a day after the approval: what takes longer waits for a person itself.
     """
-    facts, soon = dict(situation.world.facts), situation.now + situation.settings.rhythm.high
-    waiting = (m for m in missions if m.progress.failure_reason in MERGE_WAITS and m.status is Status.IN_REVIEW)
+    soon, facts = situation.now + situation.settings.rhythm.high, dict(situation.world.facts)
     if header.next_due_at is None or header.next_due_at <= soon:
         return header
-    approved = (_approved_at(facts[mission.id]) for mission in waiting if mission.id in facts)
-    lately = any(at and situation.now - at < SOON_AFTER_APPROVAL for at in approved)
-    return replace(header, next_due_at=soon) if lately else header
+    in_review = (mission.id for mission in missions if mission.status is Status.IN_REVIEW)
+    approved = (_approved_at(facts[mission]) for mission in in_review if mission in facts)
+    merge_waits = any(at and situation.now - at < SOON_AFTER_APPROVAL for at in approved)
+    failed = situation.steering and not all(act.complete for act in acts)
+    return replace(header, next_due_at=soon) if merge_waits or failed else header
 
 
 def _approved_at(facts: MissionFacts) -> datetime | None:
-    """When who may decide last approved its head; None where nobody did, or a person must let its checks start."""
-    pull = facts.pull
-    if pull is None or pull.held:
-        return None
-    approvals = (one for one in pull.reviews if one.state == "approved" and one.sha == pull.head_sha)
+    """When who may decide last approved its head; None where nobody did."""
+    reviews = facts.pull.reviews if facts.pull else ()
+    sha = facts.pull.head_sha if facts.pull else ""
+    approvals = (one for one in reviews if one.state == "approved" and one.sha == sha)
     return max((one.at for one in approvals if one.author.id in facts.authorised), default=None)
 
 

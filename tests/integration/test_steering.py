@@ -161,7 +161,7 @@ def test_while_an_approved_merge_waits_for_checks_the_next_cycle_is_due_before_l
     assert reviewed.merged(pull.number)
 
 
-def test_neither_a_strangers_approval_nor_an_outdated_one_nor_held_checks_make_the_next_cycle_due_sooner(reviewed):
+def test_held_checks_make_the_next_cycle_due_sooner_but_no_strangers_approval_nor_an_outdated_one(reviewed):
     (pull,) = reviewed.pulls
     head = reviewed.fake.branch(reviewed.head_name(pull.number))
     run = partial(reviewed.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
@@ -170,9 +170,9 @@ def test_neither_a_strangers_approval_nor_an_outdated_one_nor_held_checks_make_t
     spoken(reviewed)
     soon, later = timedelta(minutes=15), timedelta(hours=6)
     assert header(reviewed).next_due_at == reviewed.now + soon
-    run("completed", conclusion="action_required")
+    run("completed", conclusion="action_required")  # the click that lets them start is no event
     reviewed.cycle(soon)
-    assert header(reviewed).next_due_at == reviewed.now + later
+    assert header(reviewed).next_due_at == reviewed.now + soon
     run("completed", conclusion="success")
     reviewed.cycle(soon)
     assert header(reviewed).next_due_at == reviewed.now + soon
@@ -185,6 +185,24 @@ def test_neither_a_strangers_approval_nor_an_outdated_one_nor_held_checks_make_t
     outdated.sha = "d" * 40
     reviewed.cycle(soon)
     assert header(reviewed).next_due_at == reviewed.now + later
+
+
+@pytest.mark.parametrize("fault", ["502_not_applied", "reset_not_applied", "rate_secondary"])
+@pytest.mark.parametrize("word", ["approved", "/ralph reject"])
+def test_a_word_whose_step_fails_for_now_makes_the_next_cycle_due_sooner(reviewed, word, fault):
+    (pull,) = reviewed.pulls
+    if word == "approved":
+        reviewed.person().review(pull.number, "approved")
+    else:
+        reviewed.person().comment(pull.number, word)
+    reviewed.fake.fail(fault, ("PUT", "*/merge") if word == "approved" else ("PATCH", "*"), times=9)
+    spoken(reviewed)
+    assert not reviewed.merged(pull.number) and pull.state == "open"
+    reviewed.fake.faults.clear()
+    assert header(reviewed).next_due_at <= reviewed.now + timedelta(minutes=15)
+    reviewed.cycle(timedelta(minutes=15), force=False)
+    assert reviewed.merged(pull.number) == (word == "approved")
+    assert pull.state == "closed"
 
 
 @pytest.mark.long  # a variation of what is answered at once
