@@ -29,13 +29,18 @@ class FinishedBranches:
     def drop(self, wire: PullWire, head_sha: str) -> None:
         """Delete our branch of a finished pull request if it is at `head_sha`, so that nothing is lost. Never an error.
 
-        A deleted branch, or one with another person's commit or that may not be deleted, is left alone. So is one that
-        another open pull request has as base or head: GitHub would close that. Without an answer, `pay` tries again.
+        A deleted branch, or one with another person's commit or that may not be deleted, is left alone. One that
+        another open pull request has as base or head waits, as GitHub would close that. `pay` tries again, also where
+        no answer came.
         """
         if not head_sha or self.threads.api.staged or not wire.ours or not wire.head.ref.startswith(BRANCHES):
             return
         try:
-            if self.remote.head(wire.head.ref) == head_sha and not self.threads.needed_by_others(wire):
+            if self.remote.head(wire.head.ref) != head_sha:
+                return
+            if self.threads.needed_by_others(wire):
+                self._owe({**self._debts(), wire.number: head_sha})
+            else:
                 self.remote.delete(wire.head.ref, head_sha)
         except (Denied, UserError) as problem:
             if not (isinstance(problem, Denied) and problem.lasting):

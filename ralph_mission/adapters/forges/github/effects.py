@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 
 from ralph_mission.adapters.forges.commits import commit
-from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark, refused_push
+from ralph_mission.adapters.forges.effects import ChangesRequested, EffectVerbs, ForgeRefused, mark, refused_push
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.branches import FinishedBranches
@@ -215,9 +215,11 @@ class GitHubEffects(EffectVerbs):
     def do_merge_pull(self, effect: MergePull) -> Receipt:
         may_approve = partial(self.people.may_write, fresh=True)
         try:
-            sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only)
+            by_workflow = self.people.us().login == ACTIONS
+            sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only, by_workflow)
         except ForgeRefused as refused:  # the approval was withdrawn while it was in a queue
-            if refused.what.startswith("approval-") and self._queued(effect.pull):
+            withdrawn = isinstance(refused, ChangesRequested) or refused.what.startswith("approval-")
+            if withdrawn and self._queued(effect.pull):
                 merging.leave_queue(self.threads, effect.pull)
             raise
         self.branches.drop(self.threads.pull(effect.pull), effect.head_sha)

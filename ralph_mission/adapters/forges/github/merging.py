@@ -35,10 +35,11 @@ def merge(
     may_approve: Callable[[Actor], bool],
     ticked: Callable[[], tuple[Tick, ...]],
     required_checks_only: bool = False,
+    by_workflow: bool = False,
 ) -> str:
     """Merge and return the commit. Every check of the head must have passed, unless only required ones count.
 
-    Raises ForgeRefused, Doubt, UserError.
+    `by_workflow`: whether the token is a workflow's own. Raises ForgeRefused, Doubt, UserError.
     """
     if effect.method not in METHODS:
         raise ForgeRefused(f"merge method {effect.method} is not supported", "use squash or merge")
@@ -52,7 +53,7 @@ def merge(
     if not required_checks_only:
         require_green(threads, wire)
     if queued:
-        raise _enqueue(threads, wire, effect, ticked)
+        raise _enqueue(threads, wire, effect, ticked, by_workflow)
     title, _, text = effect.message.partition("\n")
     order = {
         "sha": effect.head_sha,
@@ -64,7 +65,7 @@ def merge(
         answer = threads.api.send("PUT", f"/pulls/{effect.pull}/merge", order)
     except Violation as no:
         if QUEUE.search(no.what):
-            raise _enqueue(threads, wire, effect, ticked) from None
+            raise _enqueue(threads, wire, effect, ticked, by_workflow) from None
         raise violation(threads, wire.base.ref, no.what) from None
     return str(answer.get("sha") or "") if isinstance(answer, dict) else ""
 
@@ -136,11 +137,12 @@ def leave_queue(threads: Threads, pull: int) -> None:
 
 
 def _enqueue(
-    threads: Threads, wire: PullWire, effect: MergePull, ticked: Callable[[], tuple[Tick, ...]]
+    threads: Threads, wire: PullWire, effect: MergePull, ticked: Callable[[], tuple[Tick, ...]], by_workflow: bool
 ) -> ForgeRefused:
     """Have the base's queue merge exactly the approved commit, once; returns the progress.
 
-    A queued one is waited for. A removed one is reported, and only queued again after a newer approval.
+    A queued one is waited for. A removed one is reported, and only queued again after a newer approval. Events of a
+    workflow's own token start no workflow, so what it queued would wait for its checks until the queue gives up.
     """
     base, node = wire.base.ref, _ask_queue(threads, wire.number)
     entry = dig(node, "mergeQueueEntry")
@@ -155,6 +157,12 @@ def _enqueue(
             why = reading.spoken(removed.get("reason")) or "no reason given"
             what = f"the merge queue of {base} removed it ({why}): approve it once more to put it in again"
             return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
+    if by_workflow:
+        what = (
+            f"{base} has a merge queue, in which no checks start for what a workflow's own token adds: click “Merge "
+            "when ready” there, and give the action the token of an app or an account"
+        )
+        return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
     order = {"pullRequestId": dig(node, "id"), "expectedHeadOid": effect.head_sha}
     try:
         answer = threads.api.change(ENQUEUE, {"input": order})

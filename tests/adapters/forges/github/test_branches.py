@@ -53,6 +53,21 @@ def test_a_deletion_without_an_answer_is_made_up_for_by_a_later_cycle_once(world
     assert world.fake.count(below="/pulls/1") and later.requests.mutations == 0
 
 
+def test_a_branch_that_another_pull_request_needed_is_deleted_once_that_is_closed(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.push("eve", {"y.txt": b"y\n"})
+    eve = world.human("eve")
+    theirs = eve.open_pull("eve", "ralph/fix", "More", "On top.")
+    forge = world.connected()
+    assert forge.perform(merge_pull(opened)).status == "done"
+    end_cycle(forge)
+    end_cycle(world.connected())
+    assert world.fake.branch("ralph/fix") == opened.sha
+    eve.close_pull(theirs)
+    end_cycle(world.connected())
+    assert world.fake.branch("ralph/fix") == ""
+
+
 def test_a_branch_that_moved_since_its_deletion_was_owed_stays(world: GitHubWorld) -> None:
     owing(world)
     theirs = world.push("ralph/fix", {"x.txt": b"x\n"})

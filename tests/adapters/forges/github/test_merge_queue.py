@@ -19,6 +19,12 @@ WAITS = ("failed", "queued: it waits in the merge queue of main, at position 1")
 PATH = "/graphql"
 
 
+@pytest.fixture(autouse=True)
+def by_account(world: GitHubWorld) -> None:
+    """What a workflow's own token queues starts no checks."""
+    world.token = world.fake.token("ralph")
+
+
 @pytest.fixture
 def opened(world: GitHubWorld) -> Opened:
     """A pull that a person approved."""
@@ -44,6 +50,24 @@ def test_it_is_put_in_once_and_followed_until_it_is_merged(world: GitHubWorld, o
     receipt = world.connected().perform(effect)
     assert (receipt.status, receipt.sha) == ("adopted", world.fake.branch("main"))
     assert world.fake.branch("ralph/fix") == ""
+
+
+def test_what_a_workflows_own_token_would_queue_for_ever_is_left_to_a_person(world: GitHubWorld) -> None:
+    world.token = world.fake.token()
+    opened = pulled(world)
+    world.human("mara").review(opened.number, "approved")
+    world.fake.ruleset("main", merge_queue=True)
+    receipt = world.connected().perform(merging(world, opened))
+    assert receipt.explanation.startswith("needs a person: main has a merge queue") and enqueued(world) == 0
+
+
+def test_it_leaves_the_queue_when_somebody_who_may_write_asks_for_changes(world: GitHubWorld, opened: Opened) -> None:
+    effect = merging(world, opened)
+    world.connected().perform(effect)
+    world.human("nora").review(opened.number, "changes_requested")
+    receipt = world.connected().perform(effect)
+    assert receipt.not_attempted and "nora asks for changes" in receipt.detail
+    assert not world.fake.pull(opened.number).pull.queued
 
 
 def test_what_the_queue_removed_is_told_and_put_in_again_after_a_newer_yes_alone(
