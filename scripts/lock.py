@@ -2,7 +2,8 @@
 
 `requirements.lock` is what ralph needs everywhere and `requirements-EXTRA.lock` what an extra brings beyond that.
 `requirements-dev.lock` names those (but for two that bring large programs) and adds the tools of development;
-`requirements-docs.lock` is what builds the site. It runs on .venv's own Python, after `make install-dev`.
+`requirements-docs.lock` is what builds the site, `requirements-uv.lock` what the action installs the others with. It
+runs on .venv's own Python, after `make install-dev`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def main() -> None:
         more = resolve("--group", "dev", "--group", "mutants", *options(extras, but=LARGE), *pinned)
         parts["mutants"] = without(more, dev)
         parts["release"] = resolve("--only-group", "release", *pinned)
+        parts["uv"] = next(block for block in blocks(parts["release"]) if block.startswith("uv=="))
         parts["docs"] = resolve("--only-group", "docs", *pinned)
         for name, text in parts.items():
             (ROOT / file(name)).write_text(text)

@@ -2,9 +2,11 @@
 environment with what the settings of WORKSPACE need ("": nobody's; CONFIG "": its ralph.yml).
 
 Every package by hash from the lock files and none that would have to be built, then ralph_mission itself as a copy:
-the action's folder may vanish. What an earlier job left for pip and uv to obey is not heard (`clean`). The environment
-is built beside PLACE, where it stays; PLACE appears when it is whole. One at a time installs, under a lock; what was
-begun and never finished, and what nobody used for a month, goes. Standard library only.
+the action's folder may vanish. uv installs, in less time than pip takes: the machine's, else one that pip brings by
+hash and that stays beside the environments. Where the machine tells pip how packages are reached, or uv fails, pip does
+it all. What an earlier job left for them to obey is not heard (`clean`). The environment is built beside PLACE, where
+it stays; PLACE appears when it is whole. One at a time installs, under a lock; what was begun and never finished, and
+what nobody used for a month, goes. Standard library only.
 """
 
 from __future__ import annotations
@@ -74,26 +76,81 @@ def build(action: Path, folder: Path, extras: Sequence[str]) -> None:
         run(uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder))
     else:
         run(sys.executable, "-I", "-m", "venv", str(folder))
+        bring_uv(action, folder)
     add(action, folder, extras, "requirements.lock")
-    itself = ("--no-cache",) if uv else ()  # it knows a folder by its name, and would hand out what stood in it before
-    run(*installer(folder), *itself, "--no-deps", "--no-build-isolation", str(action))
+    # uv knows a folder by its name, and would hand out what stood in it before
+    install(action, folder, "--no-cache-dir", "--no-deps", "--no-build-isolation", str(action))
     run(str(folder / "bin" / "python"), "-I", "-m", "ralph_mission", "--version")
+
+
+# A package that is built runs what it likes, with tools that no lock names; the locks are whole.
+WHEELS = ("--require-hashes", "--only-binary", ":all:", "--no-deps")
 
 
 def add(action: Path, folder: Path, extras: Sequence[str], *locks: str) -> None:
     """The packages of lock files and extras. Raises CalledProcessError."""
     names = (*locks, *(f"requirements-{extra}.lock" for extra in extras))
-    # A package that is built runs what it likes, with tools that no lock names; the locks are whole.
-    wheels = ("--require-hashes", "--only-binary", ":all:", "--no-deps")
-    run(*installer(folder), *wheels, *(word for name in names for word in ("-r", str(action / name))))
+    install(action, folder, *WHEELS, *(word for name in names for word in ("-r", str(action / name))))
 
 
-def installer(folder: Path) -> tuple[str, ...]:
-    """What installs into `folder`: uv where it is there, else pip."""
-    python, uv = str(folder / "bin" / "python"), shutil.which("uv")
-    if uv:
-        return (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python)
-    return (python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+def install(action: Path, folder: Path, *what: str) -> None:
+    """Install into `folder`. Raises CalledProcessError when the last that can do it fails."""
+    machines, brought = shutil.which("uv"), uv_place(action, folder) / "bin" / "uv"
+    if uv := machines or (str(brought) if brought.exists() else ""):
+        command = (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(folder / "bin" / "python"))
+        try:
+            return run(*command, *what, **({} if machines else certificates(folder)))
+        except subprocess.CalledProcessError:
+            if machines:
+                raise
+            print("uv could not do it: pip tries", flush=True)
+            shutil.rmtree(uv_place(action, folder), ignore_errors=True)
+    run(*pip(folder), "install", "--quiet", "--no-input", *what)
+
+
+def pip(folder: Path) -> tuple[str, ...]:
+    """The pip of an environment that has one."""
+    return (str(folder / "bin" / "python"), "-I", "-m", "pip", "--disable-pip-version-check")
+
+
+UV_LOCK = "requirements-uv.lock"
+WAYS = ("index-url", "extra-index-url", "no-index", "find-links", "proxy", "client-cert", "trusted-host")
+"""Settings of pip that say how packages are reached, which uv does not read."""
+
+
+def uv_place(action: Path, folder: Path) -> Path:
+    """Where the uv of this version of the action is kept, beside the environment `folder`."""
+    version = (action / UV_LOCK).read_text().partition(" ")[0].replace("==", "-")
+    return folder.parent / version
+
+
+def bring_uv(action: Path, folder: Path) -> None:
+    """Have the environment's pip bring uv, unless the machine tells pip how packages are reached."""
+    place = uv_place(action, folder)
+    if place.exists() or not set(WAYS).isdisjoint(pip_settings(folder)):
+        return
+    with tempfile.TemporaryDirectory(prefix="begun-", dir=place.parent) as begun:
+        try:
+            order = ("install", "--quiet", "--no-input", "--target", begun)
+            run(*pip(folder), *order, *WHEELS, "-r", str(action / UV_LOCK))
+            for earlier in place.parent.glob("uv-[0-9]*"):
+                shutil.rmtree(earlier)
+            os.mkdir(place)
+            os.rename(Path(begun) / "bin", place / "bin")
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"uv could not be brought, so pip installs: {error}", flush=True)
+
+
+def pip_settings(folder: Path) -> dict[str, str]:
+    """What the machine and the environment set for pip."""
+    lines = capture(*pip(folder), "config", "list").splitlines()
+    return {name.rpartition(".")[2]: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
+
+
+def certificates(folder: Path) -> dict[str, str]:
+    """The environment by which uv trusts whom pip trusts."""
+    cert = pip_settings(folder).get("cert")
+    return {"SSL_CERT_FILE": cert} if cert else {"UV_SYSTEM_CERTS": "1"}
 
 
 def lacking(folder: Path, workspace: str, config: str) -> list[str]:
@@ -104,10 +161,24 @@ def lacking(folder: Path, workspace: str, config: str) -> list[str]:
     return asked.stdout.split() if asked.returncode == 0 else []
 
 
-def run(*command: str) -> None:
-    """Raises CalledProcessError when it fails; what it says is shown. Not in the workspace: uv obeys files there."""
+def run(*command: str, **more: str) -> None:
+    """Show what it says; `more` is in its environment. Raises CalledProcessError when it fails."""
+    with somewhere_else() as place:
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, cwd=place, env=clean(place) | more)
+
+
+def capture(*command: str) -> str:
+    """What it prints. Raises CalledProcessError when it fails."""
+    with somewhere_else() as place:
+        env, nothing = clean(place), subprocess.DEVNULL
+        return subprocess.check_output(command, stdin=nothing, text=True, cwd=place, env=env)
+
+
+@contextmanager
+def somewhere_else() -> Iterator[Path]:
+    """A folder to run commands in: in the workspace uv obeys files."""
     with tempfile.TemporaryDirectory(prefix="ralph-install-") as nowhere:
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, cwd=nowhere, env=clean(Path(nowhere)))
+        yield Path(nowhere)
 
 
 def clean(nowhere: Path) -> dict[str, str]:
