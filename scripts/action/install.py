@@ -58,13 +58,13 @@ def whole(place: Path) -> bool:
 
 
 def sweep(root: Path, before: float) -> None:
-    """Remove links that nobody used since `before`, and every environment that no link leads to."""
+    """Remove links that nobody used since `before`, every environment that no link leads to, and what a dead one began."""
     for used in root.glob("*.used"):
         if used.stat().st_mtime < before:
             used.with_suffix("").unlink(missing_ok=True)
             used.unlink()
     kept = {link.resolve() for link in root.iterdir() if link.is_symlink()}
-    for built in root.glob("*.built"):
+    for built in (*root.glob("*.built"), *root.glob("begun-*")):
         if built.resolve() not in kept:
             shutil.rmtree(built, ignore_errors=True)
 
