@@ -58,7 +58,7 @@ def whole(place: Path) -> bool:
 
 
 def sweep(root: Path, before: float) -> None:
-    """Remove links that nobody used since `before`, every environment that no link leads to, and what a dead one began."""
+    """Remove links that nobody used since `before`, environments that no link leads to, and what a dead one began."""
     for used in root.glob("*.used"):
         if used.stat().st_mtime < before:
             used.with_suffix("").unlink(missing_ok=True)
