@@ -17,6 +17,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Guidance, LoopTask, TaskStatus, UserStory
@@ -221,13 +222,36 @@ class _StrictServer(MCPServer[Any]):
         except ToolError as problem:
             if not isinstance(problem.__cause__, ValidationError):
                 raise
-            wrong = problem.__cause__.errors(include_url=False, include_input=False, include_context=False)
-            raise ToolError("; ".join(_describe_wrong(one["loc"], one["msg"]) for one in wrong[:5])) from None
+            wrong = problem.__cause__.errors(include_url=False, include_input=False)
+            raise ToolError("; ".join(map(_describe_wrong, wrong[:5]))) from None
 
 
-def _describe_wrong(place: tuple[int | str, ...], why: str) -> str:
-    name = ".".join(str(part) for part in place)
-    return f"{name} is missing" if why == "Field required" else f"{name}: {why.removeprefix('Value error, ')}"
+WRONG = {
+    "missing": "is missing",
+    "string_type": "has to be text",
+    "int_type": "has to be a whole number",
+    "int_parsing": "has to be a whole number",
+    "int_from_float": "has to be a whole number",
+    "float_type": "has to be a number",
+    "float_parsing": "has to be a number",
+    "bool_type": "has to be true or false",
+    "bool_parsing": "has to be true or false",
+    "list_type": "has to be a list",
+    "dict_type": "has to be an object",
+    "literal_error": "has to be one of {expected}",
+    "greater_than_equal": "has to be at least {ge}",
+    "less_than_equal": "has to be at most {le}",
+    "string_too_long": "is longer than {max_length} characters",
+    "too_long": "has more than {max_length} items",
+}
+"""What is wrong with an argument, by pydantic's name for it."""
+
+
+def _describe_wrong(error: ErrorDetails) -> str:
+    name = ".".join(str(part) for part in error["loc"])
+    if words := WRONG.get(error["type"]):
+        return f"{name} {words.format(**error.get('ctx', {}))}"
+    return f"{name}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def _text(text: str) -> str:

@@ -240,6 +240,30 @@ def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Pat
 
 
 @pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("work_add", {}, "title is missing"),
+        ("work_add", {"title": 7}, "title has to be text"),
+        ("work_add", {"title": "x" * 2000}, "title is longer than "),
+        ("work_add", {"title": "x", "needs": "a"}, "needs has to be a list"),
+        ("work_add", {"title": "x", "needs": [7]}, "needs.0 has to be text"),
+        ("work_add", {"title": "x", "priority": "high"}, "priority has to be a whole number"),
+        ("work_add", {"title": "x", "priority": 9}, "priority has to be at most 5"),
+        ("work_list", {"status": "open"}, "status has to be one of 'pending', "),
+        ("work_list", {"ready": "perhaps"}, "ready has to be true or false"),
+        ("work_list", {"limit": 0}, "limit has to be at least 1"),
+    ],
+)
+def test_what_is_wrong_with_an_argument_is_said_in_plain_words(
+    repo: Path, tool: str, arguments: dict[str, Any], words: str
+) -> None:
+    async def deed(client: Client) -> None:
+        assert (await _refused(client, tool, **arguments)).startswith(words)
+
+    _with_client(repo, deed)
+
+
+@pytest.mark.parametrize(
     ("tool", "arguments"),
     [
         ("task_add", {"title": "x" * 1_000_000}),
