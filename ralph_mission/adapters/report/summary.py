@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -118,8 +119,14 @@ def summary(
     requests: RequestCounts | None = None,
     verbose: bool = False,
     whole: bool = False,
+    past: bool = False,
 ) -> str:
-    """The text. `whole`: nothing is left out for want of rows, and rules are named; `verbose`: so too, with scores."""
+    """The text. `whole`: nothing is left out for want of rows, and rules are named; `verbose`: so too, with scores.
+
+    `past`: cycles came after it, so what waited then may be done, and is not shown.
+    """
+    if past:
+        cycle_summary = replace(cycle_summary, waiting=())
     if not report.cycle_id and cycle_summary.remarks:  # it did not start
         return paint(at.typed("\n".join(capitalise(safe(one)) for one in cycle_summary.remarks)), "title")
     parts = [paint(shorten(_first(report)), "title")]
@@ -133,7 +140,8 @@ def summary(
         parts += _texts(cycle_summary.threads, paint)
     if verbose and requests:
         parts += ["", f"Asked: {requests}"]
-    return "\n".join([*parts, "", paint(_next(report, at, verbose), "quiet")])
+    following = at.typed("What waits for you now: ralph status") if past else _next(report, at, verbose)
+    return "\n".join([*parts, "", paint(following, "quiet")])
 
 
 def _first(report: CycleReport) -> str:

@@ -243,9 +243,8 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
     """Show what a cycle saw, found, did and held back. CYCLE is its number or name."""
     app = open_app(repo, config, staged=replay)
-    documents = [
-        one for one in app.store.journal() if cycle_id in (one["report"]["cycle_id"], str(one["report"]["cycle"]))
-    ]
+    every = list(app.store.journal())
+    documents = [one for one in every if cycle_id in (one["report"]["cycle_id"], str(one["report"]["cycle"]))]
     found = documents[-1] if documents else None  # of two of one number, one is of a memory that was lost
     if replay:
         return _replay(app, found["report"]["cycle_id"] if found else cycle_id, as_json)
@@ -261,8 +260,8 @@ def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, a
 
         report = TypeAdapter(CycleReport).validate_python(found["report"])
         told_then = TypeAdapter(CycleSummary).validate_python(found["telling"])
-        at = Standpoint(partial(type_commands, repo=repo))
-        click.echo(f"{stamp(report.started_at)}\n{summary(report, told_then, at=at, whole=True)}")
+        at, past = Standpoint(partial(type_commands, repo=repo)), found is not every[-1]
+        click.echo(f"{stamp(report.started_at)}\n{summary(report, told_then, at=at, whole=True, past=past)}")
     return 0
 
 

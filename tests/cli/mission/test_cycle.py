@@ -204,6 +204,14 @@ def test_the_journal_shows_one_cycle_with_the_rules_that_held(repo: Path) -> Non
     assert cli_here("journal", "show", "nope", repo=repo).code == 2
 
 
+def test_the_journal_offers_nothing_that_waited_in_an_earlier_cycle(repo: Path) -> None:
+    cli_here("cycle", "--now", NOW, repo=repo)
+    assert "Waiting for you" in cli_here("journal", "show", "1", repo=repo).out
+    cli_here("cycle", "--force", repo=repo)
+    told = cli_here("journal", "show", "1", repo=repo).out
+    assert "Waiting for you" not in told and told.rstrip().endswith(f"now: ralph status --repo {repo}")
+
+
 def test_the_journal_says_why_an_effect_failed(repo: Path) -> None:
     def refuse(_: object, effect: Any) -> Receipt:
         return Receipt(effect.key, "failed", detail="no room")
