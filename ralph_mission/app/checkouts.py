@@ -6,7 +6,7 @@ import hashlib
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,9 +68,9 @@ def describe_worktree(git: Git, place: Path) -> str:
     )
 
 
-def settle_branch(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
-    """Make sure that the checkout is clean and on `branch` ("": the present one). No other loop may use it. Raises
-    UserError."""
+def settle_branch(git: Git, branch: str, exempt: tuple[str, ...], note: Callable[[str], None]) -> None:
+    """Make sure that the checkout is clean and on `branch` ("": the present one), with a note if it was on another. No
+    other loop may use it. Raises UserError."""
     dirty = list(_dirty(git, exempt))
     if dirty:
         more = f" and {len(dirty) - SHOWN} more" if len(dirty) > SHOWN else ""
@@ -79,6 +79,7 @@ def settle_branch(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
     current = git.try_text("symbolic-ref", "--quiet", "HEAD")
     if branch and current != f"refs/heads/{branch}":
         _switch(git, branch)
+        note(f"the checkout is on {branch} now, the stories' branch; go back: git switch -")
 
 
 def require_committed(git: Git, root: Path, command: str | Sequence[str]) -> None:

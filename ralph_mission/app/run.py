@@ -219,7 +219,7 @@ def _store_and_place(
         workplace.undo_cut_off()
         for path in carried:
             files.remove_drafts(root / path)
-        checkouts.settle_branch(git, prd.branch if prd else "", carried)
+        checkouts.settle_branch(git, prd.branch if prd else "", carried, project.note)
         if planned and prd:
             _take_over(options, planned, root, prd)
         workplace.prepare()

@@ -304,6 +304,7 @@ if os.environ["RALPH_HAT"] == "planner":
     assert done.code == 0, done.err
     assert here.calls == ["planner", "ralph"]
     assert here.passing() == ["US-001"]
+    assert "the checkout is on ralph/shop now" in done.err
 
 
 # --- What says what a run may do: no session writes it, and a restart obeys nothing that changed meanwhile. ---
