@@ -129,7 +129,8 @@ SCANNERS: tuple[Scanner, ...] = (
         r"(.*/)?(test_[^/]*|[^/]*_test)\.py",
         {
             "run": "ruff check --isolated --no-cache --quiet --target-version py314 --select F811,PT014"
-            " --output-format concise .",
+            " --output-format concise . > found.txt; code=$?;"
+            " grep -E 'Duplicate of test case|Redefinition of unused .test_' found.txt; test $code -le 1",
             "parse": {
                 "regex": r"^(?P<path>[^:]+):(?P<line>\d+):\d+: (?P<code>F811|PT014) (?:\[\*\] )?"
                 r"(?P<message>Duplicate of test case.*|Redefinition of unused `test_.*)$"

@@ -265,3 +265,8 @@ def test_a_test_that_never_runs_and_a_case_given_twice_are_lines_of_a_list(tmp_p
         ("code-quality", "A test that never runs, as another one has its name in tests/test_b.py:4"),
         ("code-quality", "The same test case twice in tests/test_a.py:5"),
     ]
+
+
+def test_other_names_that_are_given_twice_are_no_result_and_no_failure(tmp_path: Path) -> None:
+    seen = look(tmp_path, {"tests/test_a.py": "def test_a(): ...\n", "b.py": 2 * "def help(): ...\n"}, "ruff")
+    assert (seen.status, seen.signals, seen.unchecked) == ("ok", (), ())
