@@ -41,8 +41,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 def report(form: str, output: Path | None, launch: bool, repo: Path, config: Path | None, as_json: bool) -> None:
     """Write a page: what waits for you, missions, loops, verdicts, spending, health.
 
-    The page is one file that loads nothing, .ralph/report.html unless --output says otherwise. Markdown and JSON go to
-    standard output.
+    The page is one file that loads nothing, .ralph/report.html unless --output says otherwise. Markdown, which is what
+    the dashboard shows, and JSON go to standard output.
     """
     form = "json" if as_json else form
     if launch and form != "html":
