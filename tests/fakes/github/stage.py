@@ -165,7 +165,7 @@ class Stage:
                 max(created, self.clock.present()),
                 path,
                 head_sha or self.branch(self.default_branch),
-                head_branch or self._branch_at(head_sha),
+                self._branch_at(head_sha) if head_branch is None else head_branch,
                 self.world.account(self.owner),
                 attempt,
                 from_fork,

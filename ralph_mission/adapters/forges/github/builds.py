@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
-from ralph_mission.adapters.forges.github.reading import Home, Stamp, WireModel, read
+from ralph_mission.adapters.forges.github.reading import Home, PullWire, Stamp, WireModel, read
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.builds import FAILED, HELD, WELL, FailedJob, WorkflowRun, is_own
@@ -163,16 +163,26 @@ def _run(wire: RunWire) -> WorkflowRun:
     )
 
 
-def runs_at(api: Api, sha: str, branch: str) -> tuple[WorkflowRun, ...]:
-    """The newest run of each workflow at the head of a branch, except our own; skipped ones replace none.
+def is_of_head(branch: str | None, repository: object, pull: PullWire) -> bool:
+    """Whether a run with this branch and repository is of a pull request's head, and not of a fork or another branch
+    with the same commit, which anybody may have. That of a deployment names no branch."""
+    if repository != (pull.head.repo and pull.head.repo.id):
+        return False
+    return branch in (None, "", pull.head.ref) or str(branch).startswith(f"refs/pull/{pull.number}/")
+
+
+def runs_at(api: Api, pull: PullWire) -> tuple[WorkflowRun, ...]:
+    """The newest run of each workflow at the head of a pull request, except our own; skipped ones replace none.
 
     Raises Absent, UserError.
     """
-    pages = api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs")
+    pages = api.pages(f"/actions/runs?head_sha={pull.head.sha}&per_page=100", key="workflow_runs")
     listed = [one for page in pages for one in page]
     wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: (wire.conclusion != "skipped", wire.id))
-    counted = (wire for wire in wires if _is_ours(wire, branch) and not is_own(wire.path))
-    newest = {(wire.workflow_id, wire.event): wire for wire in counted}
+    ours = (
+        wire for wire in wires if is_of_head(wire.head_branch, wire.head_repository and wire.head_repository.id, pull)
+    )
+    newest = {(wire.workflow_id, wire.event): wire for wire in ours if not is_own(wire.path)}
     return tuple(_run(wire) for wire in newest.values())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
-from ralph_mission.adapters.forges.github.builds import ACTIONS
+from ralph_mission.adapters.forges.github.builds import ACTIONS, is_of_head
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
@@ -89,13 +89,10 @@ class HeadRuns:
 
 def _runs_at_head(threads: Threads, wire: PullWire) -> HeadRuns:
     every = _listed(threads, f"/actions/runs?head_sha={wire.head.sha}", "workflow_runs")
-    runs = [run for run in every or () if _is_of_head(run, wire)]
-    return HeadRuns(runs, [run for run in every or () if run not in runs], every is not None)
-
-
-def _is_of_head(run: dict[str, Any], wire: PullWire) -> bool:
-    home = wire.head.repo and wire.head.repo.id
-    return run.get("head_branch") == wire.head.ref and dig(run, "head_repository", "id") == home
+    ours = {True: list[dict[str, Any]](), False: list[dict[str, Any]]()}
+    for run in every or ():
+        ours[is_of_head(run.get("head_branch"), dig(run, "head_repository", "id"), wire)].append(run)
+    return HeadRuns(ours[True], ours[False], every is not None)
 
 
 def read_checks(threads: Threads, sha: str, started: HeadRuns) -> tuple[tuple[CheckState, ...], bool]:
@@ -103,19 +100,17 @@ def read_checks(threads: Threads, sha: str, started: HeadRuns) -> tuple[tuple[Ch
 
     A repeated check counts with its last result, also in a new run of its workflow; checks of two workflows, and a
     status, may share a name. A check that is skipped the second time, because of an unrelated label, has not run again.
-    Of two jobs with the same name in a run, GitHub lists only the last. Jobs of Ralph's own runs do not count, but what
-    test reporters made does, which GitHub puts in any suite of the commit.
+    Of two jobs with the same name in a run, GitHub lists only the last. Jobs of runs that do not count are left out,
+    but not what test reporters made, which GitHub puts in any suite of the commit.
     """
     flows = {run.get("check_suite_id"): (run.get("workflow_id"), run.get("event")) for run in started.runs}
-    own = {run.get("check_suite_id"): f"/actions/runs/{run.get('id')}/job/" for run in started.runs if _is_own(run)}
-    elsewhere = {run.get("check_suite_id") for run in started.elsewhere}
+    uncounted = {run.get("check_suite_id"): f"/actions/runs/{run.get('id')}/job/" for run in started.uncounted}
     checks = _listed(threads, f"/commits/{sha}/check-runs", "check_runs")
     statuses = _listed(threads, f"/commits/{sha}/status", "statuses")
     newest: dict[Any, CheckState] = {}
     for run in sorted(checks or (), key=_ran_last):
         suite, name, url = dig(run, "check_suite", "id"), str(run.get("name")), str(run.get("html_url") or "")
-        is_job_of_ours = suite in own and own[suite] in url
-        if not is_job_of_ours and suite not in elsewhere:
+        if suite not in uncounted or uncounted[suite] not in url:
             asks = run.get("conclusion") == HELD and dig(run, "app", "slug") != ACTIONS  # no run of a workflow to start
             newest[flows.get(suite, suite), name] = CheckState(name, ASKS if asks else _result(run), url)
     for one in statuses or ():

@@ -173,7 +173,7 @@ class GitHubForge:
         if wire.state != "open" or not own or SET_ASIDE & reading.names(wire.labels):
             return {}
         try:
-            runs = builds.runs_at(self.api, wire.head.sha, wire.head.ref)
+            runs = builds.runs_at(self.api, wire)
             waiting = tuple(run.url for run in runs if run.conclusion == HELD)
             red, services, everything = builds.services_at(self.api, wire.head.sha)
             well = (*(run.conclusion in WELL for run in runs), *services)

@@ -258,10 +258,30 @@ def test_a_run_of_a_fork_with_the_same_commit_stops_nothing_and_is_not_told(
     assert world.forge.perform(merge_pull(opened)).status == "done"
 
 
-def test_a_red_report_counts_though_github_puts_it_beside_the_jobs_of_ralphs_own_run(world: GitHubWorld) -> None:
+@pytest.mark.parametrize("branch", ["", "refs/pull/1/head", "refs/pull/1/merge"])
+@pytest.mark.parametrize("conclusion", ["failure", "action_required", None])
+def test_a_run_that_names_the_pull_request_or_no_branch_counts(
+    world: GitHubWorld, branch: str, conclusion: str | None
+) -> None:
+    """As of a deployment's tests, and of what GitHub sets up itself."""
+    opened = pulled(world)
+    assert opened.number == 1
+    run_on(world, opened.sha, 70, "success")
+    path = ".github/workflows/e2e.yml"
+    run_on(world, opened.sha, 71, conclusion, path, event="deployment_status", head_branch=branch)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "/actions/runs/71" in receipt.detail
+    seen = world.connected().pull(opened.number)
+    assert (bool(seen.held), bool(seen.failed)) == (conclusion == "action_required", conclusion == "failure")
+
+
+@pytest.mark.parametrize("of", [{"path": LOOP, "event": "pull_request_review"}, {"from_fork": True}])
+def test_a_red_report_counts_though_github_puts_it_beside_the_jobs_of_a_run_that_does_not(
+    world: GitHubWorld, of: dict[str, Any]
+) -> None:
     opened = pulled(world)
     run_on(world, opened.sha, 70, "success")
-    run_on(world, opened.sha, 72, None, LOOP, event="pull_request_review")
+    run_on(world, opened.sha, 72, None, **of)
     world.fake.check(opened.sha, "JUnit report", "failure", suite=72, by_api=True)
     receipt = world.forge.perform(merge_pull(opened))
     assert receipt.not_attempted and "JUnit report ended with failure" in receipt.detail
