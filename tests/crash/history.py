@@ -14,7 +14,7 @@ from tests.helpers import git
 
 LOG, STATE = "memory/ralph-log.md", "memory/open.json"
 JOURNAL, ARCHIVE, LEDGER = "memory/journal/", "memory/archive/", "memory/ledger/"
-OURS = ("Ralph", "github-actions[bot]")  # the names in our commits: on this machine, and on GitHub
+OURS = ("Ralph", "github-actions[bot]", "ralph-app[bot]")  # the names in our commits: on this machine, and on GitHub
 FINAL = ("done", "adopted")
 ENTRY = re.compile(r"^### (?:\[|Cycle #).*(?:\n(?!#|<!--).*)*", re.M)  # a completed mission, or what a cycle saw
 WAITING = ("DISCOVERED", "PARKED")  # for a person, which takes no slot

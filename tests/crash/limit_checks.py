@@ -13,7 +13,7 @@ from tests.helpers import git
 from tests.integration.hub import Hub
 
 MISSIONS, LINES = 3, 49
-OURS = r"^\(Ralph\|github-actions\[bot\]\) "  # the names in our commits
+OURS = r"^\(Ralph\|\(github-actions\|ralph-app\)\[bot\]\) "  # the names in our commits
 TICKED = re.compile(r"^ *- \[x\] .*<!-- ralph:box approve (\d+) ([0-9a-f]{40}) -->", re.MULTILINE)
 PART = re.compile(r"Part of #(\d+)\.")  # what a pull of ours says of its issue
 
