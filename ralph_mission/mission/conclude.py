@@ -355,7 +355,7 @@ def _header_between(situation: Situation) -> Header:
 
 
 def _look_soon(
-    situation: Situation, missions: Iterable[Mission], acts: Iterable[ExecutedDecision], header: Header
+    situation: Situation, missions: Iterable[Mission], acts: Sequence[ExecutedDecision], header: Header
 ) -> Header:
     """The next cycle is due before long while what a person said is not done: a step of it failed for now, or an
     approved merge waits, for checks whose end no event tells, or whose start a person must allow.
@@ -368,7 +368,8 @@ def _look_soon(
     in_review = (mission.id for mission in missions if mission.status is Status.IN_REVIEW)
     approved = (_approved_at(facts[mission]) for mission in in_review if mission in facts)
     merge_waits = any(at and situation.now - at < SOON_AFTER_APPROVAL for at in approved)
-    failed = situation.steering and not all(act.complete for act in acts)
+    lasting = refused_for_good(acts)
+    failed = situation.steering and not all(act.complete or act in lasting for act in acts)
     return replace(header, next_due_at=soon) if merge_waits or failed else header
 
 

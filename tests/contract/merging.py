@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.mission.model.effects import ClosePull
+from ralph_mission.mission.model.mission import FailureReason
 from tests.contract.forge_world import (
     KEY,
     World,
@@ -75,7 +76,7 @@ class MergeContract:
         mara.review(opened.number, "approved")
         jonas.review(opened.number, "changes_requested", "Wait.")
         receipt = world.forge.perform(merge)
-        assert receipt.not_attempted and "jonas asks for changes" in receipt.detail
+        assert receipt.reason is FailureReason.NEEDS_PERSON and "jonas asks for changes" in receipt.detail
         mara.review(opened.number, "commented", "I still like it.")
         jonas.review(opened.number, "approved")
         assert world.forge.perform(merge).status == "done"

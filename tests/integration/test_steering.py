@@ -28,7 +28,7 @@ from tests.fakes.github.shapes.basics import node
 from tests.helpers import cli_here
 from tests.integration.hub import Hub, hub, unpaced
 from tests.integration.test_life import BUG, BUGS
-from tests.integration.world import statuses
+from tests.integration.world import CALM, statuses
 
 SOON = timedelta(minutes=2)
 
@@ -185,6 +185,22 @@ def test_held_checks_make_the_next_cycle_due_sooner_but_no_strangers_approval_no
     outdated.sha = "d" * 40
     reviewed.cycle(soon)
     assert header(reviewed).next_due_at == reviewed.now + later
+
+
+def test_a_merge_that_somebody_without_a_say_stops_names_them_on_the_pull_request_and_goes_on_once_they_agree(tmp_path):
+    with hub(tmp_path, config=f"{CALM}owners: [mara]\n") as harbour:
+        harbour.cycle()
+        (pull,) = harbour.pulls
+        harbour.person("nora").review(pull.number, "changes_requested")
+        harbour.person("mara").review(pull.number, "approved")
+        report, _ = spoken(harbour)
+        assert statuses(report) == ["ESCALATED"] and not harbour.merged(pull.number)
+        assert any("nora asks for changes" in comment.body for comment in harbour.fake.world.comments.values())
+        assert header(harbour).next_due_at > harbour.now + timedelta(hours=1)
+        harbour.person("nora").review(pull.number, "approved")
+        harbour.person("mara").review(pull.number, "approved")
+        spoken(harbour)
+        assert harbour.merged(pull.number)
 
 
 @pytest.mark.parametrize("fault", ["502_not_applied", "reset_not_applied", "rate_secondary"])

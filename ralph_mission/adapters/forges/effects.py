@@ -43,8 +43,8 @@ def require_approval(pull: Pull, merge: MergePull, may_approve: Callable[[Actor]
     """Raise ForgeRefused if the approval of a merge no longer stands, or waits for somebody's request for changes."""
     rule = merge_objection(pull, merge, may_approve)
     if rule and (person := who_stops(pull, merge, may_approve)):
-        what = f"{person.login} asks for changes: it waits until they approve, or their review is dismissed"
-        raise ChangesRequested(what, reason=FailureReason.NOT_ATTEMPTED)
+        what = f"{person.login} asks for changes: approve it once more when they agree, or dismiss their review before"
+        raise ChangesRequested(what, reason=FailureReason.NEEDS_PERSON)
     if rule:
         raise ForgeRefused(rule)
 

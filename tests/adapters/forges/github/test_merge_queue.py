@@ -10,6 +10,7 @@ import pytest
 
 from ralph_mission.mission.lifecycle.ticks import box, tick
 from ralph_mission.mission.model.effects import LeaveQueue, MergePull
+from ralph_mission.mission.model.mission import FailureReason
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.dashboard import ANCHOR
 from tests.contract.forge_world import KEY, Opened, merge_pull, outcome, pulled
@@ -66,7 +67,7 @@ def test_it_leaves_the_queue_when_somebody_who_may_write_asks_for_changes(world:
     world.connected().perform(effect)
     world.human("nora").review(opened.number, "changes_requested")
     receipt = world.connected().perform(effect)
-    assert receipt.not_attempted and "nora asks for changes" in receipt.detail
+    assert receipt.reason is FailureReason.NEEDS_PERSON and "nora asks for changes" in receipt.detail
     assert not world.fake.pull(opened.number).pull.queued
 
 
