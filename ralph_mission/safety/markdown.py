@@ -180,7 +180,7 @@ def _parser() -> MarkdownIt:
 
 
 def _spans(tokens: list[Token], lines: list[str], starts: list[int], footnotes: bool) -> Iterator[Span]:
-    end_of_cell = 0
+    end_of_cell: int | None = 0  # in its row; None if in doubt
     for before, token in zip([None, *tokens], tokens, strict=False):
         first, last = token.map or (0, 0)
         # A paragraph that continues a footnote looks like indented code to plain CommonMark.
@@ -192,7 +192,7 @@ def _spans(tokens: list[Token], lines: list[str], starts: list[int], footnotes: 
             if before is not None and before.type in ("th_open", "td_open"):
                 place = _place_of_cell(token.content, lines[first], end_of_cell)
                 places = [] if place is None else [(0, starts[first] + place)]
-                end_of_cell = end_of_cell if place is None else place + len(token.content)
+                end_of_cell = None if place is None else place + len(token.content)
             else:
                 places = _places(token.content.split("\n"), lines[first:last], starts[first:last])
             yield from _inline(token, places)
@@ -206,12 +206,13 @@ def _inline(token: Token, places: list[Span]) -> Iterator[Span]:
         yield _position(places, start), _position(places, end)
 
 
-def _place_of_cell(content: str, line: str, begin: int) -> int | None:
-    """Where a cell's `content` stands in its row, after `begin`; None if in doubt, as where it has an escaped pipe.
+def _place_of_cell(content: str, line: str, begin: int | None) -> int | None:
+    """Where a cell's `content` stands in its row, after `begin`; None if in doubt, as where it has an escaped pipe, and
+    so for all after it.
 
     A match that skips no backtick is the cell itself: cells before it that have any lie before `begin`.
     """
-    place = line.find(content, begin)
+    place = -1 if begin is None else line.find(content, begin)
     return None if place < 0 or "`" in line[begin:place] else place
 
 

@@ -58,11 +58,14 @@ def whole(place: Path) -> bool:
 
 
 def sweep(root: Path, before: float) -> None:
-    """Remove links that nobody used since `before`, environments that no link leads to, and what a dead one began."""
+    """Remove what nobody used since `before`, environments that no link leads to, and what a dead job began."""
     for used in root.glob("*.used"):
         if used.stat().st_mtime < before:
             used.with_suffix("").unlink(missing_ok=True)
             used.unlink()
+    for uv in root.glob("uv-[0-9]*"):
+        if uv.stat().st_mtime < before:
+            shutil.rmtree(uv, ignore_errors=True)
     kept = {link.resolve() for link in root.iterdir() if link.is_symlink()}
     for built in (*root.glob("*.built"), *root.glob("begun-*")):
         if built.resolve() not in kept:
@@ -95,16 +98,17 @@ def add(action: Path, folder: Path, extras: Sequence[str], *locks: str) -> None:
 
 def install(action: Path, folder: Path, *what: str) -> None:
     """Install into `folder`. Raises CalledProcessError when the last that can do it fails."""
-    machines, brought = shutil.which("uv"), uv_place(action, folder) / "bin" / "uv"
-    if uv := machines or (str(brought) if brought.exists() else ""):
+    machines, brought = shutil.which("uv"), uv_place(action, folder)
+    settings = {} if machines else pip_settings(folder)
+    if uv := machines or (str(brought / UV) if (brought / UV).exists() and reaches_as_usual(settings) else ""):
         command = (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(folder / "bin" / "python"))
         try:
-            return run(*command, *what, **({} if machines else certificates(folder)))
+            return run(*command, *what, **({} if machines else certificates(settings)))
         except subprocess.CalledProcessError:
             if machines:
                 raise
             print("uv could not do it: pip tries", flush=True)
-            shutil.rmtree(uv_place(action, folder), ignore_errors=True)
+            shutil.rmtree(brought, ignore_errors=True)
     run(*pip(folder), "install", "--quiet", "--no-input", *what)
 
 
@@ -113,7 +117,7 @@ def pip(folder: Path) -> tuple[str, ...]:
     return (str(folder / "bin" / "python"), "-I", "-m", "pip", "--disable-pip-version-check")
 
 
-UV_LOCK = "requirements-uv.lock"
+UV, UV_LOCK = Path("bin") / "uv", "requirements-uv.lock"
 WAYS = ("index-url", "extra-index-url", "no-index", "find-links", "proxy", "client-cert", "trusted-host")
 """Settings of pip that say how packages are reached, which uv does not read."""
 
@@ -127,18 +131,18 @@ def uv_place(action: Path, folder: Path) -> Path:
 def bring_uv(action: Path, folder: Path) -> None:
     """Have the environment's pip bring uv, unless the machine tells pip how packages are reached."""
     place = uv_place(action, folder)
-    if place.exists() or not set(WAYS).isdisjoint(pip_settings(folder)):
+    if (place / UV).exists():
+        return os.utime(place)
+    if not reaches_as_usual(pip_settings(folder)):
         return
-    with tempfile.TemporaryDirectory(prefix="begun-", dir=place.parent) as begun:
-        try:
-            order = ("install", "--quiet", "--no-input", "--target", begun)
-            run(*pip(folder), *order, *WHEELS, "-r", str(action / UV_LOCK))
-            for earlier in place.parent.glob("uv-[0-9]*"):
-                shutil.rmtree(earlier)
-            os.mkdir(place)
-            os.rename(Path(begun) / "bin", place / "bin")
-        except (OSError, subprocess.CalledProcessError) as error:
-            print(f"uv could not be brought, so pip installs: {error}", flush=True)
+    begun = tempfile.mkdtemp(prefix="begun-", dir=place.parent)
+    try:
+        run(*pip(folder), "install", "--quiet", "--no-input", "--target", begun, *WHEELS, "-r", str(action / UV_LOCK))
+        shutil.rmtree(place, ignore_errors=True)
+        os.rename(begun, place)
+    except (OSError, subprocess.CalledProcessError) as error:
+        shutil.rmtree(begun, ignore_errors=True)
+        print(f"uv could not be brought, so pip installs: {error}", flush=True)
 
 
 def pip_settings(folder: Path) -> dict[str, str]:
@@ -147,10 +151,14 @@ def pip_settings(folder: Path) -> dict[str, str]:
     return {name.rpartition(".")[2]: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
 
 
-def certificates(folder: Path) -> dict[str, str]:
+def reaches_as_usual(settings: dict[str, str]) -> bool:
+    """Whether pip's settings leave it to the installer how packages are reached."""
+    return settings.keys().isdisjoint(WAYS)
+
+
+def certificates(settings: dict[str, str]) -> dict[str, str]:
     """The environment by which uv trusts whom pip trusts."""
-    cert = pip_settings(folder).get("cert")
-    return {"SSL_CERT_FILE": cert} if cert else {"UV_SYSTEM_CERTS": "1"}
+    return {"SSL_CERT_FILE": settings["cert"]} if "cert" in settings else {"UV_SYSTEM_CERTS": "1"}
 
 
 def lacking(folder: Path, workspace: str, config: str) -> list[str]:

@@ -78,6 +78,26 @@ def test_where_the_machine_tells_pip_how_packages_are_reached_pip_installs(
     machine.settings = f"global.no-color='true'\n{setting}\n"
     install.build(ROOT, machine.folder, [])
     assert machine.did() == ["pip", "pip"]
+    machine.settings = ""
+    install.build(ROOT, machine.folder, [])
+    machine.settings = setting
+    install.build(ROOT, machine.folder, [])
+    assert machine.did()[2:] == ["bring", "uv", "uv", "pip", "pip"]
+
+
+def test_a_uv_that_nobody_used_for_a_month_goes(install: ModuleType, machine: Machine) -> None:
+    install.build(ROOT, machine.folder, [])
+    (uv,) = machine.folder.parent.glob("uv-*")
+    install.sweep(machine.folder.parent, uv.stat().st_mtime - 1)
+    assert uv.exists()
+    install.sweep(machine.folder.parent, uv.stat().st_mtime + 1)
+    assert not uv.exists()
+
+
+def test_what_a_killed_job_left_of_uv_is_brought_anew(install: ModuleType, machine: Machine) -> None:
+    install.uv_place(ROOT, machine.folder).mkdir()
+    install.build(ROOT, machine.folder, [])
+    assert machine.did() == ["bring", "uv", "uv"]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,15 @@ TABLE = "| a | b | c |\n|---|---|---|\n"
 
 
 @pytest.mark.attack(28)
-def test_code_whose_place_is_in_doubt_hides_nothing() -> None:
-    """The first cell's code, which has an escaped pipe, looks as if it stood in the next two, which are live."""
-    assert code_spans(TABLE + "| `a\\|@b` | `a|@b` |\n") == ()
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `a\\|@b` | `a|@b` |",  # the first cell's code looks as if it stood in the next two, which are live
+        "| \\`@b`\\| | `@b` |",  # the second cell's as if it stood in the first
+    ],
+)
+def test_code_whose_place_is_in_doubt_hides_nothing(row: str) -> None:
+    assert code_spans(f"{TABLE}{row}\n") == ()
 
 
 @pytest.mark.attack(28)

@@ -206,7 +206,7 @@ def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpre
         return Interpretation(MissionEvent.STUCK, PersonVerdict("refused", opinion.actor, rules=rules), words)
     untold = bool(pull.failed) and not any(line.endswith(checks_failed(pull)) for line in mission.story)
     if opinion.state == "approved" and not (untold and mission.progress.failure):  # perhaps no check is required
-        return _read_approved(mission, opinion)
+        return _read_approved(mission, facts, opinion)
     if opinion.state == "changes":
         return Interpretation(MissionEvent.CHANGES_REQUESTED, opinion, opinion.words)
     if untold and mission.status is S.IN_REVIEW:
@@ -219,13 +219,24 @@ def checks_failed(pull: Pull) -> str:
     return f"checks failed at `{pull.head_sha[:8]}`"
 
 
-def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:
-    if _hopeless(mission):
+def _read_approved(mission: Mission, facts: MissionFacts, opinion: PersonVerdict) -> Interpretation:
+    if _hopeless(mission) and not _is_approved_since(mission, facts):
         return QUIET
     return Interpretation(
         MissionEvent.BEHIND if mission.progress.failure_reason is FailureReason.BEHIND else MissionEvent.MERGEABLE,
         opinion,
     )
+
+
+def _is_approved_since(mission: Mission, facts: MissionFacts) -> bool:
+    """Whether the mission was set aside, and its head approved once more after that."""
+    if mission.status not in (S.PARKED, S.ESCALATED):
+        return False
+    put = _put_at(facts.issue, mission) if facts.issue else None
+    since = put or mission.question.seen_at or mission.changed_at
+    reviews = facts.pull.reviews if facts.pull else ()
+    yes = (one for one in reviews if one.state == "approved" and one.sha == mission.head_sha)
+    return any(one.at > since for one in yes if one.author.id in facts.authorised)
 
 
 def _read_solved(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
