@@ -304,7 +304,7 @@ def _was_word_lost(since: datetime, now: datetime) -> bool:
     place, workflow = server(os.environ), os.environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0].rpartition("/")[2]
     if not workflow:
         return False
-    query = f"created={since:%Y-%m-%d}..{now:%Y-%m-%d}&exclude_pull_requests=true&per_page=10"
+    query = f"created={since:%Y-%m-%d}..{now:%Y-%m-%d}&exclude_pull_requests=true&per_page=100"
     below = f"/repos/{place.repository}/actions/workflows/{workflow}/runs?{query}"
     try:
         runs = [run for end in LOST for run in get_json(place, f"{below}&status={end}")[0]["workflow_runs"]]

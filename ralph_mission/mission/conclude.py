@@ -39,6 +39,7 @@ from ralph_mission.values import dataclass
 
 CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
 CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})  # which the very next cycle lifts
+MERGE_WAITS = (FailureReason.NOT_ATTEMPTED, FailureReason.QUEUED)  # for checks, or in a merge queue
 SOON_AFTER_APPROVAL = timedelta(days=1)
 
 
@@ -365,12 +366,17 @@ def _look_soon(
     soon, facts = situation.now + situation.settings.rhythm.high, dict(situation.world.facts)
     if header.next_due_at is None or header.next_due_at <= soon:
         return header
-    in_review = (mission.id for mission in missions if mission.status is Status.IN_REVIEW)
-    approved = (_approved_at(facts[mission]) for mission in in_review if mission in facts)
+    approved = (_approved_at(facts[one.id]) for one in missions if one.id in facts and _merge_waits(one, facts[one.id]))
     merge_waits = any(at and situation.now - at < SOON_AFTER_APPROVAL for at in approved)
     lasting = refused_for_good(acts)
     failed = situation.steering and not all(act.complete or act in lasting for act in acts)
     return replace(header, next_due_at=soon) if merge_waits or failed else header
+
+
+def _merge_waits(mission: Mission, facts: MissionFacts) -> bool:
+    """Whether checks or a queue are in its way: what counts as a failure is not to be tried again that soon."""
+    held = facts.pull is not None and bool(facts.pull.held)
+    return mission.status is Status.IN_REVIEW and (held or mission.progress.failure_reason in MERGE_WAITS)
 
 
 def _approved_at(facts: MissionFacts) -> datetime | None:

@@ -227,9 +227,16 @@ PATIENCE, AGAIN = 600.0, 10.0
 
 
 def run_patiently(run: Callable[[], CycleResult], sleep: Callable[[float], None]) -> CycleResult:
-    """The result of `run`, a cycle that a person's words started: no later event would tell of them again."""
+    """The result of `run`, a cycle that a person's words started: no later event would tell of them again.
+
+    Raises UserError after `PATIENCE`, so that the run fails and a later wake makes up for it.
+    """
     waited, result = 0.0, run()
-    while result[0].outcome == "lost" and waited < PATIENCE:
+    while result[0].outcome == "lost":
+        if waited >= PATIENCE:
+            raise UserError(
+                "another runner has held memory for ten minutes", "nothing is lost: the next wake tries again"
+            )
         sleep(AGAIN)
         waited, result = waited + AGAIN, run()
     return result

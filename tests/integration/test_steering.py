@@ -203,6 +203,35 @@ def test_a_merge_that_somebody_without_a_say_stops_names_them_on_the_pull_reques
         assert harbour.merged(pull.number)
 
 
+def test_an_approved_merge_that_rules_refuse_is_not_tried_again_and_again(reviewed):
+    (pull,) = reviewed.pulls
+    reviewed.fake.ruleset("main", required_reviews=2)
+    reviewed.person().review(pull.number, "approved")
+    reviewed.cycle(SOON)
+    assert header(reviewed).next_due_at == reviewed.now + timedelta(hours=6)
+    reviewed.person("jonas").review(pull.number, "approved")
+    spoken(reviewed)
+    assert reviewed.merged(pull.number)
+
+
+def test_a_rewritten_pull_request_that_a_person_approved_waits_for_its_checks_as_any_other(reviewed):
+    (pull,) = reviewed.pulls
+    head = reviewed.fake.branch(reviewed.head_name(pull.number))
+    run = partial(reviewed.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
+    run("completed", conclusion="action_required")
+    reviewed.person().edit_issue(pull.number, body="In my own words.")
+    spoken(reviewed)
+    reviewed.person().review(pull.number, "approved")
+    spoken(reviewed)
+    assert header(reviewed).next_due_at == reviewed.now + timedelta(minutes=15)
+    reviewed.cycle(timedelta(minutes=15), force=False)
+    (page,) = (thread for thread in reviewed.threads if thread.title == "Ralph")
+    assert "Approve workflows to run" in page.body and "tampered" not in page.body
+    run("completed", conclusion="success")
+    reviewed.cycle(timedelta(minutes=15), force=False)
+    assert reviewed.merged(pull.number)
+
+
 @pytest.mark.parametrize("fault", ["502_not_applied", "reset_not_applied", "rate_secondary"])
 @pytest.mark.parametrize("word", ["approved", "/ralph reject"])
 def test_a_word_whose_step_fails_for_now_makes_the_next_cycle_due_sooner(reviewed, word, fault):
@@ -394,7 +423,8 @@ def test_what_a_person_said_waits_for_the_runner_that_has_memory_but_not_for_eve
     assert run_patiently(iter(results).__next__, pauses.append) is results[2]
     assert pauses == [10.0, 10.0]
     pauses.clear()
-    assert run_patiently(lambda: results[0], pauses.append) is results[0]
+    with pytest.raises(UserError, match="ten minutes"):
+        run_patiently(lambda: results[0], pauses.append)
     assert sum(pauses) == 600.0
 
 

@@ -197,10 +197,12 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
             return None
         unanswered = True
         app = open_app(repo, config, progress=QuietProgress(live))
+        heard: list[SpokenWord] = []
         with _courtesy():
-            words.extend(word for word in news.find_words() if app.github and app.github.may_approve(word.author))
-        for word in words:
+            heard.extend(word for word in news.find_words() if app.github and app.github.may_approve(word.author))
+        for word in heard:
             _react(github.api, word, "add", EYES)
+        words.extend(heard)
         waits = is_word_waiting(TransactionContext(app.ports, app.settings, app.secrets))
         report, summary = _steer(repo, config, live) if waits else (None, None)
         if report and report.outcome == "lost":

@@ -184,10 +184,14 @@ def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
             step = replace(step, after=results.void_offer(step.after))
         step = step.change(head_sha=facts.pull.head_sha)  # a person looked at it; it still needs approval to merge
     step = step.tell("brought back by a person", "Waiting for a person's answer.")
+    return step.send_story().send(*_unlabel(mission, facts)).propose(Action.ANSWER)
+
+
+def _unlabel(mission: Mission, facts: MissionFacts) -> tuple[Label, ...]:
+    """Take off what says that the mission was set aside."""
     slot, ours = f"revived {len(mission.story)}", ("ralph:parked", "ralph:escalated")
     label = Label(key_of(mission.key, "label", slot), mission.thread, remove=ours)
-    step = step.send_story().send(label, *_label_pull(mission, facts, slot, remove=ours))
-    return step.propose(Action.ANSWER)
+    return label, *_label_pull(mission, facts, slot, remove=ours)
 
 
 def _last_seen(mission: Mission, facts: MissionFacts) -> dict[str, datetime | None]:
@@ -234,8 +238,13 @@ def _let_go(step: StepBuilder, facts: MissionFacts) -> MissionStep:
 
 
 def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """Merge a pull request approved at its head, and close its issue."""
+    """Merge a pull request approved at its head, and close its issue. One that was set aside is in review again."""
     assert facts.pull is not None
+    unlabel: tuple[Label, ...] = ()
+    if mission.status in (Status.PARKED, Status.ESCALATED):
+        unlabel = _unlabel(mission, facts)
+        back = build_step(mission, context).advance(MissionEvent.PULL_OPENED).clear_failures()
+        mission = back.change(outcome="", waiting_since=context.now).after
     if facts.pull.base != context.default.name:  # the approval was for another merge
         refused = replace(reading.opinion, state="refused", rules=("approval-content",))
         base, ours = facts.pull.base, context.default.name
@@ -253,8 +262,8 @@ def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, conte
         facts.pull.base,
         reading.opinion.actor.id if reading.opinion.actor else 0,
     )
-    step = _accept(build_step(mission, context), who, facts.pull.unchecked).send(merge).tell_merged(facts.issue)
-    return step.propose(Action.FINISH, who)
+    step = _accept(build_step(mission, context), who, facts.pull.unchecked).send(*unlabel, merge)
+    return step.tell_merged(facts.issue).propose(Action.FINISH, who)
 
 
 ENDS = (MissionEvent.MERGED, MissionEvent.REFUSED, MissionEvent.DONE, MissionEvent.SOLVED, MissionEvent.GONE)
