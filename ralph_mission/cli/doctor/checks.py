@@ -151,6 +151,8 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
     for fixer in settings.hands.fixers:
         if fixer in ("typos", "ruff"):
             yield _check_installed(str(fixer))
+    from ralph_mission.adapters.observers.commands import search_path
+
     checks = [("verify", command, True) for command in settings.hands.verify]
     checks += [(f"command {check.name}", check.run, check.setup) for check in settings.observers.commands]
     project = _project(git, settings)
@@ -160,7 +162,7 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
     if not settings.observers.commands:
         yield off("commands", "to look at your own checks: observers.commands in ralph.yml")
     for name, command, uses_setup in checks:
-        tool = _absent(command, git)
+        tool = _absent(command, git, None if name == "verify" else search_path(os.environ))
         if tool and uses_setup and _lacks(settings, git, project, tool):
             found = f"{tool} is not installed, and the project's packages do not bring it"
             key = "hands.verify" if name == "verify" else "observers.commands"
@@ -256,11 +258,11 @@ def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequ
     return DoctorLine("setup", "ok", f"done: {tools}")
 
 
-def _absent(command: str, git: Git) -> str:
-    """The program of a command, if it is not installed on this machine; "" if it is, or if only a shell could tell."""
+def _absent(command: str, git: Git, path: str | None = None) -> str:
+    """The program of a command, if it is not on the `path` (None: PATH); "" if it is, or if only a shell could tell."""
     tool = program(command)
     local = git.work_tree is not None and "/" in tool and (git.work_tree / tool).is_file()
-    return "" if not tool or local or shutil.which(tool) else tool
+    return "" if not tool or local or shutil.which(tool, path=path) else tool
 
 
 SHELL = frozenset(

@@ -206,8 +206,10 @@ def _settings(
 
 def _can_run(recipe: Recipe, project: DetectedProject) -> bool:
     """Whether its tool is installed, or comes with the packages of the project."""
+    from ralph_mission.adapters.observers.commands import search_path
+
     by_setup = recipe.settings.get("setup") and project.steps
-    return bool(by_setup or shutil.which(program(recipe.settings["run"])))
+    return bool(by_setup or shutil.which(program(recipe.settings["run"]), path=search_path(os.environ)))
 
 
 def _workflows(git: Git, top: Path, options: InitOptions, project: DetectedProject) -> Iterator[SetupFile]:

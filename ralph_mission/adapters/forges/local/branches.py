@@ -52,7 +52,7 @@ def default_branch(git: Git, configured: str = "") -> Branch:
         return Branch(name, known[name])
     if people:
         raise UserError("it is not clear which branch is the default one", "check one out: git switch BRANCH")
-    raise UserError("the repository has no commits", "make a first commit, then run again")
+    raise UserError("the repository has no commits", "commit your files, then run again")
 
 
 def refuse_blocked_namespace(git: Git) -> None:
