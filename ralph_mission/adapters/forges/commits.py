@@ -15,6 +15,7 @@ from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
 from ralph_mission.mission.model.effects import PushBranch
 from ralph_mission.mission.model.forge import Pull, Touch
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
 from ralph_mission.values import compile_regex, dataclass
 
@@ -169,7 +170,8 @@ def merged_tree(git: Git, ours: str, theirs: str) -> str:
         return git.text("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs).split("\0")[0]
     except GitError as error:
         if error.code == 1:
-            raise ForgeRefused("the merge has conflicts", "bring the branch up to date with its base") from None
+            what, person = "the merge has conflicts with its base", FailureReason.NEEDS_PERSON
+            raise ForgeRefused(what, "solve them in its branch", person) from None
         raise ForgeRefused(f"git cannot merge: {error.detail.strip()}") from None
 
 

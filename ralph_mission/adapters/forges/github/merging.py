@@ -189,9 +189,8 @@ def _approving(
 def _require_mergeable(threads: Threads, wire: PullWire) -> None:
     match wire.mergeable_state:
         case "dirty":
-            raise ForgeRefused(
-                f"the merge has conflicts with {wire.base.ref}", "bring the branch up to date with its base"
-            )
+            what = f"the merge has conflicts with {wire.base.ref}"
+            raise ForgeRefused(what, "solve them in its branch", FailureReason.NEEDS_PERSON)
         case "behind":
             raise ForgeRefused(
                 f"{wire.base.ref} has commits that the branch must have first", reason=FailureReason.BEHIND
