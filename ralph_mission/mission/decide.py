@@ -93,6 +93,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         situation.settings.agent,
         situation.verified,
         situation.standing,
+        situation.green,
     )
     return draft_all(situation.plan.ranked_findings, situation.fresh, context)
 

@@ -30,7 +30,7 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
         if outcome.red is not None and candidate.patch and candidate.patch.base == situation.world.default.sha:
             situation = replace(situation, red=outcome.red)
         if outcome.ok:
-            return replace(situation, verified=candidate.key, standing=outcome.standing)
+            return replace(situation, verified=candidate.key, standing=outcome.standing, green=outcome.green)
         tried += 1
         given_up = given_up or (LATER if tried == VERIFIED else None if outcome.ran else outcome)
         detail = redact(outcome.detail, secrets)

@@ -221,6 +221,19 @@ def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path
     assert again == "to try again now: ralph cycle --force; otherwise on the next commit"
 
 
+@pytest.mark.parametrize(
+    ("verify", "said"),
+    [
+        ("['true', test -f ralph.yml]", "**Passed with it:** `true`, `test -f ralph.yml`."),
+        ("[]", "No check was run on it: `hands.verify` names none."),
+    ],
+)
+def test_a_pull_request_says_which_checks_were_run_on_it(tmp_path, verify, said):
+    harbour = world(tmp_path, config=CALM.replace("[typos]", f"[typos], verify: {verify}"))
+    harbour.cycle()
+    assert said in harbour.pulls[0].body
+
+
 def test_a_check_that_fails_without_the_change_too_holds_nothing_back_and_the_pull_request_names_it(tmp_path):
     harbour = world(tmp_path, config=CALM.replace("[typos]", "[typos], verify: [ls nothing]"))
     _, cycle_summary = harbour.cycle()

@@ -185,7 +185,7 @@ class Workbench:
             allowed = self._known_base(patch.base) if red is None else red
             failure, standing = self._try(patch, scratch, allowed, exactly)
             if failure is None:
-                return PatchVerification(True, standing=standing, red=self._known_red(patch.base))
+                return self._passed(standing, self._known_red(patch.base))
             before = self.base(patch.base, scratch)
             if exactly and failure.command in {check.command for check in before.tolerable}:
                 failure, standing = self._try(patch, scratch, before.tolerable, exactly)
@@ -193,10 +193,14 @@ class Workbench:
             return PatchVerification(False, problem.what)
         red_now = None if before.problem else tuple(check.command for check in before.red)
         if failure is None:
-            return PatchVerification(True, standing=standing, red=red_now)
+            return self._passed(standing, red_now)
         same = next((check for check in before.red if check.command == failure.command), None)
         broken = bool(before.problem) or (same is not None and bool(same.broken))
         return PatchVerification(False, _failure_text(failure, same), red_base=broken, red=red_now)
+
+    def _passed(self, standing: tuple[str, ...], red: tuple[str, ...] | None) -> PatchVerification:
+        green = tuple(command for command in self.commands if command not in standing)
+        return PatchVerification(True, standing=standing, red=red, green=green)
 
     def _try(
         self, patch: Patch, scratch: str, red: Sequence[RedCheck], exactly: bool

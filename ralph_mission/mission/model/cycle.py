@@ -363,6 +363,7 @@ class Situation:
     refused: tuple[str, ...] = ()  # changes that failed the repository's own checks, and why
     verified: str = ""  # the key of the proposal whose change passed its checks
     standing: tuple[str, ...] = ()  # but for these, which fail without that change as they do with it
+    green: tuple[str, ...] = ()  # these passed with it
     red: tuple[str, ...] | None = None  # the checks that fail on the default branch; None: none was run
     made: tuple[AgentResult, ...] = ()  # the results of agents, named so in recordings for ever
     wordings: tuple[Wording, ...] = ()  # texts of findings for posts

@@ -369,8 +369,9 @@ class Brief:
 class PatchVerification:
     """The repository's own checks on a patch; `detail` is for people if they failed: its first line says why.
 
-    `standing`: checks that failed before and still do, where that is allowed. `red_base`: what failed cannot pass
-    without the patch either. `red`: checks that fail without it, None if not known. `ran`: whether they could be run.
+    `green`: checks that passed. `standing`: those that failed before and still do, where that is allowed. `red_base`:
+    what failed cannot pass without the patch either. `red`: checks that fail without it, None if not known. `ran`:
+    whether they could be run.
     """
 
     ok: bool
@@ -379,6 +380,7 @@ class PatchVerification:
     red_base: bool = False
     ran: bool = True
     red: tuple[str, ...] | None = None
+    green: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

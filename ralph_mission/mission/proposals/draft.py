@@ -78,6 +78,7 @@ class DraftContext:
     agent: str = ""  # the agent that makes a change after approval if no patch is ready; "": none
     verified: str = ""  # the key of the proposal whose change passed its checks
     standing: tuple[str, ...] = ()  # but for these, which fail without that change as they do with it
+    green: tuple[str, ...] = ()  # these passed with it
 
 
 def subject_of(what: str, kind: str, members: Sequence[Finding]) -> str:
@@ -144,8 +145,8 @@ def carrying(
     key = key_of(subject, "open_pull")
     listed = ",".join(member.fingerprint for member in members)
     facts = facts_of(kind, members, context.next_mission) if issue else ownership.facts_of_pull(kind, listed)
-    standing = context.standing if subject == context.verified else ()
-    body = wording.fix_pull(kind, members, why, issue, key, facts, context.page, standing)
+    checks = (context.green, context.standing) if subject == context.verified else None
+    body = wording.fix_pull(kind, members, why, issue, key, facts, context.page, checks)
     labels = ("ralph:auto-fix",) if issue else ("ralph:mission", "ralph:auto-fix")
     return push, OpenPull(key, title, body, branch, context.default.name, issue, labels, same, touched_by(patch))
 

@@ -7,7 +7,7 @@ People read these on a phone: what, why, evidence, how to reject, in this order 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ralph_mission.mission.coder.baseline import standing_note
@@ -142,20 +142,31 @@ def fix_pull(
     key: str,
     facts: dict[str, str],
     page: str = "",
-    standing: Sequence[str] = (),
+    checks: tuple[Sequence[str], Sequence[str]] | None = None,
 ) -> str:
-    """The text of a fix's pull request, with an issue or (0) without. `standing`: as of `standing_note`."""
+    """The text of a fix's pull request, with an issue or (0) without. `checks`: those that passed with it, and those
+    that still fail; None if it was not checked."""
     part = f" Part of {_number(issue)}." if issue else ""
     return "\n\n".join(
         [
             f"**{_counted(kind, members)}**; nothing else changes.{part} {_why(kind)}",
             _evidence(members, page),
-            *([standing_note(standing)] if standing else []),
+            *(_checks_note(*checks) if checks else ()),
             f"**Approve** it to merge exactly this commit once its checks are green. {HOW_TO_SAY_NO}",
             _folded("Details", _ranking_line(why)),
             marker(key, **facts),
         ]
     )
+
+
+def _checks_note(green: Sequence[str], standing: Sequence[str]) -> Iterator[str]:
+    """What was run on a fix before it was proposed."""
+    if green:
+        yield f"**Passed with it:** {', '.join(inline(command, 100) for command in green)}."
+    if standing:
+        yield standing_note(standing)
+    if not (green or standing):
+        yield "No check was run on it: `hands.verify` names none."
 
 
 def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Number) -> str:
