@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ralph_mission.mission.findings import exclusions as do_not_repeat
 from ralph_mission.mission.findings import identity, ranking
-from ralph_mission.mission.findings.exclusions import other_pulls
+from ralph_mission.mission.findings.exclusions import other_pulls, own_pulls
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW, learn
@@ -94,6 +94,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         situation.verified,
         situation.standing,
         situation.green,
+        own_pulls(situation.world.pulls, situation.world.bot),
     )
     return draft_all(situation.plan.ranked_findings, situation.fresh, context)
 

@@ -116,6 +116,11 @@ def other_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
     return tuple(pull for pull in pulls if pull.author.id != bot and pull.state == "open")
 
 
+def own_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
+    """Open pull requests of ours."""
+    return tuple(pull for pull in pulls if pull.author.id == bot and pull.state == "open")
+
+
 def recent_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
     """Pull requests of everybody but us that are open or were merged recently."""
     return tuple(pull for pull in pulls if pull.author.id != bot and pull.state in ("open", "merged"))
@@ -146,6 +151,19 @@ def _touched_lines(effect: Effect) -> tuple[Touch, ...]:
 
 def _meet(some: Iterable[Touch], others: Sequence[Touch]) -> bool:
     return any(a.path == b.path and a.first <= b.last and b.first <= a.last for a in some for b in others)
+
+
+NEAR = 1
+"""Unchanged lines that git needs at least between two changes to merge both."""
+
+
+def is_near(pulls: Iterable[Pull], patch: Patch) -> bool:
+    """Whether a patch would conflict with one of these pull requests; no if one of its files is not UTF-8."""
+    around = [Touch(one.path, one.first - NEAR, one.last + NEAR) for pull in pulls for one in pull.touches]
+    try:
+        return bool(around) and _meet(around, touched_by(patch))
+    except UnicodeDecodeError:
+        return False
 
 
 def touched_by(patch: Patch) -> tuple[Touch, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 
-from ralph_mission.mission.findings.exclusions import drop_touched, touched_by
+from ralph_mission.mission.findings.exclusions import drop_touched, is_near, touched_by
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF
@@ -79,6 +79,7 @@ class DraftContext:
     verified: str = ""  # the key of the proposal whose change passed its checks
     standing: tuple[str, ...] = ()  # but for these, which fail without that change as they do with it
     green: tuple[str, ...] = ()  # these passed with it
+    ours: tuple[Pull, ...] = ()  # our open pull requests
 
 
 def subject_of(what: str, kind: str, members: Sequence[Finding]) -> str:
@@ -282,7 +283,9 @@ def fixes(ranked: RankedFinding, members: Sequence[Finding], context: DraftConte
         ranked.kind == BUMPS and BUMPS in context.under_way
     ):  # the same lines, and no pull request yet that the observer could see
         return ()
-    ready = [member for member in members if member.signal.patch and member.signal.patch.base == context.default.sha]
+    patches = [(member, member.signal.patch) for member in members if member.signal.patch]
+    here = ((member, patch) for member, patch in patches if patch.base == context.default.sha)
+    ready = [member for member, patch in here if not is_near(context.ours, patch)]  # others wait for their merge
     if not ready:
         return ()
     unasked = [] if _asks(ranked, context) else ready

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
-from ralph_mission.mission.model.forge import Branch, Post, Wording
+from ralph_mission.mission.model.forge import Branch, Post, Touch, Wording
 from ralph_mission.mission.model.mission import Action, Limits, Tier, Verdict
 from ralph_mission.mission.model.proposal import KINDS, RankedFinding, Route
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure
-from tests.mission.build import BASE, NOW, bench, signal
+from tests.mission.build import BASE, BOT, NOW, bench, pull, signal
 from tests.mission.hostile import TOKEN, is_title, misdeeds, texts
 
 WRITING = (OpenIssue, OpenPull, Comment, EditComment)
@@ -197,6 +197,19 @@ def test_checks_that_still_fail_are_named_in_the_verified_pull_request_alone():
     (again,) = drafts([fixable("a.md")], **noted)
     (other,) = drafts([fixable("b.md")], **noted)
     assert ["`make test`" in one.effects[1].body for one in (first, again, other)] == [False, True, False]
+
+
+@pytest.mark.parametrize(("first", "waits"), [(2, True), (3, False)])
+def test_a_change_beside_one_of_an_open_pull_request_of_ours_waits(first, waits):
+    ours = pull(author=BOT, touches=(Touch("a.md", first, first),))
+    (proposal,) = drafts([fixable("a.md"), fixable("b.md")], ours=(ours,))
+    paths = [change.path for change in proposal.patch.changes]
+    assert sorted(paths) == (["b.md"] if waits else ["a.md", "b.md"])
+
+
+def test_what_is_no_text_is_compared_with_no_open_pull_request():
+    binary = fixable("a.md", b"\xff\xfe", b"\xff")
+    assert drafts([binary], ours=(pull(author=BOT, touches=(Touch("a.md", 1, 1),)),))
 
 
 def test_a_path_is_changed_once():
