@@ -197,6 +197,16 @@ class Workspace:
                 remove_any(os.fsencode(link))
                 link.symlink_to(target)
 
+    def _unshare(self) -> None:
+        """Remove the links for a check, which may read no place that they lead to, and may stumble over them: Node's
+        test runner follows every link."""
+        if self._shared is None:
+            return
+        for name in SHARED:
+            link, target = self.clone.folder / OURS / name, self._shared / name
+            if link.is_symlink() and os.readlink(link) == str(target):
+                link.unlink()
+
     def _remove_agent_settings(self) -> None:
         """Remove agent configuration that is not the repository's; other ignored files stay."""
         top = self.clone.folder
@@ -401,6 +411,7 @@ class Workspace:
         self._take_lists()
         self._put_right(self._read(self._now))
         try:
+            self._unshare()
             found = verdict(checks, self.clone.folder, self._seconds, self._sandbox, self._environment, self._known)
         finally:
             before, reading = self._now, self._read(self._now)

@@ -97,6 +97,16 @@ def test_members_of_a_team_find_what_was_installed_in_clones_of_their_own(here: 
     assert not any(name.startswith(("node_modules", ".ralph")) or name == "installs" for name in files)
 
 
+def test_a_check_finds_no_link_that_leads_nowhere_and_the_next_session_finds_what_is_shared(
+    here: World, level: str
+) -> None:
+    """Node's test runner fails at such a link."""
+    settle(here, level, "true", verify=json.dumps(["test -z \"$(find . -type l)\""]))
+    script = "ls .ralph/agent > /dev/null && echo x >> src.txt; git add -A; git commit -qm x"
+    told = run(here, script, "--max-iterations", "2")
+    assert told["said"].count("checks green") == 2 and git(here.repo, "show", "HEAD:src.txt") == "bad\nx\nx"
+
+
 def test_a_run_says_first_which_checks_are_red_and_they_have_to_turn_green(here: World) -> None:
     settle(here, "env", "true", verify="['echo error: src is bad; grep good src.txt']")
     told = run(here, "echo good > src.txt; git add -A; git commit -qm x")
