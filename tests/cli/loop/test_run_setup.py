@@ -101,7 +101,7 @@ def test_a_check_finds_no_link_that_leads_nowhere_and_the_next_session_finds_wha
     here: World, level: str
 ) -> None:
     """Node's test runner fails at such a link."""
-    settle(here, level, "true", verify=json.dumps(["test -z \"$(find . -type l)\""]))
+    settle(here, level, "true", verify=json.dumps(['test -z "$(find . -type l)"']))
     script = "ls .ralph/agent > /dev/null && echo x >> src.txt; git add -A; git commit -qm x"
     told = run(here, script, "--max-iterations", "2")
     assert told["said"].count("checks green") == 2 and git(here.repo, "show", "HEAD:src.txt") == "bad\nx\nx"
