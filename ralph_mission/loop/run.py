@@ -80,7 +80,8 @@ def run_loop(spec: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndin
 def _begin(spec: RunSpec, ports: RunPorts) -> LoopRun:
     now = ports.clock.now()
     resumed = ports.store.resumed(spec)
-    state = resumed or ports.store.open(spec, now)
+    again = replace(resumed, claims=0, red_claims=0) if resumed else None  # who resumes it has done something about it
+    state = again or ports.store.open(spec, now)
     this = LoopRun(spec, ports, state, now, state.elapsed)
     if state.mark:  # a session had begun and its end was not recorded
         _cut_off(this, playing.put_aside(ports, state.mark))

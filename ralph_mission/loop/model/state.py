@@ -360,7 +360,8 @@ class RunState:
     verdicts are about. `begun` and `taken` are the marks at which the run and its item were taken up ("" before that,
     and in an older file); `changed`: whether any file differs from when the run began (True where an older file says
     nothing). `built` are stories that were done along with another; `claims`: how often it was declared done without a
-    change. `said`: topics of the run's events.
+    change. `said`: topics of the run's events. `red` is the check that failed when it was last declared done, and
+    `red_claims` how often in a row that was so.
     """
 
     run_id: str
@@ -389,3 +390,5 @@ class RunState:
     changed: bool = True
     claims: int = 0
     said: frozenset[str] = frozenset()
+    red: str = ""
+    red_claims: int = 0

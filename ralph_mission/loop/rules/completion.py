@@ -103,6 +103,9 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
         reason = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
         what = f"{state.stale} reviews in a row came no nearer: {reason}"
         return RunEnding("stuck", what, "say what is meant with ralph agent guidance, then --continue")
+    if state.red_claims >= RED_CLAIMS and not spec.persistent:
+        what = f"it was declared done {state.red_claims} times in a row, each time with the same red check: {state.red}"
+        return RunEnding("stuck", what, "fix the check, or say how with ralph agent guidance, then --continue")
     if _is_empty_claim(spec, state) and state.claims >= CLAIMS:
         what = f"it was declared done {state.claims} times, and no file has changed{_describe_undone(state)}"
         return RunEnding("idle", what, IDLE_ADVICE)
@@ -216,6 +219,9 @@ def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
 
 CLAIMS = 2
 """Declarations of done without a change until a run ends: after the first it is told, after the second it is over."""
+RED_CLAIMS = 8
+"""Declarations of done in a row, at the same failure of the same check, until a run ends: more sessions cost more and
+tell no more."""
 IDLE_ADVICE = (
     "read the last session's words, say what is missing with ralph agent guidance, then --continue; where nothing has "
     "to change, a reviewer's verdict ends it: ralph run --pattern plan-build-review"
@@ -318,8 +324,10 @@ def state_after_red_checks(spec: RunSpec, state: RunState, checks: CheckResult) 
     event = LoopEvent(VERIFICATION_FAILED, failure)
     if find_hat(spec.hats, event) is None and builder(spec.hats):
         event = LoopEvent(PLANNED, failure)
+    again = state.red_claims + 1 if checks.failing == state.red else 1
     return replace(state, pending=event if spec.hats else state.pending, feedback=f"The checks are red:\n{failure}",
-                   stale=_add_stuck(spec, state), last=_without_promise(last))  # fmt: skip  # one sentence
+                   stale=_add_stuck(spec, state), last=_without_promise(last), red=checks.failing, red_claims=again,
+                   )  # fmt: skip  # one sentence
 
 
 def state_after_open_tasks(spec: RunSpec, state: RunState, why: str) -> RunState:

@@ -8,6 +8,7 @@ import pytest
 from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     VERDICT,
+    CheckResult,
     Hat,
     HatOutput,
     LoopEvent,
@@ -47,6 +48,18 @@ def test_a_promise_without_a_changed_file_is_refused_once_and_ends_the_run_the_s
     ending = completion.find_dead_end(spec, state, RunSnapshot())
     assert ending and ending.reason == "idle" and "declared done 2 times" in ending.detail
     assert "tests/t.py (it holds a secret)" in ending.detail and "--pattern plan-build-review" in ending.next_step
+
+
+def test_a_run_that_is_declared_done_again_and_again_at_the_same_red_check_ends() -> None:
+    spec, red = RunSpec("build it", LoopPreset("loop")), CheckResult(False, True, "make test: exit 1\nE")
+    state = RunState("r", "build it", datetime(2026, 5, 4, tzinfo=UTC), iteration=1)
+    for _ in range(completion.RED_CLAIMS):
+        assert completion.find_dead_end(spec, state, RunSnapshot()) is None
+        state = completion.state_after_red_checks(spec, state, red)
+    ending = completion.find_dead_end(spec, state, RunSnapshot())
+    assert ending and ending.reason == "stuck" and "the same red check: make test: exit 1" in ending.detail
+    other = completion.state_after_red_checks(spec, state, replace(red, said="lint: exit 2"))
+    assert completion.find_dead_end(spec, other, RunSnapshot()) is None
 
 
 def test_only_a_claim_without_a_change_counts_as_an_empty_one() -> None:
