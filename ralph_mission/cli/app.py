@@ -14,6 +14,7 @@ from click.shell_completion import shell_complete
 from ralph_mission import __version__
 from ralph_mission.cli.options import SharedGroup
 from ralph_mission.errors import UserError
+from ralph_mission.values import compile_regex
 
 COMMANDS = {
     "init": ("ralph_mission.cli.setup.init:init", "Write ralph.yml, and the workflow or units that run it."),
@@ -231,8 +232,12 @@ def _explain(error: click.UsageError) -> str:
     elif isinstance(error, click.NoSuchCommand) and isinstance(group, click.Group):
         listed = [name for name, command in group.commands.items() if not command.hidden]
         error = click.NoSuchCommand(error.command_name, None, listed)
-    text = error.format_message()
+    text = _POSSIBLE.sub(r". \1?", error.format_message())
     return text[:1].lower() + text[1:]
+
+
+_POSSIBLE = compile_regex(r"\.? \((Did you mean [^()]*)\?\)\.?$")
+"""How click ends its message."""
 
 
 def expand_renamed(arguments: Sequence[str]) -> list[str]:

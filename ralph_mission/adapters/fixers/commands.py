@@ -247,6 +247,8 @@ def _corrections(old: str, new: str) -> Iterator[Correction]:
         if tag != "equal":
             was, now = " ".join(before[start:end]).strip(), " ".join(after[first:last]).strip()
             what = f"{truncate(was, LONGEST) or '(nothing)'} → {truncate(now, LONGEST) or '(nothing)'}"
+            if was.split() == now.split():
+                what = f"spaces and line breaks of {truncate(now, LONGEST)}"
             yield Correction(start + 1, what, normalise_line("".join(before[start : start + 1])))
     if before == after:
         yield Correction(1, "line ends", "")

@@ -176,7 +176,8 @@ def collect_report(
         for story in sorted(stories.values(), key=lambda story: story.marks[-1].at, reverse=True)
         if story.status.ended and story.id not in active
     )
-    last = documents[-1]["report"]["observers"] if documents else ()
+    looks = (one["report"]["observers"] for one in reversed(documents))  # a cycle that only answered looked at nothing
+    last = next(filter(None, looks), ())
     return RepositoryReport(
         repository=repository,
         made_at=now,

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,13 +55,14 @@ def logs(run: str, follow: bool, repo: Path, as_json: bool) -> None:
     if not found:
         raise UserError("nothing has run here yet", "start something: ralph run TASK", usage=True)
     record = next((one for one in reversed(found) if one.alive), found[-1])
-    for event in live.follow_events(home, record, follow):
-        if as_json:
-            click.echo(
-                json.dumps({name: value for name, value in asdict(event).items() if value is not None}, default=str)
-            )
-        elif line := event_line(event):
-            click.echo(line)
+    with suppress(KeyboardInterrupt):  # the usual end of `--follow`
+        for event in live.follow_events(home, record, follow):
+            if as_json:
+                click.echo(
+                    json.dumps({name: value for name, value in asdict(event).items() if value is not None}, default=str)
+                )
+            elif line := event_line(event):
+                click.echo(line)
 
 
 def event_line(event: RunEvent) -> str:

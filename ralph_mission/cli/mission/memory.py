@@ -309,9 +309,11 @@ def _line(entry: dict[str, Any]) -> str:
         return f"{at}: perhaps {done}; settle it: ralph journal resolve {entry['key']} --sent|--not-sent"
     if entry["kind"] not in SHOWN:
         return ""
-    failed = "" if entry["state"] in ("done", "adopted") else f" ({entry['state']})"
+    if entry["state"] not in ("done", "adopted"):
+        verb = entry["kind"].replace("_", " ").replace("pull", "pull request")
+        done = f"could not {verb}" if entry["state"] == "failed" else f"{verb}: {entry['state']}"
     number = f" #{entry['number']}" if entry["number"] else ""
     place = (
         "" if number and "://" not in entry["url"] else entry["url"]
     )  # `ralph issue show` finds a file by its number
-    return safe(f"{at}: {', '.join(filter(None, (f'{done}{number}{failed}', entry['title'], place)))}")
+    return safe(f"{at}: {', '.join(filter(None, (f'{done}{number}', entry['title'], place)))}")
