@@ -174,11 +174,14 @@ def test_dashboard_that_a_person_edited_on_the_page_is_read(world: GitHubWorld) 
     assert world.connected().anchor() == Anchor("lineage", 1, "c" * 40)
 
 
-def test_damaged_dashboard_is_told(world: GitHubWorld) -> None:
+def test_dashboard_whose_last_line_a_person_deleted_gets_it_again(world: GitHubWorld) -> None:
     world.forge.show_dashboard("Page", Anchor("lineage", 1, "c" * 40))
     world.human("mara").edit_issue(1, body=f"Hello\n{marker(key_of('anchor'))}")
-    with pytest.raises(UserError, match="issue #1 are damaged"):
-        world.connected().anchor()
+    forge = world.connected()
+    assert forge.anchor() is None
+    forge.show_dashboard("Page", Anchor("lineage", 2, "d" * 40))
+    assert world.connected().anchor() == Anchor("lineage", 2, "d" * 40)
+    assert [thread.number for thread in world.fake.threads.values()] == [1]
 
 
 @pytest.mark.parametrize(
