@@ -149,7 +149,7 @@ class LazyGroup(SharedGroup):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), self.listed[name][1]) for name in names])
         if self.more:
-            with formatter.section("Now and then"):
+            with formatter.section("Less often"):
                 formatter.write_text(", ".join(self.more))
 
 

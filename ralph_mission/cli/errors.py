@@ -56,6 +56,8 @@ def run_guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     except OSError as error:
         hint = HINTS.get(error.errno or 0)
         return _tell(UserError(_os_error_text(error), hint) if hint else _bug(error, arguments), arguments)
+    except ModuleNotFoundError as error:
+        return _tell(_not_installed(error) or _bug(error, arguments), arguments)
     except Exception as error:  # anything that reaches this line is our bug
         return _tell(_bug(error, arguments), arguments)
     finally:
@@ -137,6 +139,14 @@ def _begin(text: str) -> str:
     """A sentence's first word with a capital, but a command as it is typed."""
     word = text.split(maxsplit=1)[0].rstrip(":,;") if text.strip() else ""
     return text[0].upper() + text[1:] if word.isalpha() and word not in PROGRAMS else text
+
+
+def _not_installed(error: ModuleNotFoundError) -> UserError | None:
+    """What to do where a package of somebody else's is missing; None if it is one of ours."""
+    package = (error.name or "ralph_mission").partition(".")[0]
+    if package == "ralph_mission":
+        return None
+    return UserError(f"the package {package} is not installed", "install Ralph with its packages: see its README")
 
 
 def _bug(error: Exception, arguments: list[str]) -> UserError:

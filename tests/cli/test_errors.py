@@ -103,6 +103,16 @@ def test_our_own_mistake_leaves_a_report_and_no_traceback(tmp_path: Path, capsys
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
 
 
+def test_a_package_that_is_missing_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(_: list[str]) -> int:
+        raise ModuleNotFoundError("No module named 'click.core'", name="click.core")
+
+    assert run_guarded(fails, ["status"]) == 1
+    assert capsys.readouterr().err.startswith(
+        "error: the package click is not installed. Install Ralph with its packages"
+    )
+
+
 def test_a_report_leaves_no_folder_in_a_repository_that_has_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

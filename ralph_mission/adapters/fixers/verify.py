@@ -131,7 +131,7 @@ RED_FOR = 6 * 3600.0
 """Seconds that a failed check of a base commit is cached: a registry or service may have been down."""
 KEPT_CHECKS = 100  # cached base commits
 FAILS_ANYWAY = "; it fails without the change too: correct that, or name another check in hands.verify"
-MORE_FAILURES = "; it fails without the change too, but not like this"
+MORE_FAILURES = "; it fails without the change too, with other output"
 BELOW = 125  # exit codes above it are the shell's: no such program, not executable, ended by a signal
 
 

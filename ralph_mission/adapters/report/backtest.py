@@ -70,7 +70,7 @@ def snippet(report: BacktestReport) -> str:
 def proposal(report: BacktestReport) -> str:
     """The reason for proposing settings, or none."""
     if report.watch_only:
-        return f"People fixed less than {WORTH:.0%} of these kinds. To count them and open nothing, in ralph.yml:"
+        return f"People fixed less than {WORTH:.0%} of these kinds. To have them only counted, put this in ralph.yml:"
     if not any(judged_items(record) >= FEWEST for record in report.kinds):
         return f"No change to ralph.yml is suggested: no kind has {FEWEST} judged findings yet."
     return (

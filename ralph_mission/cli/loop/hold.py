@@ -101,7 +101,7 @@ def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
 def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
     """Resume RUN; without RUN everything here, including cycles."""
     records = _order(repo, run, "")
-    lifted = not run and _set_paused(repo, config, False, needed=not records)
+    lifted = not run and _set_paused(repo, config, False, needed=False)
     line = ["the next cycle runs when it is due; now: ralph cycle --force"] if lifted else []
     _tell_order(repo, records, line, "continues", "resumed", as_json, paused=False)
     if not as_json and not records and not lifted:

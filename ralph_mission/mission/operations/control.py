@@ -71,7 +71,7 @@ def _present(store: Editable) -> MemorySnapshot:
     past = store.recall()
     if past is None:
         raise UserError(
-            "there is no memory yet", "run a cycle first: ralph cycle; RALPH_PAUSED=1 keeps any from starting"
+            "no cycle has run here yet", "run one first: ralph cycle; RALPH_PAUSED=1 keeps any from starting"
         )
     return past
 

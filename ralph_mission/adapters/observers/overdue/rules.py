@@ -47,6 +47,8 @@ _DATED = compile_regex(
     rf"(?P<date>{DATE})\b(?![-/.]?\d)",
     re.IGNORECASE,
 )
+_DUE = compile_regex(r"^\s*[(\[](?P<date>\d{4}-\d{2}-\d{2})(?:\]|\):)")
+"""As linters of expiring comments read it: `TODO [2026-01-31]`, `TODO(2026-01-31): …`."""
 _DROPPED = compile_regex(
     rf"{WHEN}\b(?:drop|deprecat|remov|stop|end|no longer)\w*(?:\s+support(?:ing)?)?(?:\s+(?:for|of))?"
     rf"\s+{NAME}{BELOW}{VERSION}",
@@ -97,7 +99,7 @@ def _left(hit: Hit, text: str) -> OverdueMarker | None:
 
 
 def _dated(hit: Hit, text: str, today: date) -> OverdueMarker | None:
-    found = _DATED.search(text)
+    found = _DUE.search(text) or _DATED.search(text)
     last = last_day(found["date"]) if found else None
     if found is None or last is None or last >= today or last.year < 2000:
         return None

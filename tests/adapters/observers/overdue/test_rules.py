@@ -59,6 +59,13 @@ def test_a_condition_that_has_come_true_makes_a_marker_overdue(text: str) -> Non
     assert why(text)
 
 
+@pytest.mark.parametrize("text", ["// TODO [2025-01-01]: remove", "// TODO(2025-01-01): remove this fallback"])
+def test_a_date_in_brackets_is_when_it_is_due(text: str) -> None:
+    assert why(text) == "The date that it names is over: 2025-01-01"
+    assert why(text.replace("2025", "2026").replace("01-01", "12-31")) == ""
+    assert why("// TODO(2025): tidy") == why("// TODO(2025-01-01, mara): tidy") == ""
+
+
 @pytest.mark.parametrize(
     "text",
     [
