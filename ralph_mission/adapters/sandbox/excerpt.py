@@ -19,18 +19,23 @@ READ = 200_000  # bytes, from both ends of each stream
 NOISE = compile_regex(
     r"^\W*$|complete log of this run|debug-\d+\.log|^npm (?:error|ERR!)(?: code)?\s*$|^npm (?:warn|notice)\b"
     r"|^(?:warning|warn|notice|info)\b|^\[?(?:\d+/\d+)\]|^➤ YN0000|^\$ |^> |^(?!E\s).*deprecat"
-    r"|^\s*at .+\(node:internal",
+    r"|^\s*at .+\(node:internal"
+    r"|^(?:error )?Command failed with exit code \d+\.?$|\bELIFECYCLE\b|^make(?:\[\d+\])?: \*\*\* .+ Error \d+$",
     re.IGNORECASE,
 )
 TELLING = compile_regex(
     r"\berror\b|\bERR_?|^E[A-Z]{4,}|\bfail|\bfatal\b|cannot|can't|could not|couldn't|not found|no such|missing|denied"
-    r"|exception|traceback|unable|unsupported|requires?\b|incompatible|✖|✕|^E\s",
+    r"|exception|traceback|unable|unsupported|requires?\b|incompatible|✖|✕|^E\s|^\s*not ok \d",
     re.IGNORECASE,
 )
 
 TOLD = tuple(
     compile_regex(pattern)
-    for pattern in (r"^(?:FAILED|ERROR) \S", r"^E\s{2,}\S|^(?:\w+\.)*\w+(?:Error|Exception): ", r"\berror\b(?! code\b)")
+    for pattern in (
+        r"^(?:FAILED|ERROR) \S|^\s*not ok \d",
+        r"^E\s{2,}\S|^(?:\w+\.)*\w+(?:Error|Exception): ",
+        r"\berror\b(?! code\b)",
+    )
 )
 """A line that tells why by itself, the best ones first."""
 ROOT = compile_regex(r"^\s*(?:cause|caused by):? ?(?=\S)", re.IGNORECASE)

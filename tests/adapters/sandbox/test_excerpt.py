@@ -52,6 +52,15 @@ def test_a_log_that_will_be_gone_is_not_quoted():
     assert "can only install" in excerpt(b"", NPM)
 
 
+TAP = b"""yarn run v1.22.22
+$ node --test
+TAP version 13
+# Subtest: subtracts
+not ok 1 - subtracts
+  ---
+  error: '3 == 4'
+  ...
+"""
 UV = b"""Using CPython 3.11
 error: Failed to download `mypy==1.20.0`
   cause: Request failed after 3 retries
@@ -70,6 +79,9 @@ error: Failed to download `mypy==1.20.0`
         (NPM, "The `npm ci` command can only install with an existing package-lock.json"),
         (YARN, 'Couldn\'t find package "left-padd" on the "npm" registry.'),
         (PYTEST, "FAILED tests/test_a.py::test_a - assert 1 == 2"),
+        (b"error Command failed with exit code 1.\n" + TAP, "not ok 1 - subtracts"),
+        (b"lint: bad\nmake: *** [Makefile:3: lint] Error 1\n", "lint: bad"),
+        (b"make: *** [Makefile:3: lint] Error 1\n", "make: *** [Makefile:3: lint] Error 1"),
         (b"a\nb\n", "b"),
         (b"", ""),
     ],
