@@ -233,9 +233,11 @@ class User:
 
     @staticmethod
     def of(git: Git) -> User:
-        """The user of a checkout, from git's configuration; Ralph by default."""
+        """The user of a checkout, as git knows them by its configuration or variables; Ralph by default."""
         found = _read_settings(str(git.work_tree))
         name, email = found.pop("user.name", ""), found.pop("user.email", "")
+        if not acts_on_github(os.environ):
+            name, email = os.environ.get("GIT_AUTHOR_NAME") or name, os.environ.get("GIT_AUTHOR_EMAIL") or email
         found.setdefault("core.excludesfile", _default_excludes())
         identity = Identity(name, email) if name and email else Identity()
         return User(identity, tuple(f"{key}={value}" for key, value in found.items() if "\n" not in value))

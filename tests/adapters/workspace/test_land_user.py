@@ -35,3 +35,5 @@ def test_who_is_named_nowhere_is_ralph(tmp_path: Path, monkeypatch: pytest.Monke
     assert User.of(Git.open(repo)).identity == Identity()
     git(repo, "config", "user.email", "mara@example.org")
     assert User.of(Git.open(repo)).identity == Identity("Mara", "mara@example.org")
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Nora")
+    assert User.of(Git.open(repo)).identity == Identity("Nora", "mara@example.org")
