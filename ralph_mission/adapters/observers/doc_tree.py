@@ -54,6 +54,22 @@ class KnownHistory:
                 del self.moves[path]
 
 
+def read_targets(makefile: str) -> frozenset[str] | None:
+    """The targets of a Makefile; None if unknown."""
+    if not makefile or re.search(r"^\s*-?include\b|^[^\t#\n]*%[^\n]*:", makefile, re.MULTILINE):
+        return None
+    return frozenset(name for rule in MAKE_RULE.findall(makefile) for name in rule.split())
+
+
+def read_scripts(package: str) -> frozenset[str] | None:
+    """The scripts of a package.json; None if unreadable."""
+    try:
+        found = json.loads(package)["scripts"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return frozenset(found) if isinstance(found, dict) else None
+
+
 class DocTree:
     """The files of a commit, with its pages' contents."""
 
@@ -123,19 +139,12 @@ class DocTree:
     @cached_property
     def make_targets(self) -> frozenset[str] | None:
         """The targets of the top-level Makefile; None if unknown."""
-        text = self.texts.get("Makefile")
-        if text is None or re.search(r"^\s*-?include\b|^[^\t#\n]*%[^\n]*:", text, re.MULTILINE):
-            return None
-        return frozenset(name for rule in MAKE_RULE.findall(text) for name in rule.split())
+        return read_targets(self.texts.get("Makefile", ""))
 
     @cached_property
     def scripts(self) -> frozenset[str] | None:
         """The scripts of the top-level package.json; None if unreadable."""
-        try:
-            found = json.loads(self.texts.get("package.json", ""))["scripts"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-        return frozenset(found) if isinstance(found, dict) else None
+        return read_scripts(self.texts.get("package.json", ""))
 
     @cached_property
     def programs(self) -> frozenset[str]:

@@ -168,10 +168,27 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
             key = "hands.verify" if name == "verify" else "observers.commands"
             advice = f"remove it from {key}, or add {tool} to the project's packages"
             yield DoctorLine(name, "wrong", found, advice)
+        elif lacking := _lacking_word(command, git):
+            yield DoctorLine(name, "wrong", f"{command}: {lacking}", "correct it in ralph.yml")
         elif not tool or (uses_setup and project.steps):  # what the set-up installs is in its own line
             yield DoctorLine(name, "ok", command)
         else:
             yield DoctorLine(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
+
+
+def _lacking_word(command: str, git: Git) -> str:
+    """Which script of package.json or target of the Makefile a command names in vain; "" if it can be run, or that
+    cannot be told."""
+    from ralph_mission.adapters.observers.doc_tree import RUN_MAKE, RUN_SCRIPT, read_scripts, read_targets
+
+    for pattern, file, read, kind in (
+        (RUN_SCRIPT, "package.json", read_scripts, "script"),
+        (RUN_MAKE, "Makefile", read_targets, "target"),
+    ):
+        known = read(git.try_text("show", f"HEAD:{file}")) if (found := pattern.match(command)) else None
+        if found and known is not None and found[1] not in known:
+            return f"{file} has no {kind} {found[1]}"
+    return ""
 
 
 def _lacks(settings: Config, git: Git, project: DetectedProject, tool: str) -> bool:

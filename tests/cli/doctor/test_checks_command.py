@@ -65,6 +65,23 @@ def test_a_check_that_no_package_of_the_project_brings_is_wrong(
     assert "-> remove it from hands.verify, or add ruff to the project's packages\n" in lines
 
 
+@pytest.mark.parametrize(
+    ("verify", "found"),
+    [
+        ("npm run tset", "package.json has no script tset"),
+        ("make tset", "Makefile has no target tset"),
+        ("npm run test", ""),
+        ("make lint", ""),
+        ("npm run tset -w core", ""),  # of a workspace
+    ],
+)
+def test_a_check_that_names_no_script_or_target_is_wrong(tmp_path: Path, verify: str, found: str) -> None:
+    files = {"package.json": '{"scripts": {"test": "node --test"}}', "Makefile": "lint:\n\ttrue\n"}
+    files["ralph.yml"] = f"hands: {{setup: [], verify: ['{verify}']}}\n"
+    told = checks(cli_here("doctor", "--json", repo=make_repo(tmp_path, files)))["verify"]
+    assert (told["status"], told["found"]) == (("wrong", f"{verify}: {found}") if found else ("ok", verify))
+
+
 def test_what_a_finished_set_up_did_not_leave_is_wrong(tmp_path: Path) -> None:
     settings = "hands: {setup: ['true'], verify: ['no-such-program --x']}\n"
     repo = make_repo(tmp_path / "repo", {"ralph.yml": settings})
