@@ -375,8 +375,8 @@ def _look_soon(
 
 def _merge_waits(mission: Mission, facts: MissionFacts) -> bool:
     """Whether checks or a queue are in its way: what counts as a failure is not to be tried again that soon."""
-    held = facts.pull is not None and bool(facts.pull.held)
-    return mission.status is Status.IN_REVIEW and (held or mission.progress.failure_reason in MERGE_WAITS)
+    click = facts.pull is not None and bool(facts.pull.held)
+    return mission.status is Status.IN_REVIEW and (click or mission.progress.failure_reason in MERGE_WAITS)
 
 
 def _approved_at(facts: MissionFacts) -> datetime | None:
