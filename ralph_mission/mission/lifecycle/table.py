@@ -232,8 +232,8 @@ def _is_approved_since(mission: Mission, facts: MissionFacts) -> bool:
     """Whether the mission was set aside, and its head approved once more after that."""
     if mission.status not in (S.PARKED, S.ESCALATED):
         return False
-    put = _put_at(facts.issue, mission) if facts.issue else None
-    since = put or mission.question.seen_at or mission.changed_at
+    put = _put_at(facts.issue, mission) if facts.issue else None  # none while GitHub's list of events is late
+    since = put or max(filter(None, (mission.question.seen_at, mission.changed_at)))
     reviews = facts.pull.reviews if facts.pull else ()
     yes = (one for one in reviews if one.state == "approved" and one.sha == mission.head_sha)
     return any(one.at > since for one in yes if one.author.id in facts.authorised)
