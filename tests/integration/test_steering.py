@@ -371,6 +371,13 @@ def test_watching_reacts_to_nothing_that_was_said_before_a_thread_came_to_its_no
         assert [word.text for word in news.find_words()] == ["/ralph guidance A new word."]
 
 
+def approve_a_minute_later(reviewed: Hub) -> None:
+    (pull,) = reviewed.pulls
+    reviewed.now += timedelta(minutes=1)
+    reviewed.fake.clock.now = reviewed.now
+    reviewed.person().review(pull.number, "approved")
+
+
 @pytest.mark.parametrize(
     ("place", "name", "problem"),
     [
@@ -386,9 +393,7 @@ def test_watching_acts_on_a_word_that_it_cannot_react_to(reviewed, place, name, 
     with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
         answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
         answer()
-        reviewed.now += timedelta(minutes=1)
-        reviewed.fake.clock.now = reviewed.now
-        reviewed.person().review(pull.number, "approved")
+        approve_a_minute_later(reviewed)
         with mock.patch.object(place, name, side_effect=problem) as broken:
             report = answer()
     assert broken.called
@@ -404,9 +409,7 @@ def test_watching_acts_in_the_next_minute_on_a_word_that_it_could_not_act_on(rev
     with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
         answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
         answer()
-        reviewed.now += timedelta(minutes=1)
-        reviewed.fake.clock.now = reviewed.now
-        reviewed.person().review(pull.number, "approved")
+        approve_a_minute_later(reviewed)
         with mock.patch.object(wakes, "_steer", side_effect=[lost if ends == "lost" else ends]), suppress(UserError):
             assert answer().outcome == "lost"
         assert not reviewed.merged(pull.number)

@@ -48,7 +48,7 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
     if mission.status is Status.IN_REVIEW and not mission.review.offered_until:
         look, yes = how("show_pull", mission.pull), how("approve_pull", mission.pull)
         if failure := review_failure(mission):
-            yield WaitingLine(*pull, (("look", look), ("approve", f"{yes} (if nobody has yet)")), failure)
+            yield WaitingLine(*pull, (("look", look), ("approve", f"{yes} (if it is not approved yet)")), failure)
         else:
             yield WaitingLine(*pull, (("review it", look), ("approve", yes)))
     elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):

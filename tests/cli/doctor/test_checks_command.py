@@ -82,6 +82,14 @@ def test_a_check_that_names_no_script_or_target_is_wrong(tmp_path: Path, verify:
     assert (told["status"], told["found"]) == (("wrong", f"{verify}: {found}") if found else ("ok", verify))
 
 
+def test_a_target_that_a_variable_may_name_is_not_missed(tmp_path: Path) -> None:
+    files = {
+        "Makefile": "ALL = lint test\n$(ALL):\n\ttrue\n",
+        "ralph.yml": "hands: {setup: [], verify: ['make lint']}\n",
+    }
+    assert checks(cli_here("doctor", "--json", repo=make_repo(tmp_path, files)))["verify"]["status"] == "ok"
+
+
 def test_what_a_finished_set_up_did_not_leave_is_wrong(tmp_path: Path) -> None:
     settings = "hands: {setup: ['true'], verify: ['no-such-program --x']}\n"
     repo = make_repo(tmp_path / "repo", {"ralph.yml": settings})

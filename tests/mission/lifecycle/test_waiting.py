@@ -52,7 +52,7 @@ def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way(reason: Fa
     assert list_waiting([stopped], show) == (
         f"failed:    blocked: a check is missing; {then}",
         "look:      show_pull 4",
-        "approve:   approve_pull 4 (if nobody has yet)",
+        "approve:   approve_pull 4 (if it is not approved yet)",
     )
 
 
