@@ -75,7 +75,7 @@ def settle_branch(git: Git, branch: str, exempt: tuple[str, ...], note: Callable
     if dirty:
         more = f" and {len(dirty) - SHOWN} more" if len(dirty) > SHOWN else ""
         what = f"the checkout has changes of yours: {', '.join(dirty[:SHOWN])}{more}"
-        raise UserError(what, "commit or stash them, or give --worktree")
+        raise UserError(what, "commit or stash them, or use --worktree")
     current = git.try_text("symbolic-ref", "--quiet", "HEAD")
     if branch and current != f"refs/heads/{branch}":
         _switch(git, branch)
@@ -104,7 +104,7 @@ def _switch(git: Git, branch: str) -> None:
     try:
         git.run("switch", "--quiet", *(("--no-guess",) if known else ("--create",)), branch)
     except GitError as error:
-        raise UserError(f"cannot switch to {branch}: {_first_line(error)}", "fix that, or give --worktree") from None
+        raise UserError(f"cannot switch to {branch}: {_first_line(error)}", "fix that, or use --worktree") from None
 
 
 def _check_branch_name(git: Git, branch: str) -> None:

@@ -110,9 +110,9 @@ def _kinds(kinds: Sequence[KindRecord]) -> Iterator[str]:
 def _ranking(ranking: Sequence[RankingRecord]) -> Iterator[str]:
     if not ranking:
         return
-    yield "How early each ranking lists what people fixed (nDCG: 1 is best; place: 0 is first, 0.5 is chance):"
+    yield "How early each ranking lists what people fixed (score: 1 is best; mean place: 0 is first, 0.5 is chance):"
     for one in ranking:
-        yield f"  {ORDERS.get(one.order, one.order):<16} nDCG {one.ndcg:.2f}, place {one.place:.2f}"
+        yield f"  {ORDERS.get(one.order, one.order):<16} score {one.ndcg:.2f}, mean place {one.place:.2f}"
     yield ""
 
 

@@ -126,7 +126,7 @@ def _ranking(ranking: Sequence[RankingRecord]) -> Markup:
         (ORDERS.get(one.order, one.order), f"{one.ndcg:.2f}", meter(("good", one.ndcg)), f"{one.place:.2f}")
         for one in ranking
     )
-    return table(("ranking", "nDCG", "", "place"), rows, (1, 3), name="Ranking")
+    return table(("ranking", "score", "", "mean place"), rows, (1, 3), name="Ranking")
 
 
 def _ranking_note(ranking: Sequence[RankingRecord]) -> Markup | None:
@@ -134,7 +134,7 @@ def _ranking_note(ranking: Sequence[RankingRecord]) -> Markup | None:
     return (
         _small(
             "How early a ranking puts what people fixed later, among everything found at each of "
-            f"{steps} steps. nDCG: 1 is best. Place: 0 is first, 1 is last, 0.5 is chance."
+            f"{steps} steps. Score (nDCG): 1 is best. Mean place: 0 is first, 1 is last, 0.5 is chance."
         )
         if steps
         else None

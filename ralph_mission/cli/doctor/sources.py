@@ -315,7 +315,7 @@ def line(found: Presence, names: Sequence[str]) -> DoctorLine:
     keys = " or ".join(found.needs)
     if not found.version:
         if found.name not in names:
-            return DoctorLine(name, "ok", "not installed")
+            return DoctorLine(name, "ok", "not installed, and not asked for")
         return DoctorLine(
             name, level, "not installed, or it does not report its version", found.install or f"install {found.name}"
         )

@@ -45,7 +45,7 @@ def test_a_program_is_asked_for_its_version_without_our_environment(
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     found = {check.name: check for check in agents(Config(), {"OPENAI_API_KEY": "secret"})}
     assert found["agent codex"] == DoctorLine("agent codex", "ok", "codex-cli 0.169.0 none, key OPENAI_API_KEY")
-    assert found["agent gemini"].found == "not installed"
+    assert found["agent gemini"].found == "not installed, and not asked for"
 
 
 @pytest.mark.parametrize(
