@@ -86,7 +86,7 @@ def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[R
     with ExitStack() as stack:
         if place.exists() and not options.go_on:
             problem = "the last run on issues is not over: some still lack the comment on how it ended"
-            raise UserError(problem, f"finish it with --continue, or remove {WORKING} from them and delete {place}")
+            raise UserError(problem, f"resume with --continue, or remove {WORKING} from them and delete {place}")
         if not place.exists():
             prd, skipped = run_transaction(factory.context, pause, partial(take_issues, stack), LONG)
             for number, why in skipped:

@@ -123,7 +123,7 @@ def require_unaltered(obeyed: ControlFiles, before: Mapping[Path, bytes | None])
     altered = sorted(path.name for path in now.keys() | before.keys() if now.get(path) != before.get(path))
     if altered:
         what = f"changed while the run was going, so nothing starts by it: {', '.join(dict.fromkeys(altered))}"
-        raise UserError(what, "look at it, then run again with --continue")
+        raise UserError(what, "look at it, then resume with --continue")
 
 
 def _content(path: Path) -> bytes | None:

@@ -21,7 +21,7 @@ FIRST_IDLE, LONGEST_IDLE, IDLE_DAY = 60.0, 900.0, 86_400.0
 after which a session looks for work itself."""
 HELD = 3600.0  # seconds of a wait while paused; a request ends it at once
 SIGNAL_ENDINGS = {
-    "stop": RunEnding("stop", "asked to stop", "go on with --continue"),
+    "stop": RunEnding("stop", "asked to stop", "resume with --continue"),
     "cancel": RunEnding("cancel", "cancelled", "run again to start over"),
     "restart": RunEnding("restart", "asked to restart"),
 }
@@ -68,7 +68,7 @@ def run_loop(spec: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndin
         try:
             ending = (story or until_ended)(this)
         except KeyboardInterrupt as interrupt:
-            ending = RunEnding("interrupted", f"in session {this.state.iteration + 1}", "go on with --continue")
+            ending = RunEnding("interrupted", f"in session {this.state.iteration + 1}", "resume with --continue")
             if isinstance(interrupt, playing.CutOff):
                 _cut_off(this, interrupt.changes)
         whole = RunResult(ending, this.state, tuple(this.outputs), this.cut, this.standing)

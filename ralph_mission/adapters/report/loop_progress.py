@@ -256,8 +256,9 @@ def standing(spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) ->
     titles = {task.id: task.title for task in snapshot.tasks} | {story.id: story.title for story in listed}
     item = f"{state.item} {titles.get(state.item, '')}".strip()
     done = f"{sum(story.passes for story in listed)}/{len(listed)} stories" if snapshot.prd else ""
-    parts = (hat, safe(item), done, cost_text(state.usage, state.elapsed))
-    return f"[{state.iteration + 1}/{spec.limits.iterations}] {', '.join(filter(None, parts))}"
+    spent = cost_text(state.usage, state.elapsed) if state.iteration else ""  # nothing yet
+    parts = (hat, safe(item), done, spent)
+    return f"[{state.iteration + 1}/{spec.limits.iterations}] {', '.join(filter(None, parts))}".rstrip()
 
 
 def came(output: HatOutput) -> Iterator[str]:

@@ -241,7 +241,7 @@ class Workspace:
             return self._reader.read(known, (rules or self._rules_now).ignored, self._submodules)
         except OSError as error:
             what = f"{error.filename or self.clone.folder}: {(error.strerror or type(error).__name__).lower()}"
-            raise UserError(f"what a session left cannot be read: {what}", "go on with --continue") from None
+            raise UserError(f"what a session left cannot be read: {what}", "resume with --continue") from None
 
     def _without_repositories(self, reading: Reading) -> tuple[PathChange, ...]:
         """Ignore repositories that a session created in its clone: their files count like any others."""

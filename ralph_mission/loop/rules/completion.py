@@ -173,11 +173,11 @@ def seconds(limits: RunLimits, state: RunState) -> float:
 
 def _counted_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
     if state.iteration >= limits.iterations:
-        why = "fix what made the last session fail, then continue" if state.failures else "continue"
+        why = "fix what made the last session fail, then resume" if state.failures else "resume"
         played = f"{state.iteration} session{'s'[: state.iteration != 1]}"
         return RunEnding("iterations", played, f"{why} with --continue and a higher --max-iterations")
     if elapsed >= limits.runtime:
-        return RunEnding("runtime", f"{elapsed:.0f} s", "go on with --continue and a higher --max-runtime")
+        return RunEnding("runtime", f"{elapsed:.0f} s", "resume with --continue and a higher --max-runtime")
     return None
 
 
@@ -208,7 +208,7 @@ def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     known, untold = state.usage.cost_usd or 0.0, state.usage.untold
     if known >= limits.usd:
         spent = f"${known:.2f} of ${limits.usd:.2f}"
-        return RunEnding("cost", spent, "go on with --continue and a higher --max-cost")
+        return RunEnding("cost", spent, "resume with --continue and a higher --max-cost")
     if not untold or limits.unpriced:
         return None
     what = f"the cost is unknown: {untold} of {state.usage.sessions} sessions did not report it"

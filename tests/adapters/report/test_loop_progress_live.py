@@ -77,13 +77,13 @@ def test_a_terminal_gets_a_line_that_lives_and_the_history_above_it(shop: World)
     assert code == 0, seen
     assert "\x1b[2K" in seen  # a line is wiped and drawn anew
     drawn = re.split(r"[\r\n]+", STEERING.sub("", seen))
-    first = [text for text in drawn if "[1/10] builder, US-001 Part 1, 0/2 stories, 0s … " in text]
+    first = [text for text in drawn if "[1/10] builder, US-001 Part 1, 0/2 stories … " in text]
     assert {text.rpartition("… ")[2].strip() for text in first} >= {"0s", "1s"}
     assert any("[2/10] builder, US-002 Part 2, 1/2 stories, $0.12, " in text and "…" in text for text in drawn)
     history = [text.rstrip() for text in drawn if "…" not in text]
     came = next(text for text in history if text.startswith("  passed US-001, emitted build.again, first.txt, "))
     assert re.search(r", checks green, \$0\.12, 3,400 tokens, \d+s$", came)
-    assert history.index("[1/10] builder, US-001 Part 1, 0/2 stories, 0s") < history.index(came)
+    assert history.index("[1/10] builder, US-001 Part 1, 0/2 stories") < history.index(came)
     assert any(text.startswith("complete: 2 sessions; total $0.25, ") for text in history)
 
 
@@ -92,7 +92,7 @@ def test_a_pipe_gets_the_same_as_plain_lines(shop: World) -> None:
     assert done.returncode == 0, done.stderr
     assert not {"\x1b", "\r", "…"} & set(done.stderr)
     told = done.stderr.splitlines()
-    at = told.index("[1/10] builder, US-001 Part 1, 0/2 stories, 0s")
+    at = told.index("[1/10] builder, US-001 Part 1, 0/2 stories")
     assert told[at + 1].startswith("  passed US-001, emitted build.again, first.txt")
     assert re.search(r"checks green, \$0\.12, 3,400 tokens, \d+s$", told[at + 1])
     assert re.fullmatch(r"\[2/10\] builder, US-002 Part 2, 1/2 stories, \$0\.12, \d+s", told[at + 2])
