@@ -39,7 +39,7 @@ from ralph_mission.values import dataclass
 
 CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
 CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})  # which the very next cycle lifts
-MERGE_WAITS = (FailureReason.NOT_ATTEMPTED, FailureReason.QUEUED)  # for checks, or in a merge queue
+MERGE_WAITS = (FailureReason.NOT_ATTEMPTED, FailureReason.QUEUED, FailureReason.BEHIND)  # checks, a queue, its base
 SOON_AFTER_APPROVAL = timedelta(days=1)
 
 

@@ -24,10 +24,6 @@ class ForgeRefused(Exception):
         self.what, self.hint, self.reason = what, hint, reason
 
 
-class ChangesRequested(ForgeRefused):
-    """Somebody who may write asks for changes, though the approval of a merge stands."""
-
-
 def refused_push(effect: PushBranch) -> ForgeRefused:
     """The refusal where the branch is at another commit than it was to be pushed onto.
 
@@ -44,7 +40,7 @@ def require_approval(pull: Pull, merge: MergePull, may_approve: Callable[[Actor]
     rule = merge_objection(pull, merge, may_approve)
     if rule and (person := who_stops(pull, merge, may_approve)):
         what = f"{person.login} asks for changes: approve it once more when they agree, or dismiss their review before"
-        raise ChangesRequested(what, reason=FailureReason.NEEDS_PERSON)
+        raise ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
     if rule:
         raise ForgeRefused(rule)
 

@@ -56,7 +56,7 @@ class KnownHistory:
 
 def read_targets(makefile: str) -> frozenset[str] | None:
     """The targets of a Makefile; None if unknown."""
-    if not makefile or re.search(r"^\s*-?include\b|^[^\t#\n]*%[^\n]*:|^\$[({]", makefile, re.MULTILINE):
+    if not makefile or re.search(r"^\s*[-s]?include\b|^[^\t#\n]*%[^\n]*:|^\$[({]", makefile, re.MULTILINE):
         return None
     return frozenset(name for rule in MAKE_RULE.findall(makefile) for name in rule.split())
 

@@ -186,9 +186,15 @@ def _lacking_word(command: str, git: Git) -> str:
         (RUN_MAKE, "Makefile", read_targets, "target"),
     ):
         known = read(git.try_text("show", f"HEAD:{file}")) if (found := pattern.match(command)) else None
-        if found and known is not None and found[1] not in known:
+        if found and known is not None and found[1] not in known and not _may_run(command, found[1], git):
             return f"{file} has no {kind} {found[1]}"
     return ""
+
+
+def _may_run(command: str, name: str, git: Git) -> bool:
+    """Whether a package may bring the program, or make know by a rule of its own how to build it."""
+    sources = git.try_text("ls-tree", "--name-only", "HEAD").splitlines() if command.startswith("make ") else ()
+    return command.startswith(("yarn ", "bun ")) or any(one.startswith(f"{name}.") for one in sources)
 
 
 def _lacks(settings: Config, git: Git, project: DetectedProject, tool: str) -> bool:

@@ -117,8 +117,9 @@ def other_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
 
 
 def own_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
-    """Open pull requests of ours."""
-    return tuple(pull for pull in pulls if pull.author.id == bot and pull.state == "open")
+    """Open pull requests of ours that somebody may merge soon: none that was parked."""
+    ours = (pull for pull in pulls if pull.author.id == bot and pull.state == "open")
+    return tuple(pull for pull in ours if "ralph:parked" not in pull.labels)
 
 
 def recent_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:

@@ -26,11 +26,11 @@ from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.finish import carry_out_plan, note_record
 from ralph_mission.mission.issues.record import WORK_RULES
 from ralph_mission.mission.issues.tasks import GuidanceNote, WorkTask
-from ralph_mission.mission.lifecycle import approval
+from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, broken_job, failed_job
-from ralph_mission.mission.model.effects import MARKER, Comment, EditComment
+from ralph_mission.mission.model.effects import Comment, EditComment
 from ralph_mission.mission.model.forge import Branch, Issue
 from ralph_mission.mission.model.ledger import WorkRecord, key_of
 from ralph_mission.mission.model.mission import Action
@@ -395,7 +395,7 @@ def _tell_red(tx: Transaction, issue: Issue, why: str) -> str:
     key = key_of("work", str(issue.number), "red base")
     text = baseline.held_comment(why, key)
     us, whole = tx.ports.forge.identity().id, tx.ports.forge.issue(issue.number)
-    ours = [r for r in whole.remarks if r.author.id == us and MARKER.findall(r.body)[-1:] == [key]]
+    ours = ownership.own_remarks(whole, key, us)
     effect: Comment | EditComment = Comment(key, issue.number, text)
     if ours:
         effect = EditComment(key_of(key, text), issue.number, ours[-1].id, text)

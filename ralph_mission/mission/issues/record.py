@@ -18,7 +18,6 @@ from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WOR
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import (
-    MARKER,
     Comment,
     EditComment,
     Effect,
@@ -241,11 +240,8 @@ def announce_effects(
 
 def find_own_comment(record: WorkRecord, issue: Issue, us: int) -> tuple[int, str]:
     """Our first comment of this attempt, by author and marker: its number and text; 0 if there is none."""
-    key = slot_key(record, "begin")
-    for remark in issue.remarks:
-        if remark.author.id == us and MARKER.findall(remark.body)[-1:] == [key]:
-            return remark.id, remark.body
-    return 0, ""
+    ours = ownership.own_remarks(issue, slot_key(record, "begin"), us)
+    return (ours[0].id, ours[0].body) if ours else (0, "")
 
 
 def find_unsent_change(record: WorkRecord, records: Mapping[str, Record], issue: Issue, us: int) -> UnsentChange | None:

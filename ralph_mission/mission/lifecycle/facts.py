@@ -82,7 +82,8 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
     if foreign := ownership.why_foreign(mission, issue, pull, us, authorised):
         ports.progress.note(f"{foreign}: nothing is written there")
         return _of_another(mission, issue, pull, us, authorised, foreign)
-    facts = replace(_issue_facts(mission, issue, us, authorised), pull=pull, authorised=authorised, coder=coder)
+    facts = _issue_facts(mission, issue, us, authorised)
+    facts = replace(facts, pull=pull, authorised=authorised, coder=coder, seen_at=_newest(issue, pull))
     if asks:
         theirs = (edit.at for edit in edits if edit.actor.id not in {*authorised, us})
         facts = replace(facts, edited_at=max(theirs, default=None))
@@ -109,7 +110,7 @@ def _of_another(
     """The facts if its thread is not, or no longer, this mission's."""
     ours = not ownership.why_foreign(mission, issue, None, us, authorised)
     pull_left = None if ours else ownership.own_pull(mission, pull, us)
-    return MissionFacts(None, None, frozenset(), foreign, ours=ours, left=pull_left, seen_at=_newest(issue))
+    return MissionFacts(None, None, frozenset(), foreign, ours=ours, left=pull_left, seen_at=_newest(issue, pull))
 
 
 def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: frozenset[int]) -> MissionFacts:
@@ -123,19 +124,17 @@ def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: fro
         announcement.created_at if announcement and ownership.announced_digests(announcement.body, True) else None
     )
     requested = issue is not None and brought_back(issue, authorised, us)
-    unasked, seen_at = bool(ownership.announced_digests(texts[0], False)) and not requested, _newest(issue)
-    return MissionFacts(
-        issue, None, frozenset(), "", named, offered, offered_at, us=us, seen_at=seen_at, unasked=unasked
-    )
+    unasked = bool(ownership.announced_digests(texts[0], False)) and not requested
+    return MissionFacts(issue, None, frozenset(), "", named, offered, offered_at, us=us, unasked=unasked)
 
 
-def _newest(issue: Issue | None) -> datetime | None:
-    """When there was last activity on an issue that a mission may have to react to."""
+def _newest(issue: Issue | None, pull: Pull | None) -> datetime | None:
+    """When there was last activity on an issue, or reviews of its pull request, that a mission may have to react to."""
     if issue is None:
         return None
-    return max(
-        [issue.created_at, *(event.at for event in issue.events), *(remark.created_at for remark in issue.remarks)]
-    )
+    remarks, reviews = issue.remarks, pull.reviews if pull else ()
+    at = (*(event.at for event in issue.events), *(one.created_at for one in remarks), *(one.at for one in reviews))
+    return max((issue.created_at, *at))
 
 
 def _reworded_reviews(ports: CyclePorts, pull: Pull) -> frozenset[int]:

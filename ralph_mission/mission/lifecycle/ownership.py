@@ -56,6 +56,11 @@ def announced_digests(body: str, needs_approval: bool) -> frozenset[str]:
     return frozenset(found for line in ours for found in re.findall("[0-9a-f]{16}", line[2]))
 
 
+def own_remarks(issue: Issue, key: str, us: int) -> list[ThreadComment]:
+    """Our comments on an issue under a key, by author and marker, oldest first."""
+    return [one for one in issue.remarks if one.author.id == us and MARKER.findall(one.body)[-1:] == [key]]
+
+
 SuccessorKeys = tuple[str, ...]  # parts of the first one's key
 
 

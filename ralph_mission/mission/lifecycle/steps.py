@@ -23,7 +23,7 @@ from ralph_mission.mission.lifecycle.step_builder import (
     tell_once,
     wait_step,
 )
-from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, checks_failed, waits_for_person
+from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, SET_ASIDE, checks_failed, waits_for_person
 from ralph_mission.mission.lifecycle.waiting import NO_AGENT, WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import (
     Interpretation,
@@ -56,6 +56,10 @@ CLAIM_IT = (
 )
 REFUSALS = {
     "approval-head": ("it was for an earlier commit", "Review the pull request again."),
+    "foreign-commit": (
+        "its branch has a commit that is not Ralph's",
+        "Comment `/ralph retry`; it is merged once its last commit is approved.",
+    ),
     "approval-content": (
         "it was for an earlier text, or had more to say",
         "Set the label `ralph:approved` again, or comment `/ralph approve` and nothing else.",
@@ -124,7 +128,8 @@ def _explain_refusal(
     if rule == "approval-content" and not _speaks_since_asked(mission, facts):
         return None
     who, (why, then) = wording.person_name(opinion.actor), REFUSALS[rule]
-    about = mission.head_sha if rule == "approval-head" else mission.question.proposal_hash
+    head = facts.pull.head_sha if facts.pull and rule == "foreign-commit" else mission.head_sha
+    about = mission.question.proposal_hash if rule == "approval-content" else head
     return tell_once(mission, context, f"the approval by {who} does not count for `{about[:8]}`: {why}", then)
 
 
@@ -156,6 +161,8 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     step = step.tell(f"escalated: {stuck}", then)
     slot = f"escalated {mission.review.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)
+    if facts.issue and (questions := ownership.own_remarks(facts.issue, key, facts.us)):  # its label failed
+        step = step.change(seen_at=questions[0].created_at)
     body = wording.story(step.after, key, wording.escalation(owners, reading.words if who else "", who))
     label = Label(key_of(mission.key, "label", slot), mission.thread, add=("ralph:escalated",), assign=owners)
     step = step.send(Comment(key, mission.thread, body), label)
@@ -189,7 +196,7 @@ def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
 
 def _unlabel(mission: Mission, facts: MissionFacts) -> tuple[Label, ...]:
     """Take off what says that the mission was set aside."""
-    slot, ours = f"revived {len(mission.story)}", ("ralph:parked", "ralph:escalated")
+    slot, ours = f"revived {len(mission.story)}", tuple(sorted(SET_ASIDE))
     label = Label(key_of(mission.key, "label", slot), mission.thread, remove=ours)
     return label, *_label_pull(mission, facts, slot, remove=ours)
 
@@ -240,9 +247,10 @@ def _let_go(step: StepBuilder, facts: MissionFacts) -> MissionStep:
 def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
     """Merge a pull request approved at its head, and close its issue. One that was set aside is in review again."""
     assert facts.pull is not None
-    unlabel: tuple[Label, ...] = ()
-    if mission.status in (Status.PARKED, Status.ESCALATED):
-        unlabel = _unlabel(mission, facts)
+    set_aside = mission.status in (Status.PARKED, Status.ESCALATED)
+    labels = facts.pull.labels | (facts.issue.labels if facts.issue else frozenset())
+    unlabel = _unlabel(mission, facts) if set_aside or labels & SET_ASIDE else ()  # an earlier try may have failed
+    if set_aside:
         back = build_step(mission, context).advance(MissionEvent.PULL_OPENED).clear_failures()
         mission = back.change(outcome="", waiting_since=context.now).after
     if facts.pull.base != context.default.name:  # the approval was for another merge

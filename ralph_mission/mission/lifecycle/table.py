@@ -220,7 +220,9 @@ def checks_failed(pull: Pull) -> str:
 
 
 def _read_approved(mission: Mission, facts: MissionFacts, opinion: PersonVerdict) -> Interpretation:
-    if _hopeless(mission) and not _is_approved_since(mission, facts):
+    set_aside = mission.status is S.PARKED or _hopeless(mission)
+    is_open = facts.pull is not None and facts.pull.state == "open"
+    if not is_open or (set_aside and not _is_approved_since(mission, facts)):
         return QUIET
     return Interpretation(
         MissionEvent.BEHIND if mission.progress.failure_reason is FailureReason.BEHIND else MissionEvent.MERGEABLE,
@@ -232,8 +234,7 @@ def _is_approved_since(mission: Mission, facts: MissionFacts) -> bool:
     """Whether the mission was set aside, and its head approved once more after that."""
     if mission.status not in (S.PARKED, S.ESCALATED):
         return False
-    put = _put_at(facts.issue, mission) if facts.issue else None  # none while GitHub's list of events is late
-    since = put or max(filter(None, (mission.question.seen_at, mission.changed_at)))
+    since = _set_aside_at(mission, facts.issue)
     reviews = facts.pull.reviews if facts.pull else ()
     yes = (one for one in reviews if one.state == "approved" and one.sha == mission.head_sha)
     return any(one.at > since for one in yes if one.author.id in facts.authorised)
@@ -274,18 +275,18 @@ def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
     any valid one is new.
     """
     said_at = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission, issue))
-    since = (
-        mission.question.seen_at or _put_at(issue, mission) or mission.changed_at
-    )  # one that came meanwhile is not lost
+    since = _set_aside_at(mission, issue)
     heard_at = mission.question.heard_at or (None if mission.question.seen_at else since)
     chats = approval.said_in_chat(issue, mission, facts.yes, facts.offered_at, facts.edited_at)
     return said_at > since or any(heard_at is None or chat.at > heard_at for chat in chats)
 
 
-def _put_at(issue: Issue, mission: Mission) -> datetime | None:
-    """When our parked or escalated label was set, since the mission was last looked at before; by the forge."""
-    put = (event.at for event in issue.events if event.added and event.label in SET_ASIDE)
-    return max((at for at in put if mission.question.seen_at is None or at >= mission.question.seen_at), default=None)
+def _set_aside_at(mission: Mission, issue: Issue | None) -> datetime:
+    """The newest activity that was seen as the mission was set aside, by the forge: no answer is lost that came before
+    our label. If earlier versions noted none, when the label was set."""
+    events = issue.events if issue else ()
+    put_at = max((event.at for event in events if event.added and event.label in SET_ASIDE), default=None)
+    return mission.question.seen_at or put_at or mission.changed_at
 
 
 def _refused_by_networks(mission: Mission) -> bool:
@@ -294,12 +295,9 @@ def _refused_by_networks(mission: Mission) -> bool:
 
 
 def _is_revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
-    """Whether a person set `ralph:mission` again, removed our parked or escalated label, or asked for it.
-
-    If no label of ours got there, anything newer than what had been seen counts.
-    """
-    put, seen_at = _put_at(issue, mission), mission.question.seen_at or mission.changed_at
-    return any(at >= put if put else at > seen_at for at in _calls_back(issue, authorised))
+    """Whether a person set `ralph:mission` again, removed our parked or escalated label, or asked for it."""
+    since = _set_aside_at(mission, issue)
+    return any(at > since for at in _calls_back(issue, authorised))
 
 
 def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:

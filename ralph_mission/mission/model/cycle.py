@@ -247,7 +247,7 @@ class MissionFacts:
     left: Pull | None = None  # its pull request, if its issue is no longer this mission's
     yes: tuple[ChatYes, ...] = ()  # owners' approvals in a chat
     guidance: tuple[ChatGuidance, ...] = ()  # and their guidance for its next session
-    seen_at: datetime | None = None  # the newest activity on its issue, by the forge's clock
+    seen_at: datetime | None = None  # the newest activity there, by the forge's clock
     heard_at: datetime | None = None  # the newest chat approval in memory, proven or not
     solved: bool = False  # whether all its findings were looked for in this cycle and are gone
     untold: bool = False  # whether one of its boxes is ticked on the dashboard by an unknown person

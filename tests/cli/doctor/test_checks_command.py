@@ -73,13 +73,25 @@ def test_a_check_that_no_package_of_the_project_brings_is_wrong(
         ("npm run test", ""),
         ("make lint", ""),
         ("npm run tset -w core", ""),  # of a workspace
+        ("make hello", ""),  # by make's own rule
     ],
 )
 def test_a_check_that_names_no_script_or_target_is_wrong(tmp_path: Path, verify: str, found: str) -> None:
-    files = {"package.json": '{"scripts": {"test": "node --test"}}', "Makefile": "lint:\n\ttrue\n"}
+    files = {"package.json": '{"scripts": {"test": "node --test"}}', "Makefile": "lint:\n\ttrue\n", "hello.c": ""}
     files["ralph.yml"] = f"hands: {{setup: [], verify: ['{verify}']}}\n"
     told = checks(cli_here("doctor", "--json", repo=make_repo(tmp_path, files)))["verify"]
     assert (told["status"], told["found"]) == (("wrong", f"{verify}: {found}") if found else ("ok", verify))
+
+
+def test_a_program_of_the_packages_is_no_missing_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    yarn = tmp_path / "bin" / "yarn"
+    yarn.parent.mkdir()
+    yarn.write_text("#!/bin/sh\n")
+    yarn.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{yarn.parent}:{os.environ['PATH']}")
+    settings = "hands: {setup: [], verify: [yarn run jest]}\n"
+    files = {"package.json": '{"scripts": {"test": "jest"}}', "ralph.yml": settings}
+    assert checks(cli_here("doctor", "--json", repo=make_repo(tmp_path / "a", files)))["verify"]["status"] == "ok"
 
 
 def test_a_target_that_a_variable_may_name_is_not_missed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 
 from ralph_mission.adapters.forges.commits import commit
-from ralph_mission.adapters.forges.effects import ChangesRequested, EffectVerbs, ForgeRefused, mark, refused_push
+from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark, refused_push
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.branches import FinishedBranches
@@ -217,8 +217,8 @@ class GitHubEffects(EffectVerbs):
         try:
             by_workflow = self.people.us().login == ACTIONS
             sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only, by_workflow)
-        except ForgeRefused as refused:  # the approval was withdrawn while it was in a queue
-            withdrawn = isinstance(refused, ChangesRequested) or refused.what.startswith("approval-")
+        except ForgeRefused as refused:  # the queue would not ask a person, nor see that the approval was withdrawn
+            withdrawn = refused.reason is FailureReason.NEEDS_PERSON or refused.what.startswith("approval-")
             if withdrawn and self._queued(effect.pull):
                 merging.leave_queue(self.threads, effect.pull)
             raise

@@ -1,0 +1,136 @@
+"""What a person says of a pull request that was set aside, or of a refused merge, is neither lost nor undone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from ralph_mission.mission.memory.text import parse_memory
+from tests.integration.hub import Hub, hub
+from tests.integration.world import statuses
+
+SOON = timedelta(minutes=20)
+BASE = {"docs/guide.md": b"# Guide\n\nThis is definately the way to read a table.\n"}
+CONFLICT = {"docs/guide.md": b"# Guide\n\nThis is definately one way to read a table.\n"}
+ASIDE = {"ralph:parked", "ralph:escalated"}
+
+
+@pytest.fixture
+def reviewed(tmp_path):
+    """One whose first mission is in review."""
+    with hub(tmp_path) as made:
+        made.cycle()
+        yield made
+
+
+def later(harbour: Hub, cycles: int = 1) -> list[str]:
+    return [*(statuses(harbour.cycle(SOON)[0]) for _ in range(cycles))][-1]
+
+
+def labels(harbour: Hub, number: int) -> set[str]:
+    return ASIDE & set(harbour.fake.threads[number].labels)
+
+
+@pytest.fixture
+def refused(reviewed: Hub) -> Hub:
+    """One whose approved merge has conflicts."""
+    (pull,) = reviewed.pulls
+    reviewed.person().review(pull.number, "approved")
+    reviewed.fake.push("main", CONFLICT)
+    return reviewed
+
+
+def test_an_approved_pull_request_that_a_person_parks_is_not_merged_until_it_is_approved_again(reviewed):
+    (pull,) = reviewed.pulls
+    head = reviewed.fake.branch(reviewed.head_name(pull.number))
+    run = partial(reviewed.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
+    run("in_progress")
+    reviewed.person().review(pull.number, "approved")
+    assert later(reviewed) == ["IN_REVIEW"]
+    reviewed.person().comment(pull.number, "/ralph park")
+    assert later(reviewed) == ["PARKED"]
+    run("completed", conclusion="success")
+    before = len(reviewed.said(pull.number))
+    assert later(reviewed, 2) == ["PARKED"] and not reviewed.merged(pull.number)
+    assert len(reviewed.said(pull.number)) == before
+    reviewed.person().review(pull.number, "approved")
+    assert later(reviewed) == ["COMPLETED"] and reviewed.merged(pull.number) and not labels(reviewed, pull.number)
+
+
+def test_an_approved_pull_request_that_somebody_without_a_say_closes_is_set_aside_once(reviewed):
+    (pull,) = reviewed.pulls
+    reviewed.person().review(pull.number, "approved")
+    reviewed.person("stale", "triage").close_pull(pull.number)
+    assert later(reviewed) == ["PARKED"]
+    before = [*reviewed.said(pull.number)]
+    assert later(reviewed, 3) == ["PARKED"] and reviewed.said(pull.number) == before
+
+
+def test_a_queued_pull_request_that_needs_a_person_leaves_the_queue(tmp_path):
+    with hub(tmp_path) as harbour:
+        harbour.token = harbour.fake.token("ralph-app[bot]")
+        harbour.cycle()
+        (pull,) = harbour.pulls
+        harbour.fake.ruleset("main", merge_queue=True)
+        harbour.person().review(pull.number, "approved")
+        assert later(harbour) == ["IN_REVIEW"] and pull.pull.queued
+        harbour.fake.push("main", CONFLICT)
+        assert later(harbour) == ["ESCALATED"] and not pull.pull.queued
+
+
+@pytest.mark.parametrize("word", ["approved", "/ralph retry"])
+def test_an_answer_to_a_question_whose_label_failed_is_not_lost(refused, word):
+    (pull,) = refused.pulls
+    refused.fake.fail("502_not_applied", ("POST", "*/labels"), times=4)
+    assert later(refused) == ["IN_REVIEW"] and "has conflicts" in refused.said(pull.number)[-1]
+    refused.fake.faults.clear()
+    refused.fake.push("main", BASE)
+    person = refused.person()
+    person.comment(pull.number, word) if word.startswith("/") else person.review(pull.number, word)
+    later(refused, 3)
+    assert refused.merged(pull.number) and not labels(refused, pull.number)
+
+
+def test_an_approval_of_somebody_elses_commit_is_answered_once_with_what_to_do(refused):
+    (pull,) = refused.pulls
+    assert later(refused) == ["ESCALATED"]
+    refused.person().push(refused.head_name(pull.number), {"docs/guide.md": CONFLICT["docs/guide.md"] + b"More.\n"})
+    refused.person().review(pull.number, "approved")
+    assert later(refused) == ["ESCALATED"]
+    before = [*refused.said(pull.number)]
+    assert before[-1].startswith("**Needs a person.** Comment `/ralph retry`;")
+    assert later(refused) == ["ESCALATED"] and refused.said(pull.number) == before
+
+
+def test_a_label_that_could_not_be_taken_off_goes_with_the_merge(refused):
+    (pull,) = refused.pulls
+    assert later(refused) == ["ESCALATED"]
+    refused.fake.push("main", BASE)
+    refused.person().review(pull.number, "approved")
+    fault = refused.fake.fail("502_not_applied", ("DELETE", "*labels*"))
+    later(refused)
+    assert fault.used and labels(refused, pull.number)
+    assert later(refused) == ["COMPLETED"] and not labels(refused, pull.number)
+
+
+def test_an_approved_merge_that_waits_for_its_base_is_looked_at_soon(reviewed):
+    (pull,) = reviewed.pulls
+    reviewed.fake.check(reviewed.fake.branch(reviewed.head_name(pull.number)), "ci", "success")
+    reviewed.fake.protect("main", required_checks=("ci",), strict=True)
+    reviewed.fake.push("main", {"other.md": b"hello\n"})
+    reviewed.person().review(pull.number, "approved")
+    assert later(reviewed) == ["IN_REVIEW"] and not reviewed.merged(pull.number)
+    assert parse_memory(reviewed.memory()).header.next_due_at == reviewed.now + timedelta(minutes=15)
+
+
+def test_a_fix_beside_a_parked_pull_request_does_not_wait_for_it(tmp_path):
+    lines = "# Guide\n\nThis is definately the way.\n{}\n\n\n\nlast\n"
+    with hub(tmp_path, files={"docs/guide.md": lines.format("More here.")}) as harbour:
+        harbour.cycle()
+        (pull,) = harbour.pulls
+        harbour.person().comment(pull.number, "/ralph park")
+        assert later(harbour) == ["PARKED"]
+        harbour.fake.push("main", {"docs/guide.md": lines.format("We recieve here.").encode()})
+        assert later(harbour) == ["PARKED", "IN_REVIEW"]
