@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
 from ralph_mission.mission.memory.text import parse_memory
+from tests.integration.coding import agent_world
 from tests.integration.hub import Hub, hub
+from tests.integration.test_missions_by_agent import begun
 from tests.integration.world import statuses
 
 SOON = timedelta(minutes=20)
@@ -59,6 +62,35 @@ def test_an_approved_pull_request_that_a_person_parks_is_not_merged_until_it_is_
     assert later(reviewed) == ["COMPLETED"] and reviewed.merged(pull.number) and not labels(reviewed, pull.number)
 
 
+def test_a_parked_pull_request_that_is_approved_waits_for_its_checks_as_any_other(reviewed):
+    (pull,) = reviewed.pulls
+    head = reviewed.fake.branch(reviewed.head_name(pull.number))
+    run = partial(reviewed.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
+    run("in_progress")
+    reviewed.person().comment(pull.number, "/ralph park")
+    assert later(reviewed) == ["PARKED"]
+    reviewed.person().review(pull.number, "approved")
+    assert later(reviewed, 2) == ["IN_REVIEW"]
+    run("completed", conclusion="success")
+    assert later(reviewed) == ["COMPLETED"]
+
+
+def test_of_parking_and_approving_the_later_word_counts(reviewed):
+    (pull,) = reviewed.pulls
+    reviewed.person().comment(pull.number, "/ralph park")
+    reviewed.person().review(pull.number, "approved")
+    assert later(reviewed) == ["COMPLETED"]
+
+
+def test_a_pull_request_that_was_closed_by_somebody_without_a_say_is_merged_once_it_is_open_again(reviewed):
+    (pull,) = reviewed.pulls
+    reviewed.person().review(pull.number, "approved")
+    reviewed.person("stale", "triage").close_pull(pull.number)
+    assert later(reviewed) == ["PARKED"]
+    reviewed.person().reopen(pull.number)
+    assert later(reviewed) == ["COMPLETED"]
+
+
 def test_an_approved_pull_request_that_somebody_without_a_say_closes_is_set_aside_once(reviewed):
     (pull,) = reviewed.pulls
     reviewed.person().review(pull.number, "approved")
@@ -78,6 +110,16 @@ def test_a_queued_pull_request_that_needs_a_person_leaves_the_queue(tmp_path):
         assert later(harbour) == ["IN_REVIEW"] and pull.pull.queued
         harbour.fake.push("main", CONFLICT)
         assert later(harbour) == ["ESCALATED"] and not pull.pull.queued
+
+
+@pytest.mark.parametrize("fault", ["502_not_applied", "403"])
+def test_a_refused_merge_is_asked_about_also_where_its_place_in_a_queue_is_unknown(refused, fault):
+    def fail(request):
+        if request.transport == "graphql" and "mergeQueueEntry" in json.dumps(request.body):
+            refused.fake.fail(fault, ("POST", "*graphql"))
+
+    refused.fake.before(fail)
+    assert later(refused) == ["ESCALATED"]
 
 
 @pytest.mark.parametrize("word", ["approved", "/ralph retry"])
@@ -102,6 +144,15 @@ def test_an_approval_of_somebody_elses_commit_is_answered_once_with_what_to_do(r
     before = [*refused.said(pull.number)]
     assert before[-1].startswith("**Needs a person.** Comment `/ralph retry`;")
     assert later(refused) == ["ESCALATED"] and refused.said(pull.number) == before
+
+
+def test_who_did_not_approve_somebody_elses_commit_is_not_told_that_they_did(refused):
+    (pull,) = refused.pulls
+    assert later(refused) == ["ESCALATED"]
+    refused.person().push(refused.head_name(pull.number), {"docs/guide.md": CONFLICT["docs/guide.md"] + b"More.\n"})
+    refused.person().review(pull.number, "changes_requested", "Not so.")
+    before = [*refused.said(pull.number)]
+    assert later(refused, 2) == ["ESCALATED"] and refused.said(pull.number) == before
 
 
 def test_a_label_that_could_not_be_taken_off_goes_with_the_merge(refused):
@@ -134,3 +185,11 @@ def test_a_fix_beside_a_parked_pull_request_does_not_wait_for_it(tmp_path):
         assert later(harbour) == ["PARKED"]
         harbour.fake.push("main", {"docs/guide.md": lines.format("We recieve here.").encode()})
         assert later(harbour) == ["PARKED", "IN_REVIEW"]
+
+
+def test_a_pull_request_is_labelled_as_parked_beside_its_issue(tmp_path):
+    with agent_world(tmp_path, "github") as shop:
+        issue = begun(shop)
+        shop.person().comment(issue, "/ralph park")
+        assert statuses(shop.cycle()[0]) == ["PARKED"]
+        assert "ralph:parked" in shop.pull().labels and "ralph:parked" in shop.issue(issue).labels

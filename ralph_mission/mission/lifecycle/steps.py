@@ -43,7 +43,7 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     marker,
 )
-from ralph_mission.mission.model.forge import Pull
+from ralph_mission.mission.model.forge import Actor, Pull
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import HUMAN, Action, FailureReason, Mission, Status, update_mission
 from ralph_mission.mission.proposals import wording
@@ -127,10 +127,17 @@ def _explain_refusal(
         return None
     if rule == "approval-content" and not _speaks_since_asked(mission, facts):
         return None
+    if rule == "foreign-commit" and not _approves_head(facts.pull, opinion.actor):
+        return None
     who, (why, then) = wording.person_name(opinion.actor), REFUSALS[rule]
     head = facts.pull.head_sha if facts.pull and rule == "foreign-commit" else mission.head_sha
     about = mission.question.proposal_hash if rule == "approval-content" else head
     return tell_once(mission, context, f"the approval by {who} does not count for `{about[:8]}`: {why}", then)
+
+
+def _approves_head(pull: Pull | None, actor: Actor) -> bool:
+    reviews = pull.reviews if pull else ()
+    return any((one.author, one.state, one.sha) == (actor, "approved", pull.head_sha) for one in reviews if pull)
 
 
 def _speaks_since_asked(mission: Mission, facts: MissionFacts) -> bool:
@@ -175,7 +182,8 @@ def park(mission: Mission, facts: MissionFacts, reading: Interpretation, context
     step = step.tell(f"parked: {reading.words}", "Remove the label `ralph:parked` to bring it back.")
     slot = f"parked {len(mission.story)}"
     label = Label(key_of(mission.key, "label", slot), mission.thread, add=("ralph:parked",))
-    return step.change(outcome="parked").send_story().send(label).propose(Action.ANSWER)
+    step = step.change(outcome="parked").send_story().send(label)
+    return step.send(*_label_pull(mission, facts, slot, add=label.add)).propose(Action.ANSWER)
 
 
 def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.model.cycle import QUIET, Interpretation, MissionEvent, MissionFacts, PersonVerdict
-from ralph_mission.mission.model.forge import Actor, Issue, Pull
+from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review
 from ralph_mission.mission.model.mission import Action, FailureReason, Mission, Status, update_mission
 from ralph_mission.mission.policy import name_needs
 
@@ -171,7 +171,8 @@ def _read_parked(mission: Mission, facts: MissionFacts, now: datetime) -> Interp
         return QUIET
     last = max(commands, key=lambda command: command.created_at)
     asked_at = approval.asked_at(facts.issue, facts.authorised, "ralph:mission", approval.APPROVED)
-    if last.created_at < max([asked_at, *_calls_back(facts.issue, facts.authorised)]):
+    approvals = (one.at for one in _approvals(facts))
+    if last.created_at < max([asked_at, *_calls_back(facts.issue, facts.authorised), *approvals]):
         return QUIET
     return Interpretation(MissionEvent.UNANSWERED, PersonVerdict("rejected", last.author), "a person set it aside")
 
@@ -206,7 +207,7 @@ def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpre
         return Interpretation(MissionEvent.STUCK, PersonVerdict("refused", opinion.actor, rules=rules), words)
     untold = bool(pull.failed) and not any(line.endswith(checks_failed(pull)) for line in mission.story)
     if opinion.state == "approved" and not (untold and mission.progress.failure):  # perhaps no check is required
-        return _read_approved(mission, facts, opinion)
+        return _read_approved(mission, facts, opinion, now)
     if opinion.state == "changes":
         return Interpretation(MissionEvent.CHANGES_REQUESTED, opinion, opinion.words)
     if untold and mission.status is S.IN_REVIEW:
@@ -219,8 +220,8 @@ def checks_failed(pull: Pull) -> str:
     return f"checks failed at `{pull.head_sha[:8]}`"
 
 
-def _read_approved(mission: Mission, facts: MissionFacts, opinion: PersonVerdict) -> Interpretation:
-    set_aside = mission.status is S.PARKED or _hopeless(mission)
+def _read_approved(mission: Mission, facts: MissionFacts, opinion: PersonVerdict, now: datetime) -> Interpretation:
+    set_aside = bool(_read_parked(mission, facts, now).event) or _hopeless(mission)
     is_open = facts.pull is not None and facts.pull.state == "open"
     if not is_open or (set_aside and not _is_approved_since(mission, facts)):
         return QUIET
@@ -235,9 +236,13 @@ def _is_approved_since(mission: Mission, facts: MissionFacts) -> bool:
     if mission.status not in (S.PARKED, S.ESCALATED):
         return False
     since = _set_aside_at(mission, facts.issue)
+    return any(one.at > since for one in _approvals(facts) if one.sha == mission.head_sha)
+
+
+def _approvals(facts: MissionFacts) -> Iterator[Review]:
+    """The approving reviews of its pull request by authorised people, of any commit."""
     reviews = facts.pull.reviews if facts.pull else ()
-    yes = (one for one in reviews if one.state == "approved" and one.sha == mission.head_sha)
-    return any(one.at > since for one in yes if one.author.id in facts.authorised)
+    return (one for one in reviews if one.state == "approved" and one.author.id in facts.authorised)
 
 
 def _read_solved(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:

@@ -219,7 +219,7 @@ class GitHubEffects(EffectVerbs):
             sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only, by_workflow)
         except ForgeRefused as refused:  # the queue would not ask a person, nor see that the approval was withdrawn
             withdrawn = refused.reason is FailureReason.NEEDS_PERSON or refused.what.startswith("approval-")
-            if withdrawn and self._queued(effect.pull):
+            if withdrawn and self._may_be_queued(effect.pull):
                 merging.leave_queue(self.threads, effect.pull)
             raise
         self.branches.drop(self.threads.pull(effect.pull), effect.head_sha)
@@ -233,6 +233,13 @@ class GitHubEffects(EffectVerbs):
     def _queued(self, pull: int) -> bool:
         """Whether a pull request is in the merge queue because we added it."""
         return merging.queued_by(self.threads, pull) == self.people.us().id
+
+    def _may_be_queued(self, pull: int) -> bool:
+        """The same; no where that cannot be known: what refuses a merge is told of all the same."""
+        try:
+            return self._queued(pull)
+        except UserError:
+            return False
 
     def do_leave_queue(self, effect: LeaveQueue) -> Receipt:
         merging.leave_queue(self.threads, effect.pull)
