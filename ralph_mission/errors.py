@@ -26,5 +26,9 @@ class Damaged(UserError):
     """Something that ralph itself wrote there cannot be read any more; `memory recover` goes on without it."""
 
 
+class Stopped(KeyboardInterrupt):
+    """Somebody asked it to stop, from another terminal: `ralph stop`."""
+
+
 class Lost(Exception):
     """Another runner's claim got there first. Not an error: leave quietly."""

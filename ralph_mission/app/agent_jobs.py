@@ -32,11 +32,11 @@ from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.app import hosting, sandboxes, teams
 from ralph_mission.app.run import RunSetup
 from ralph_mission.app.run import build_run as build_setup
-from ralph_mission.app.run_options import RunOptions
+from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
-from ralph_mission.errors import UserError
+from ralph_mission.errors import Stopped, UserError
 from ralph_mission.loop.cost import CostMeter, meter_ports
 from ralph_mission.loop.model.spec import RunResult
 from ralph_mission.loop.model.state import Failure, RunState
@@ -70,7 +70,7 @@ class CloneRun:
     """Runs a job in the clone `asked.repo`, with a limit on sessions.
 
     `unpriced`: sessions that report no cost may exceed the job's `usd`. `own_model`: use the agent's, not the
-    settings'. `protected`: globs that no session may write.
+    settings'. `protected`: globs that no session may write. `withdrawn`: asked between sessions, whether it ends here.
     """
 
     job: AgentJob
@@ -79,6 +79,7 @@ class CloneRun:
     unpriced: bool = True
     own_model: bool = False
     protected: tuple[str, ...] = ()
+    withdrawn: Callable[[], bool] = bool
 
 
 def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgress) -> AgentResult:
@@ -92,7 +93,7 @@ def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgre
             name = run.asked.pattern
             account = teams.play(setup, name, build=True) if name else run_loop(setup.spec, setup.ports)
             if account.ending.reason == "stop" and progress.watch.asked() == "stop":
-                raise KeyboardInterrupt  # of everything this loop is part of, as Ctrl-C
+                raise Stopped  # everything this loop is part of
     finally:
         forget_clone(folder)
     return _result(run.job, account, before, meter.usd, tuple(learned))
@@ -136,7 +137,7 @@ def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> 
         run.asked, pattern="", iterations=played + run.sessions, runtime=took + run.job.seconds,
         go_on=before is not None, errand=True, red=run.job.red,
     )  # fmt: skip  # one command line
-    setup = build_setup(options, progress)
+    setup = build_setup(options, progress, order=lambda: "stop" if run.withdrawn() else progress.watch.asked())
     limits = replace(setup.spec.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
     spec = replace(
         setup.spec, preset=replace(setup.spec.preset, limits=limits), persistent=False,
@@ -210,7 +211,7 @@ class AgentNamed:
 
 UNNAMED = AgentNamed()
 ALL_TESTS = 600.0  # seconds for all tests of the repository, if a bug's change is judged within a cycle
-PRESET, PATTERN = "issue", "ralplan"
+PATTERN = "ralplan"
 
 
 def build_coder(
@@ -284,7 +285,7 @@ class LoopCoder:
         guides = read_conventions(self.git, job.default_sha or job.base_sha)
         options = RunOptions(
             folder, self._config(), "\n\n".join(filter(None, (job.task, warn_of_red(job.red), guides))),
-            preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned,
+            preset="" if planned else ISSUE_PRESET, pattern=PATTERN if planned else "", build=planned,
             setup=self.git.state_dir / "setup", agent=self.named.agent, command=self.named.command,
             model=self.named.model,
         )  # fmt: skip  # one command line

@@ -6,9 +6,10 @@ import os
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, find_client, presence
 from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import clock as spell_clock
 from ralph_mission.adapters.report.progress import rest
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import Guide
@@ -24,12 +26,13 @@ from ralph_mission.app.agent_jobs import CloneRun
 from ralph_mission.app.cycle import App
 from ralph_mission.app.hosting import committed_name
 from ralph_mission.app.run import build_run
-from ralph_mission.app.run_options import RunOptions
+from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions
 from ralph_mission.app.services import AgentServiceOptions, AppFactory, ServiceOptions
 from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.config.reading import NAME
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.loop.cost import CostMeter
+from ralph_mission.loop.model.watch import RunEvent
 from ralph_mission.loop.stories.prd import parse_prd, render_prd
 from ralph_mission.mission.cycle import follow_up_pulls
 from ralph_mission.mission.issues.agent import IssueWorker
@@ -42,11 +45,13 @@ from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.transaction import LONG, TransactionContext, run_transaction
 from ralph_mission.values import dataclass
 
-PRESET, BEFORE = "issue", "before.usd"
+BEFORE = "before.usd"
 LISTED = "issues/prd.json"  # below .ralph: the list of a run on issues, with its own progress.txt
+HELD = "ralph-issues"  # the lock file in the git directory, where sessions delete nothing
 NEVER_SENT = ("/.github/",)
 """Files that no change for an issue may contain: restored after each session, before more is spent."""
 LONGEST = 200_000  # bytes of a role
+LOOK_AGAIN = 60.0  # seconds between looks whether an issue was withdrawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ def worker(options: WorkOptions, progress: PlainRunProgress, spell: Callable[[st
         factory.context, hands, partial(rest, progress.watch), progress.note, clock.now, per_issue, role,
         tuple(CLIENTS), Guide(first.git.state_dir), options.issue or 0, checked=bool(first.config.hands.verify),
         tend=partial(look_after_pulls, options, factory, first, progress),
+        announce_pause=lambda seconds: progress.watch.tell(RunEvent("waiting", f"next look in {spell_clock(seconds)}")),
     )  # fmt: skip  # one call
 
 
@@ -78,14 +84,16 @@ def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[R
     """The run's options with the ready issues as its stories; at its end it is said on each how it ended. Raises
     UserError.
 
-    The list is a file, so that after a crash `--continue` has the same issues.
+    The list is a file, so that after a crash `--continue` has the same issues. Only one run at a time has it.
     """
     factory = AppFactory(ServiceOptions(options.repo, options.config), progress)
     git, pause = factory.first().git, partial(rest, progress.watch)
     place = git.state_dir / LISTED
-    with ExitStack() as stack:
+    with files.hold_file(git.git_dir / HELD) as alone, ExitStack() as stack:
+        if not alone:
+            raise UserError("a run on issues works in this checkout", "see it: ralph status; end it: ralph stop")
         if place.exists() and not options.go_on:
-            problem = "the last run on issues is not over: some still lack the comment on how it ended"
+            problem = "the last run on issues ended early, or could not comment on all of them"
             raise UserError(problem, f"resume with --continue, or remove {WORKING} from them and delete {place}")
         if not place.exists():
             prd, skipped = run_transaction(factory.context, pause, partial(take_issues, stack), LONG)
@@ -123,6 +131,20 @@ def _answer(send: Callable[[], bool], issue: str, progress: PlainRunProgress) ->
         why, then = problem.what, f"{problem.next_step}; and"
     progress.note(f"{issue} still lacks the comment on how it ended: {why}; next: {then} ralph run --issues --continue")
     return False
+
+
+@dataclass(slots=True)
+class OccasionalLook:
+    """The answer of `look`, asked at most once a minute, until it is yes."""
+
+    look: Callable[[], bool]
+    at: float = field(default_factory=time.monotonic)
+    answer: bool = False
+
+    def __call__(self) -> bool:
+        if not self.answer and time.monotonic() - self.at >= LOOK_AGAIN:
+            self.answer, self.at = self.look(), time.monotonic()
+        return self.answer
 
 
 def look_after_pulls(
@@ -189,10 +211,10 @@ class LoopHands:
         choice = self.first.config.hands.agent
         return self.options.agent or (choice.kind if choice and not self.options.command else "")
 
-    def work(self, job: AgentJob) -> AgentResult:
+    def work(self, job: AgentJob, withdrawn: Callable[[], bool]) -> AgentResult:
         """As in the port. The possible cost of its sessions is always reported."""
         try:
-            result = self._coder().work(job)
+            result = self._coder(OccasionalLook(withdrawn)).work(job)
         except KeyboardInterrupt:
             result = failed_job(job, "interrupted", code=INTERRUPTED)
         return replace(result, code=1) if result.outcome != "made" and not result.code else result
@@ -212,17 +234,17 @@ class LoopHands:
         """As in the port."""
         self._coder().tidy(issues)
 
-    def _coder(self) -> AgentCoder:
+    def _coder(self, withdrawn: Callable[[], bool] = bool) -> AgentCoder:
         git, config = self.first.git, self.first.config
         place = hosting.clones(git, os.environ, "work")
-        return AgentCoder(git, place, self._play, partial(agent_jobs.check_patch, git, config))
+        return AgentCoder(git, place, partial(self._play, withdrawn), partial(agent_jobs.check_patch, git, config))
 
-    def _play(self, folder: Path, job: AgentJob) -> AgentResult:
+    def _play(self, withdrawn: Callable[[], bool], folder: Path, job: AgentJob) -> AgentResult:
         """Run an attempt's sessions in its clone. A problem after they began is its result."""
-        meter = CostMeter(job.usd, PRICED)
+        meter, run = CostMeter(job.usd, PRICED), replace(self._clone_run(folder, job), withdrawn=withdrawn)
         files.write(folder.parent / BEFORE, str(agent_jobs.told_in(folder)).encode())
         try:
-            result = agent_jobs.play_in_clone(self.first.git, self._clone_run(folder, job), meter, self.progress)
+            result = agent_jobs.play_in_clone(self.first.git, run, meter, self.progress)
             return replace(result, outcome="goes on") if result.away else result  # the work itself did not fail
         except UserError as problem:
             why = f"{problem.what}; {problem.next_step}"
@@ -253,7 +275,7 @@ class LoopHands:
             root,
             self._config(root),
             prompt,
-            preset=PRESET,
+            preset=ISSUE_PRESET,
             agent=options.agent,
             command=options.command,
             model=options.model,

@@ -30,7 +30,7 @@ from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.app import checkouts, sandboxes, stand_ins
-from ralph_mission.app.run_options import RunOptions, follows, read_stories, resolve_run
+from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions, follows, read_stories, resolve_run
 from ralph_mission.app.secrets import ControlFiles, environment_secrets, require_unaltered
 from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config
@@ -89,10 +89,16 @@ SCRIPTED = "scripted"
 """The agent of a simulation, in a repository of its own."""
 
 
-def build_run(options: RunOptions, progress: RunProgress, planned: Path | None = None) -> RunSetup:
+def build_run(
+    options: RunOptions,
+    progress: RunProgress,
+    planned: Path | None = None,
+    order: Callable[[], HoldOrder] | None = None,
+) -> RunSetup:
     """The spec and the ports of one run; it only creates a work tree. Raises UserError for invalid options.
 
-    `planned`: the work tree where the first part of this run has just written its stories.
+    `planned`: the work tree where the first part of this run has just written its stories. `order`: who may end it
+    between sessions, if not the progress' watcher alone.
     """
     git, root = checkouts.open_checkout(options.repo)
     keep_out_of_git(git)
@@ -120,7 +126,16 @@ def build_run(options: RunOptions, progress: RunProgress, planned: Path | None =
         options, settings, git, root, spec.model, found, root / CLONE, project.environment, progress.agent, by_hats
     )
     store, workplace = _store_and_place(
-        options, settings, git, root, prd, ordered.exempt, planned, found, project, progress.watch.asked
+        options,
+        settings,
+        git,
+        root,
+        prd,
+        ordered.exempt,
+        planned,
+        found,
+        project,
+        order or progress.watch.asked,
     )
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
     after = (checkouts.describe_worktree(git, root),) if apart else ()
@@ -131,7 +146,8 @@ def build_run(options: RunOptions, progress: RunProgress, planned: Path | None =
     if login := _find_login(options, settings) if found.level == "env" else None:
         progress.note(f"the agent uses your login in {login[1]}, which whatever it runs can read")
     if not (options.verify or settings.hands.verify or options.errand or options.agent == SCRIPTED):
-        progress.note(f"no check verifies this run; {_suggest_check(project.setup, git.resolve('HEAD'))}")
+        advice = _suggest_check(project.setup, git.resolve("HEAD"), by_file=options.preset == ISSUE_PRESET)
+        progress.note(f"no check verifies this run; {advice}")
     return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
 
 
@@ -152,10 +168,14 @@ def describe_work(setup: RunSetup, account: RunResult) -> Iterator[str]:
         yield f"records: {(setup.root / state.RUNS / account.state.run_id).relative_to(setup.root)}, live: ralph logs"
 
 
-def _suggest_check(setup: ProjectSetup, commit: str) -> str:
+def _suggest_check(setup: ProjectSetup, commit: str, by_file: bool) -> str:
+    """`by_file`: the command has no option for it."""
     checks = setup.detect(commit).checks if commit else ()
     found = [check.line for check in checks if check.name == "test"]
-    return f"this repository has one: --verify {shlex.quote(found[0])}" if found else "give one with --verify CMD"
+    option = "hands.verify in ralph.yml, " if by_file else "--verify "
+    if found:
+        return f"this repository has one: {option}{shlex.quote(found[0])}"
+    return f"give one with {'hands.verify in ralph.yml' if by_file else '--verify CMD'}"
 
 
 def _left_worktree(options: RunOptions, git: Git) -> Path | None:

@@ -28,6 +28,8 @@ from ralph_mission.loop.rules import routing, verdicts
 from ralph_mission.mission.model.agent_job import RedCheck
 from ralph_mission.values import dataclass
 
+ISSUE_PRESET = "issue"  # that of an agent on an issue or a mission, whose command has no option for checks
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from ralph_mission.errors import Lost, UserError
+from ralph_mission.errors import Lost, Stopped, UserError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -165,6 +165,8 @@ def _os_error_text(error: OSError) -> str:
 
 
 def _interrupt_word(interrupt: KeyboardInterrupt) -> str:
+    if isinstance(interrupt, Stopped):
+        return "stopped, as somebody asked"
     return "terminated" if isinstance(interrupt, Terminated) else "interrupted"
 
 

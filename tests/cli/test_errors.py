@@ -18,7 +18,7 @@ import pytest
 
 from ralph_mission.cli import errors
 from ralph_mission.cli.errors import run_guarded
-from ralph_mission.errors import Lost, UserError
+from ralph_mission.errors import Lost, Stopped, UserError
 from tests.helpers import make_repo
 
 FULL = "no space left on device. Free some disk space, then run again"
@@ -42,6 +42,7 @@ def raising(error: BaseException) -> Callable[[list[str]], int]:
         (UserError("it is down", "wait", who="network"), 1, "error (network): it is down. Wait"),
         (UserError("two\nlines", "one\nline"), 1, "error: two lines. One line"),
         (KeyboardInterrupt(), 130, "error: interrupted. To continue, run it again"),
+        (Stopped(), 130, "error: stopped, as somebody asked. To continue, run it again"),
         (OSError(errno.ENOSPC, "No space left on device"), 1, f"error: {FULL}"),
         (
             OSError(errno.EFBIG, "File too large"),

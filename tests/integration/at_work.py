@@ -65,7 +65,7 @@ class Scripted:
     def tidy(self, issues: Collection[int]) -> None:
         """Keeps nothing."""
 
-    def work(self, job: AgentJob) -> AgentResult:
+    def work(self, job: AgentJob, withdrawn: Callable[[], bool] = bool) -> AgentResult:
         self.jobs.append(job)
         plays = self.plays or (made(),)
         return plays[min(len(self.jobs), len(plays)) - 1](job)

@@ -112,13 +112,23 @@ def test_an_end_that_is_none_gives_the_label_back_once_and_then_never_again(plac
     assert (first.outcome, first.code, place.labels(number)) == ("waiting", 2, {READY})
     second = place.work(hands)
     assert (second.outcome, second.code, place.labels(number)) == ("failed", 1, {FAILED})
-    place.person().label(number, (READY,))
     third = place.work(hands)
     assert (third.outcome, len(hands.jobs)) == ("idle", 2)
-    assert third.skipped == ((number, "it had its 2 tries: put what is left into a new issue"),)
     said = place.comments(number)
     assert [re.search(r"exit code \d", text)[0] for text in said[1::2]] == ["exit code 2", "exit code 1"]
     assert len(said) == 4 and "iterations: 50 sessions" in said[1] and place.pulls() == []
+
+
+def test_an_issue_that_was_given_up_is_worked_on_again_once_a_person_asks_anew(place):
+    number = place.ready()
+    hands = Scripted([ended(1, "failures: no answer")] * 3 + [made()])
+    assert [place.work(hands).outcome for _ in range(2)] == ["waiting", "failed"]
+    assert "sets `ralph-ready` again" in place.comments(number)[-1]
+    place.person().label(number, (READY,))
+    third = place.work(hands)
+    assert (third.outcome, place.labels(number)) == ("waiting", {READY})
+    assert "**Try 1 of 2" in place.comments(number)[-1]
+    assert (place.work(hands).outcome, place.labels(number)) == ("done", set())
 
 
 @pytest.mark.long  # a variation of the two issues; what is judged has pure tests

@@ -14,6 +14,7 @@ from dataclasses import field
 from datetime import timedelta
 from typing import TYPE_CHECKING, TextIO
 
+from ralph_mission.errors import Stopped
 from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.mission.model.memory import CycleNote
 from ralph_mission.mission.model.mission import WaitingLine
@@ -150,13 +151,15 @@ LOOK = 0.2  # seconds between two polls for requests
 
 
 def rest(watch: RunWatch, seconds: float = 0.0, *, stays: bool = True) -> None:
-    """A safe point outside loops: wait so long, and, while it `stays`, as long as a person pauses it. Raises
-    KeyboardInterrupt to stop."""
+    """A safe point outside loops: wait so long, and, while it `stays`, as long as a person pauses it.
+
+    Raises Stopped.
+    """
     until, paused_once = time.monotonic() + seconds, False
     while True:
         order = watch.asked()
         if order == "stop":
-            raise KeyboardInterrupt
+            raise Stopped
         if stays and paused_once != (order == "pause"):
             paused_once = not paused_once
             watch.tell(RunEvent("held", "paused" if paused_once else ""))

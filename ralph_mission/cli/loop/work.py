@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ralph_mission.cli.errors import INTERRUPTED
 from ralph_mission.cli.options import (
     SECONDS,
     Dollars,
@@ -25,7 +26,7 @@ from ralph_mission.cli.options import (
     run_progress,
 )
 from ralph_mission.cli.spelling import spell, type_commands
-from ralph_mission.errors import UserError
+from ralph_mission.errors import Stopped, UserError
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.report.step_summary import Places
@@ -92,7 +93,10 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
 
                 call_reviews_in_workflow(repo, options["config"], progress.note)
         else:
-            report = flow.keep_working(agent, PERSISTENT if persistent else None)
+            try:
+                report = flow.keep_working(agent, PERSISTENT if persistent else None)
+            except Stopped:
+                report = flow.WorkReport("stopped", INTERRUPTED, reason="as somebody asked")
     return tell_outcome(_work_document(report), work_page, as_json)
 
 

@@ -69,8 +69,9 @@ class IssueCoder(Protocol):
         """The repository's own checks on a commit: cached, or by running them, which may take long."""
         ...
 
-    def work(self, job: AgentJob) -> AgentResult:
-        """Run the loop to its end, or resume one whose runner is gone. A problem, also an interrupt, is a result."""
+    def work(self, job: AgentJob, withdrawn: Callable[[], bool]) -> AgentResult:
+        """Run the loop to its end, or resume one whose runner is gone; between sessions it ends once `withdrawn`. A
+        problem, also an interrupt, is a result."""
         ...
 
     def spent(self, record: WorkRecord) -> float:
@@ -101,7 +102,7 @@ class IssueWorker:
 
     `agents` are those that a label may name; `only` is the one issue that may be taken, 0 for any; `seconds` are left.
     `checked`: whether there are checks; `base`: their results on the last examined commit. `tend` acts on people's
-    comments on open pull requests and reports the results.
+    comments on open pull requests and reports the results. `announce_pause` tells watchers of one, in seconds.
     """
 
     opened: Open
@@ -118,6 +119,12 @@ class IssueWorker:
     checked: bool = False
     base: tuple[str, BaseChecks] = ("", BaseChecks())
     tend: Callable[[], Iterable[str]] = tuple
+    announce_pause: Callable[[float], object] = str
+
+    def rest(self, seconds: float) -> None:
+        """The pause between two rounds."""
+        self.announce_pause(seconds)
+        self.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +163,7 @@ def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkRe
             if problem.exit_code in USAGE:
                 raise
             worker.say(f"{problem.what}; {problem.next_step}; trying again in {ERROR_PAUSE:.0f} s")
-            worker.sleep(ERROR_PAUSE)
+            worker.rest(ERROR_PAUSE)
             continue
         for line in work_lines(
             replace(report, skipped=tuple(issue for issue in report.skipped if issue not in reported))
@@ -167,7 +174,7 @@ def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkRe
             sessions, usd = sessions + report.played.sessions, usd + report.played.usd
         if report.code == 130:
             return report
-        worker.sleep(_pause(report))
+        worker.rest(_pause(report))
 
 
 def _pause(report: WorkReport) -> float:
@@ -319,6 +326,8 @@ def look_at(
     if why := tasks.why_not_yet(issue, before, tx.state.missions, pulls):
         return None, why
     whole = forge.issue(issue.number)
+    if tasks.is_given_up(before) and not tasks.is_asked_anew(whole, us):
+        return None, f"it had its {tasks.TRIES} tries: to ask for more, take the label off and set it again"
     open_now = {one.number for one in forge.issues("open")} if (needs := tasks.find_needs(whole)) else set[int]()
     if waits := [number for number in needs if number in open_now and number not in also]:
         return None, f"it needs #{waits[0]}, which is still open"
@@ -415,7 +424,7 @@ def _work_on(worker: IssueWorker, record: WorkRecord, job: AgentJob) -> AgentRes
     if job.usd < worker.usd_per_issue:
         worker.say(f"it may cost ${job.usd:.2f} of the ${worker.usd_per_issue:.2f}: limits.usd_per_day leaves no more")
     try:
-        return worker.hands.work(job)
+        return worker.hands.work(job, partial(finish.is_taken_back, worker.opened, record))
     except Exception as error:  # whatever it is, the issue is released and the next one is taken
         worker.say(f"#{job.number}: failed unexpectedly ({type(error).__name__}: {error})")
         return broken_job(job, error)

@@ -125,6 +125,16 @@ def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResul
         waited += AGAIN
 
 
+def is_taken_back(opened: Open, record: WorkRecord) -> bool:
+    """Whether a person withdraws the issue while its agent works; no, if that cannot be told now."""
+    try:
+        forge = opened().ports.forge
+        issue = read_if_there(record.issue, forge.issue)
+        return work.is_withdrawn(replace(record, state="ending"), issue, forge.identity().id)
+    except UserError:
+        return False
+
+
 def _end(ours: WorkRecord, played: AgentResult, last: bool, tx: Transaction) -> WorkRecord:
     """Record the loop's result; a change is announced and sent in the same transaction.
 

@@ -49,16 +49,16 @@ def take_issues(stack: ExitStack, tx: Transaction) -> tuple[Prd, Skipped]:
 
 
 def answer_issue(story: UserStory, branch: str, tx: Transaction) -> bool:
-    """Say on an issue that is done where its change is; give another one back. Whether all of it was sent."""
+    """Say on an open issue that is done where its change is; give another one back. Whether all of it was sent."""
     issue = tx.ports.forge.issue(int(story.id.removeprefix("#")))
     label = _label(issue, remove=(WORKING, READY) if story.passes else (WORKING,))
     taken = sum(event.added and event.label == WORKING for event in issue.events)  # the same once the label is off
     key = key_of("run", str(issue.number), "done", str(taken))
     sentence = f"**Done** by `ralph run` on the branch {inline(branch)}. Close this issue once the change is merged."
     comment = Comment(key, issue.number, f"{sentence}\n\n{marker(key)}")
-    if story.passes:
+    if story.passes and issue.state == "open":
         return _carry_out(tx, f"{story.id} is done", [label, comment])
-    return _carry_out(tx, f"{story.id} is given back", [label])
+    return _carry_out(tx, f"{story.id} is {'closed' if story.passes else 'given back'}", [label])
 
 
 def _sort_by_needs(issues: Sequence[Issue]) -> list[Issue]:

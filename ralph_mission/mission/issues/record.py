@@ -71,6 +71,7 @@ def begin_try(
 ) -> WorkRecord:
     """The record of a new attempt. `at`: its branch, and the commit that it begins from."""
     tries, spent = (before.tries + 1, before.usd) if before else (1, 0.0)
+    spared = 0 if before is None else before.tries if tasks.is_given_up(before) else before.spared  # asked anew
     issue, until = task.issue, [before.guided_at] if before and before.guided_at else []
     return WorkRecord(
         work_key(issue.number), issue.number, at.name, at.sha, "working", tries, holder, now, usd,
@@ -81,7 +82,7 @@ def begin_try(
             *(tasks.guidance_summary(word.who, word.text, word.id) for word in task.words),
             *(tasks.describe_altered(who) for who in task.altered),
         ),
-        spared=before.spared if before else 0,
+        spared=spared,
     )  # fmt: skip  # one record
 
 
@@ -193,7 +194,7 @@ def begin_effects(record: WorkRecord, others: Sequence[str] = ()) -> tuple[Effec
     `others` request the same work and are removed, so that a single label stands for the request.
     """
     comment = slot_key(record, "begin")
-    gone = tuple(sorted({READY, *others}))
+    gone = tuple(sorted({READY, FAILED, *others}))
     return (
         Label(slot_key(record, "take"), record.issue, add=(WORKING,), remove=gone),
         Comment(comment, record.issue, tasks.begin_comment(record, TRIES, comment)),

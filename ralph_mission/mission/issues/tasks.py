@@ -80,12 +80,22 @@ def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Miss
         return "it is a mission's, and one of the two works on it"
     if pull := (record.pull if record and record.state == "done" else mission.pull if mission else 0):
         return f"its pull request is #{pull}: say there what is missing"
-    if record and (record.tries - record.spared >= TRIES or record.state == "failed"):
-        return f"it had its {TRIES} tries: put what is left into a new issue"
     if WORKING in issue.labels:
         return f"it is labelled {WORKING} as well; if nobody works on it, remove that label"
     covering = next((pull.number for pull in pulls if issue.number in closed_issues(pull)), 0)
     return f"pull request #{covering} is about to close it" if covering else ""
+
+
+def is_given_up(record: WorkRecord | None) -> bool:
+    """Whether there is no further attempt unless somebody asks anew."""
+    return record is not None and (record.tries - record.spared >= TRIES or record.state == "failed")
+
+
+def is_asked_anew(issue: Issue, us: int) -> bool:
+    """Whether a label that requests work was set after Ralph gave the issue up."""
+    gave_up_at = [event.at for event in issue.events if event.added and event.label == FAILED and event.actor.id == us]
+    requests = (approval.standing_label(issue, label) for label in issue.labels if label == READY or agent_of(label))
+    return bool(gave_up_at) and any(event is not None and event.at > max(gave_up_at) for event in requests)
 
 
 def turn_of(issue: Issue, record: WorkRecord | None) -> tuple[int, int, int]:
@@ -282,7 +292,10 @@ def release_comment(record: WorkRecord, tries: int, key: str) -> str:
     ended = "was broken off" if record.away else "came to nothing"
     how = f"**Try {record.number} of {tries} {ended}** (exit code {record.code}): {reason}."
     if record.final:
-        then = "There is no further attempt: it is labelled `ralph-failed` and needs a person."
+        then = (
+            f"It is labelled `{FAILED}` and needs a person: there is no further attempt until somebody who may decide "
+            f"here sets `{READY}` again, once the cause is gone."
+        )
     elif record.away:
         then = "This does not count as a try; remove the label to prevent another one."
     elif record.call == "ralph-ready":

@@ -147,6 +147,14 @@ def test_a_cycle_waits_where_nothing_is_half_done(shop: World) -> None:
     assert stopped.code == 130 and not (shop.repo / ".git/refs/heads/ralph-memory").exists()
 
 
+def test_work_that_is_asked_to_stop_while_it_waits_says_so(shop: World) -> None:
+    home = shop.repo / ".ralph"
+    name = live.take_id(home, "work")
+    (home / live.FOLDER / name / live.ORDER).write_text("stop\n")
+    stopped = shop.ralph("work", "--json", *shop.agent("print('x')"), env={live.NAMED: name})
+    assert (stopped.code, stopped.json["outcome"], stopped.json["reason"]) == (130, "stopped", "as somebody asked")
+
+
 def test_a_run_is_resumed_by_the_words_that_began_it() -> None:
     words = ["run", "make ralph status faster", "--command", "tool --max-iterations 5 --continue", "--detach"]
     record = live.LiveRecord("run-1", "run", shlex.join([*words, "--max-iterations=3", "--repo", "other"]))

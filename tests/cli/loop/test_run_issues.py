@@ -98,6 +98,20 @@ def test_a_killed_run_is_resumed_with_its_issues(shop: World, mara: Person) -> N
     assert labels(shop, first) == labels(shop, second) == set() and len(remarks(shop, first)) == 1
 
 
+def test_a_second_run_leaves_the_issues_of_the_first_alone(shop: World, mara: Person) -> None:
+    number = ready(mara, "Add a cart")
+    running = shop.start("--issues", *shop.agent("while not (here / 'on').exists(): time.sleep(0.01)\n" + BUILDS))
+    until(lambda: len(shop.calls) == 1)
+    for more in ((), ("--continue",)):
+        second = shop.run("--issues", *more, *shop.agent(BUILDS))
+        assert second.code == 1 and "a run on issues works in this checkout" in second.out
+        assert labels(shop, number) == {"ralph-ready", "ralph-working"}
+    mara.close_issue(number)
+    (shop.aside / "on").touch()
+    assert running.wait() == 0
+    assert shop.messages()[0] == f"feat: #{number} - Add a cart" and remarks(shop, number) == []
+
+
 def test_what_could_not_be_told_at_the_end_is_told_by_continue(
     shop: World, mara: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.app import issues
+from ralph_mission.mission.issues import finish
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.helpers import Result, cli_here, git
 
@@ -63,6 +65,7 @@ def test_one_issue_ends_with_its_pull_and_leaves_the_checkout_alone(shop):
     ready(shop)
     done = shop.ralph("work", "--once", "--json", *shop.agent(COMPLETE))
     assert done.code == 0, done.err
+    assert "give one with hands.verify in ralph.yml" in done.err and "--verify" not in done.err
     said = done.json
     assert (said["outcome"], said["issue"], said["pull_request"], said["sessions"]) == ("done", 1, 2, 1)
     assert labels(shop, 1) == set() and not (shop.repo / "file-1.txt").exists()
@@ -239,3 +242,18 @@ def test_a_killed_runner_costs_one_session_no_try_and_no_money_that_nobody_told(
     assert "file-1.txt" in diff and "file-4.txt" in diff, "what the first session made is in it"
     assert here(shop, "status", "--json").json["spend"]["usd_today"] == 0
     assert shop.ralph("issue", "show", "1").out.count("was broken off") == 2
+
+
+def test_an_issue_that_a_person_closes_meanwhile_costs_no_further_session(shop, monkeypatch):
+    ready(shop)
+    look = finish.is_taken_back
+
+    def close_and_look(opened, record):
+        Person(forge(shop), "mara").close_issue(1)
+        return look(opened, record)
+
+    monkeypatch.setattr(issues, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(finish, "is_taken_back", close_and_look)
+    result = work(shop, "change()\nprint('more to do')\n").json
+    assert (result["outcome"], result["reason"]) == ("withdrawn", "a person took it back")
+    assert result["sessions"] <= 1 and labels(shop, 1) == set()
