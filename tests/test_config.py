@@ -247,6 +247,8 @@ def test_durations_are_written_as_people_write_them(text: str, seconds: int) -> 
         ("memory: {branch: a..b}", "memory.branch", "it should match"),
         ("owners: mara", "owners is 'mara'", "a list"),
         ("forge: {kind: gitlab}", "forge.kind is 'gitlab'", "'local'"),
+        ("hands: {verify: ['make test', '']}", "hands.verify[1] is ''", "at least 1 character"),
+        ("hands: {verify: [' ']}", "hands.verify[0] is ' '", "at least 1 character"),
         ("completion: {open_task: trust}", "unknown key completion.open_task", "did you mean open_tasks?"),
         ("completion: {open_tasks: maybe}", "completion.open_tasks is 'maybe'", "'trust'"),
         ("loop: {hat: a}", "unknown key loop.hat", "did you mean hats?"),

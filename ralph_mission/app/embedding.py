@@ -28,7 +28,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop.live import LiveRun
 from ralph_mission.app import teams
-from ralph_mission.app.run_options import RunOptions, resolve_pattern
+from ralph_mission.app.run_options import RunOptions, resolve_options
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats as hats_hats
@@ -180,7 +180,7 @@ def run(
     through those of prd.json; `resume`: continue the task's last run. `max_runtime` is in seconds, `max_cost` in USD.
     Defaults come from ralph.yml.
     """
-    return RunHandle(resolve_pattern(RunOptions(
+    return RunHandle(resolve_options(RunOptions(
         Path(repo), task=task, agent=agent, command=command, model=model, pattern=pattern, prd=stories,
         verify=tuple(checks), scope=None if scope is None else tuple(scope), go_on=resume,
         iterations=max_iterations, runtime=max_runtime, usd=max_cost,

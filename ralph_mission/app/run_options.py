@@ -76,8 +76,11 @@ class RunOptions:
         return self.prd or self.prd_file is not None or self.preset == "prd"
 
 
-def resolve_pattern(options: RunOptions) -> RunOptions:
-    """The same, where `pattern` may name one without hats. Raises UserError (usage) for two of those."""
+def resolve_options(options: RunOptions) -> RunOptions:
+    """The same, where `pattern` may name one without hats. Raises UserError (usage) for two of those, and for an empty
+    check."""
+    if not all(check.strip() for check in options.verify):
+        raise UserError("--verify is empty", "give it a command, or leave it out", usage=True)
     name = options.pattern.strip().lower()
     if name not in hats.WITHOUT_HATS:
         return options

@@ -233,6 +233,8 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 SandboxLevel = Literal["env", "bwrap"]
 Line = Annotated[str, StringConstraints(max_length=2000)]
+CheckCommand = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""An empty one would always be green."""
 
 
 FixerName = Literal["typos", "ruff", "project"]
@@ -266,7 +268,7 @@ class FixerSettings(SettingsSection):
         description="Commands that install what checks and agents need, run once with the network and no credential; "
         "auto: as the lock files say; []: none.",
     )
-    verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")
+    verify: tuple[CheckCommand, ...] = Field((), description="Commands that must pass before a change is proposed.")
     verify_timeout: Annotated[float, Field(gt=0), at_most(1_800), OLD_LIMIT] = 1_800
     """Seconds that each of them may take: suites that take longer are for a check of the forge."""
 

@@ -113,13 +113,13 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """
     from ralph_mission.adapters.storage.loop.live import LiveRun
-    from ralph_mission.app.run_options import RunOptions, resolve_pattern
+    from ralph_mission.app.run_options import RunOptions, resolve_options
     from ralph_mission.app.teams import play_run
     from ralph_mission.cli.loop.hold import resume_command
 
     if detach:
         return _detach(options["repo"], as_json)
-    request = mark_restarted(resolve_pattern(RunOptions(**options)))
+    request = mark_restarted(resolve_options(RunOptions(**options)))
     if issues and (request.task or request.prompt_file or request.stories or request.worktree):
         what = "--issues is a list of its own, worked through in this checkout"
         raise UserError(what, "give it without a task, --prd, --prd-file and --worktree", usage=True)

@@ -129,6 +129,12 @@ def test_who_flips_all_stories_with_green_checks_gets_one_at_a_time(shop: World)
     assert (done.code, shop.passing()) == (2, ["US-001", "US-002"])
 
 
+def test_an_empty_check_is_wrong_usage_and_never_a_green_one(shop: World) -> None:
+    for empty in ("", " "):
+        done = shop.run("build it", "--verify", "true", "--verify", empty, *shop.agent("print('LOOP_COMPLETE')"))
+        assert (done.code, shop.calls) == (64, []) and "--verify is empty" in done.out
+
+
 def test_the_stories_of_another_branch_put_the_former_ones_away(two: World) -> None:
     agent = two.agent(ONE_STORY)
     assert two.run(*AT_ONCE, *agent).code == 0
