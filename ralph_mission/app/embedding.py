@@ -15,8 +15,9 @@ and paused:
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -167,8 +168,8 @@ def run(
     model: str = "",
     pattern: str = "",
     stories: bool = False,
-    checks: Sequence[str] = (),
-    scope: Sequence[str] | None = None,
+    checks: str | Sequence[str] = (),
+    scope: str | Sequence[str] | None = None,
     resume: bool = False,
     max_iterations: int | None = None,
     max_runtime: float | None = None,
@@ -178,13 +179,32 @@ def run(
 
     `checks`: commands that must pass; `scope`: globs of the only files that sessions may change; `stories`: work
     through those of prd.json; `resume`: continue the task's last run. `max_runtime` is in seconds, `max_cost` in USD.
-    Defaults come from ralph.yml.
+    A single text as `checks` or `scope` is a list of one. Defaults come from ralph.yml. Raises UserError for arguments
+    that mean nothing.
     """
+    _check_limit("max_iterations", max_iterations, int)
+    _check_limit("max_runtime", max_runtime, int, float)
+    _check_limit("max_cost", max_cost, int, float)
     return RunHandle(resolve_options(RunOptions(
         Path(repo), task=task, agent=agent, command=command, model=model, pattern=pattern, prd=stories,
-        verify=tuple(checks), scope=None if scope is None else tuple(scope), go_on=resume,
+        verify=_texts("checks", checks), scope=None if scope is None else _texts("scope", scope), go_on=resume,
         iterations=max_iterations, runtime=max_runtime, usd=max_cost,
     )))  # fmt: skip  # one call
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (None,)
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise UserError(f"{name} is {value!r}", "give a list of texts, none of them empty", usage=True)
+    return texts
+
+
+def _check_limit(name: str, value: float | None, *kinds: type) -> None:
+    """Raises UserError unless it is None or a number above zero."""
+    number = "whole number" if kinds == (int,) else "number"
+    if value is None or (type(value) in kinds and 0 < value < math.inf):
+        return
+    raise UserError(f"{name} is {value!r}", f"give a {number} above zero, or leave it out", usage=True)
 
 
 class RunHandle:

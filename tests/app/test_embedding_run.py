@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +68,33 @@ def test_nothing_outside_of_its_scope_stays_whatever_a_hat_may(tmp_path: Path) -
     (output,) = run.result().outputs
     assert [change.path for change in output.reverted] == ["b.txt"]
     assert (shop.repo / "a.txt").exists() and not (shop.repo / "b.txt").exists()
+
+
+def test_a_text_instead_of_a_list_is_a_list_of_one(shop: World) -> None:
+    both = "pathlib.Path('a.txt').write_text('a')\npathlib.Path('b.txt').write_text('b')\nprint('LOOP_COMPLETE')"
+    run = ralph_mission.run(
+        "x", repo=shop.repo, command=command(shop, both), checks="test -s a.txt", scope="a.*", max_iterations=1
+    )
+    (output,) = run.result().outputs
+    assert [change.path for change in output.reverted] == ["b.txt"]
+    assert output.verification.green and run.result().ending.reason == "complete"
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        *(("checks", value) for value in ("", " ", ["make test", ""], [None], [["make", "test"]], 3, None, b"make")),
+        *(("scope", value) for value in ("", ["src/*", " "], [Path("src")], 3)),
+        *(("max_iterations", value) for value in (0, -1, 1.0, "3", True)),
+        *(("max_runtime", value) for value in (0, -1.5, "15m", float("nan"), float("inf"), True)),
+        *(("max_cost", value) for value in (0, -1, "5", float("nan"), float("inf"))),
+    ],
+)
+def test_an_argument_that_means_nothing_is_refused_by_its_name(shop: World, argument: str, value: object) -> None:
+    arguments: dict[str, Any] = {"checks": ["true"], argument: value}
+    with pytest.raises(UserError, match=f"^{argument} is ") as caught:
+        ralph_mission.run("x", repo=shop.repo, command=command(shop, "change()"), **arguments)
+    assert caught.value.exit_code == 2 and shop.calls == []
 
 
 def test_what_cannot_be_run_is_told_to_whoever_asks_for_the_result(shop: World) -> None:
