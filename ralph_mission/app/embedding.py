@@ -46,6 +46,7 @@ __all__ = ["Hat", "HatOutput", "LoopEvent", "RalphLoop", "RunHandle", "get_hat_p
 EPOCH = datetime.fromtimestamp(0, UTC)
 HOME = ".ralph/loop"
 """The place of the loop's files in prompts."""
+LOOK = 0.05  # seconds between two looks for an event in asyncio
 
 
 class RalphLoop:
@@ -211,7 +212,8 @@ class RunHandle:
     """A run in progress: iterate over it (`for`, `async for`) for its events from the first to the last, get its result
     with `result()` or `await`, control it with `pause`, `resume` and `stop`.
 
-    Any number of iterators see all events. A program waits for its runs before it exits; Ctrl-C meanwhile stops them.
+    Any number of iterators see all events. A program waits for its runs before it exits; Ctrl-C meanwhile stops them,
+    and so does, in asyncio, a cancelled wait for the result or for an event.
     """
 
     def __init__(self, options: RunOptions) -> None:
@@ -238,7 +240,12 @@ class RunHandle:
         return self._result
 
     def __await__(self) -> Generator[Any, None, RunResult]:
-        return asyncio.to_thread(self.result).__await__()
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> RunResult:
+        async for _ in self:
+            pass
+        return self.result()
 
     def __iter__(self) -> Iterator[RunEvent]:
         at = 0
@@ -248,9 +255,20 @@ class RunHandle:
 
     async def __aiter__(self) -> AsyncIterator[RunEvent]:
         at = 0
-        while (event := await asyncio.to_thread(self._event, at)) is not None:
-            yield event
-            at += 1
+        while not self._is_over or at < len(self._events):
+            if at < len(self._events):
+                yield self._events[at]
+                at += 1
+            else:
+                await self._sleep()
+
+    async def _sleep(self) -> None:
+        """Not in a thread of asyncio's, for which `asyncio.run` would wait after a cancel."""
+        try:
+            await asyncio.sleep(LOOK)
+        except asyncio.CancelledError:
+            self.stop()
+            raise
 
     def _event(self, at: int) -> RunEvent | None:
         with self._stopping(), self._news:

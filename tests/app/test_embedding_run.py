@@ -6,6 +6,8 @@ import asyncio
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,38 @@ def test_it_is_awaited(shop: World) -> None:
 
     kinds, reason = asyncio.run(played())
     assert "output" in kinds and reason == "iterations"
+
+
+async def follow(run: ralph_mission.RunHandle) -> None:
+    async for _ in run:
+        pass
+
+
+async def wait(run: ralph_mission.RunHandle) -> None:
+    await run
+
+
+@pytest.mark.parametrize("waits", [follow, wait])
+def test_a_cancelled_wait_stops_it_and_asyncio_does_not_wait_for_the_session(
+    shop: World, waits: Callable[[ralph_mission.RunHandle], Coroutine[None, None, None]]
+) -> None:
+    script = "while not (here / 'go').exists(): time.sleep(0.01)\nchange()"
+    run = ralph_mission.run("Write it", repo=shop.repo, command=command(shop, script), max_iterations=3)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(waits(run))
+        while not shop.calls:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    opener = threading.Timer(20, (shop.aside / "go").touch)  # or a wait for the session would never end
+    opener.start()
+    asyncio.run(cancelled())
+    assert not (shop.aside / "go").exists()
+    opener.cancel()
+    (shop.aside / "go").touch()
+    assert (run.result().ending.reason, len(run.result().outputs)) == ("stop", 1)
 
 
 def test_nothing_outside_of_its_scope_stays_whatever_a_hat_may(tmp_path: Path) -> None:
