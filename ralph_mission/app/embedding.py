@@ -305,8 +305,13 @@ class RunHandle:
     # --- the run itself, as `RunWatch` -------------------------------------------------
 
     def tell(self, event: RunEvent, prompt: str = "") -> None:
-        """Receive an event."""
+        """Receive an event, and give it the totals of the run so far, which the engine's own events have already."""
         self._live.tell(event, prompt)
+        if event.kind != "usage":
+            so_far = self._live.record
+            event = replace(
+                event, sessions=so_far.sessions, stories=so_far.stories, tokens=so_far.tokens, usd=so_far.usd
+            )
         redacted = replace(event, at=datetime.now(UTC), text=redact(event.text, self._secrets))
         with self._news:
             self._events.append(redacted)

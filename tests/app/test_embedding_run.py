@@ -94,6 +94,23 @@ def test_a_cancelled_wait_stops_it_and_asyncio_does_not_wait_for_the_session(
     assert (run.result().ending.reason, len(run.result().outputs)) == ("stop", 1)
 
 
+def test_every_event_but_usage_has_the_totals_of_the_run_so_far(shop: World) -> None:
+    result = {
+        "type": "result",
+        "is_error": False,
+        "result": "more",
+        "usage": {"output_tokens": 5},
+        "total_cost_usd": 0.25,
+    }
+    script = f"print('hello', flush=True)\nchange()\nprint(json.dumps({result}))"
+    events = list(ralph_mission.run("x", repo=shop.repo, command=command(shop, script), max_iterations=2))
+    texts = [(event.session, event.sessions, event.usd) for event in events if event.text == "hello"]
+    assert texts == [(1, 0, None), (2, 1, 0.25)]
+    assert [(event.tokens, event.usd) for event in events if event.kind == "usage"] == [(5, 0.25)] * 2
+    assert (events[-1].sessions, events[-1].tokens, events[-1].usd) == (2, 10, 0.5)
+    assert all(event.sessions is not None for event in events if event.kind != "usage")
+
+
 def test_nothing_outside_of_its_scope_stays_whatever_a_hat_may(tmp_path: Path) -> None:
     settings = "hats: {builder: {triggers: [loop.start], write_allowed: ['*.txt']}}"
     shop = world(tmp_path, {"ralph.yml": settings})
