@@ -220,6 +220,8 @@ class _StrictServer(MCPServer[Any]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as problem:
+            if isinstance(problem.__cause__, ToolError):
+                raise problem.__cause__ from None  # in our words alone
             if not isinstance(problem.__cause__, ValidationError):
                 raise
             wrong = problem.__cause__.errors(include_url=False, include_input=False)
@@ -229,9 +231,13 @@ class _StrictServer(MCPServer[Any]):
 WRONG = {
     "missing": "is missing",
     "string_type": "has to be text",
+    "string_unicode": "holds a character that cannot be read",
+    "string_pattern_mismatch": "has to be a letter, then at most 99 letters, digits and any of _ . : / -",
     "int_type": "has to be a whole number",
     "int_parsing": "has to be a whole number",
+    "int_parsing_size": "has to be a whole number",
     "int_from_float": "has to be a whole number",
+    "finite_number": "has to be a whole number",
     "float_type": "has to be a number",
     "float_parsing": "has to be a number",
     "bool_type": "has to be true or false",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -252,6 +254,8 @@ def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Pat
         ("work_list", {"status": "open"}, "status has to be one of 'pending', "),
         ("work_list", {"ready": "perhaps"}, "ready has to be true or false"),
         ("work_list", {"limit": 0}, "limit has to be at least 1"),
+        ("event_emit", {"topic": "x y"}, "topic has to be a letter, then at most 99 letters, digits and any of _ . :"),
+        ("work_done", {"id": "zz"}, "there is no task 'zz'"),
     ],
 )
 def test_what_is_wrong_with_an_argument_is_said_in_plain_words(
@@ -259,6 +263,38 @@ def test_what_is_wrong_with_an_argument_is_said_in_plain_words(
 ) -> None:
     async def deed(client: Client) -> None:
         assert (await _refused(client, tool, **arguments)).startswith(words)
+
+    _with_client(repo, deed)
+
+
+def test_no_value_of_any_argument_is_answered_in_words_of_the_library(repo: Path) -> None:
+    odd = (
+        None,
+        "",
+        "x y",
+        "a\nb",
+        "\0",
+        "9" * 5000,
+        0,
+        -1,
+        1.5,
+        10**30,
+        1e400,
+        True,
+        [1],
+        [None],
+        ["x"] * 2000,
+        {"a": 1},
+    )
+    strange = re.compile(r"should|pydantic|Input|Value error|Error executing")
+
+    async def deed(client: Client) -> None:
+        for tool in (await client.list_tools()).tools:
+            usual = dict.fromkeys(tool.input_schema.get("required", ()), "build.complete")
+            for name, value in itertools.product(tool.input_schema["properties"], odd):
+                answer = await client.call_tool(tool.name, {**usual, name: value})
+                if answer.is_error:
+                    assert not strange.search(str(answer.content)), (tool.name, name, value)
 
     _with_client(repo, deed)
 
