@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
 from ralph_mission.adapters.report.progress import cap_lines, fold_lines, indent_lines, safe, unread, waiting_blocks
 from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red, needs_person
-from ralph_mission.mission.memory.schedule import day_of, is_due
-from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
+from ralph_mission.mission.memory.schedule import day_of, is_due, spent_today
+from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState, Record, WorkRecord
 from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Limits, Mission, WaitingLine
 from ralph_mission.mission.model.proposal import lookup
@@ -30,11 +30,12 @@ def facts(
     waiting: Sequence[str] = (),
     rhythm: Rhythm = Rhythm(),
     answers: Mapping[int, str] | None = None,
+    working: Iterable[Record] = (),
 ) -> dict[str, Any]:
     """The document of `ralph status --json`; the same keys with or without memory.
 
     `waiting`: a person's possible actions now, in words. `answers`: by mission id, events on the forge since the last
-    cycle.
+    cycle. `working`: the records of issues an agent works on.
     """
     header = recalled.memory.header if recalled else Header()
     missions = recalled.state.missions if recalled else ()
@@ -60,7 +61,7 @@ def facts(
         "watched": describe_watched(recalled.state) if recalled else [],
         "unchecked": [f"{what}: {why}" for what, why in _unread(recalled)],
         "backlog": len(recalled.state.backlog) if recalled else 0,
-        "spend": {**_spend(header, now), "limit_usd": limits.usd_per_day},
+        "spend": {**_spend(header, now, working), "limit_usd": limits.usd_per_day},
     }
 
 
@@ -120,7 +121,10 @@ def lines(
         if some:
             parts += ["", paint(heading, role), *cap_lines(some, limit, typed("ralph status --json"))]
     backlog = f"{count_noun(known['backlog'], 'finding')} not acted on yet. " if known["backlog"] else ""
-    spent = f"Spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}."
+    aside = (
+        f", and ${spend['reserved_usd']:.2f} set aside for issues an agent works on" if spend["reserved_usd"] else ""
+    )
+    spent = f"Spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}{aside}."
     return [*parts, "", f"{backlog}{spent}", paint(typed(_wake(known, answered)), "quiet")]
 
 
@@ -185,11 +189,14 @@ def _mission(mission: Mission, now: datetime, answer: str) -> dict[str, Any]:
     }
 
 
-def _spend(header: Header, now: datetime) -> dict[str, Any]:
-    today = header.today == day_of(header, now)  # yesterday's cost does not count today
+def _spend(header: Header, now: datetime, working: Iterable[Record]) -> dict[str, Any]:
+    """What was spent today and what is only reserved, which limits count together; yesterday's does not count."""
+    total, tries = spent_today(header, now), [one for one in working if isinstance(one, WorkRecord)]
+    reserved = min(total, sum(one.reserved for one in tries if one.at.date() == now.date()))
     return {
-        "usd_today": header.spend_usd if today else 0.0,
-        "dispatches_today": header.dispatches if today else 0,
+        "usd_today": round(total - reserved, 6),
+        "reserved_usd": reserved,
+        "dispatches_today": header.dispatches if header.today == day_of(header, now) else 0,
     }
 
 

@@ -168,6 +168,7 @@ def status(
     from ralph_mission.adapters.report.status import facts, lines
     from ralph_mission.cli.loop.hold import describe_runs
     from ralph_mission.mission.lifecycle.waiting import find_waiting, list_waiting
+    from ralph_mission.mission.model.ledger import work_key
 
     runs, runs_here = describe_runs(repo, Git.open(repo).state_dir)
     if runs_here and not as_json:  # whatever the forge and the settings say
@@ -178,7 +179,8 @@ def status(
         refuse_if_elsewhere(app)
     answers, remark = ask_forge(app, recalled) if recalled else ({}, "")
     asks = list_waiting(recalled.state.missions, app.forge.how, answers) if recalled else ()
-    known = facts(recalled, app.settings.limits, app.clock.now(), asks, app.settings.rhythm, answers)
+    working = app.store.records(map(work_key, recalled.state.working), recalled).values() if recalled else ()
+    known = facts(recalled, app.settings.limits, app.clock.now(), asks, app.settings.rhythm, answers, working)
     if as_json:
         print_json({**known, "runs": runs})
     else:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.adapters.report.status import facts, lines
-from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState, RedBase
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState, RedBase, WorkRecord, work_key
 from ralph_mission.mission.model.memory import CycleNote, IssueNote
 from ralph_mission.mission.model.mission import Limits, Status, Urgency
 from tests.adapters.report.samples import MEMORY, NOON, RECALLED, STATE, ask, mission
@@ -74,6 +74,19 @@ def test_a_parked_mission_takes_no_slot() -> None:
 def test_yesterdays_money_is_not_todays() -> None:
     assert facts(RECALLED, Limits(), NOON)["spend"]["usd_today"] == 0.25
     assert facts(RECALLED, Limits(), NOON + timedelta(days=1))["spend"]["usd_today"] == 0.0
+
+
+def test_money_set_aside_for_a_try_is_not_told_as_spent() -> None:
+    header = replace(MEMORY.header, spend_usd=5.25)
+    recalled = replace(RECALLED, memory=replace(MEMORY, header=header))
+    record = WorkRecord(work_key(7), 7, "ralph/issue-7", "0" * 40, "working", 1, "me", NOON, reserved=5.0)
+    known = facts(recalled, Limits(), NOON, working=[record])
+    assert (known["spend"]["usd_today"], known["spend"]["reserved_usd"]) == (0.25, 5.0)
+    text = "\n".join(lines(known))
+    assert "Spent today: $0.25 of $10.00, and $5.00 set aside for issues an agent works on." in text
+    tomorrow = facts(recalled, Limits(), NOON + timedelta(days=1), working=[record])["spend"]
+    assert (tomorrow["usd_today"], tomorrow["reserved_usd"]) == (0.0, 0.0)
+    assert "set aside" not in "\n".join(lines(facts(recalled, Limits(), NOON)))
 
 
 def test_lines_name_the_mission_its_next_step_and_the_unknown_effect() -> None:
