@@ -47,8 +47,6 @@ Read = Callable[[], tuple[Prd | None, str]]
 ATTEMPTS = 3
 KIND = PLANNING
 AGREED = "plan.approved"
-NOBODY = ("missing", "auth")
-"""Failures only a person can fix: no program, no key."""
 PLANNER = Hat(
     "planner",
     publishes=("plan.complete",),
@@ -136,7 +134,9 @@ def _ending_before(this: LoopRun) -> RunEnding | None:
 def _no_planner(this: LoopRun) -> RunEnding | None:
     """The ending if there is no planner, as another session would find none either."""
     last = this.outputs[-1]
-    return RunEnding("failures", last.reason, "fix that, then --continue") if last.failure in NOBODY else None
+    return (
+        RunEnding("failures", last.reason, "fix that, then --continue") if last.failure in completion.NOBODY else None
+    )
 
 
 def _describe_wrong(read: Read, before: Prd | None) -> str:

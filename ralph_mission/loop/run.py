@@ -172,8 +172,11 @@ def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:
 
 
 def _reached_limit(this: LoopRun) -> RunEnding | None:
-    """A persistent loop without work waits instead of ending."""
-    state = replace(this.state, idle=0, redispatches=0) if this.spec.persistent else this.state
+    """A persistent loop waits instead of ending, without work or while sessions fail."""
+    state = this.state
+    if this.spec.persistent:
+        failures = 0 if completion.is_trouble(this.spec, state) else state.failures
+        state = replace(state, idle=0, redispatches=0, failures=failures)
     return completion.reached_limit(this.spec.limits, state, this.elapsed)
 
 
@@ -196,6 +199,8 @@ def _pause(this: LoopRun) -> None:
     """The pause between sessions; a person's request ends it, and there is none after the last."""
     if this.spec.persistent and completion.is_out_of_work(this.spec, this.state):
         return _await_work(this)
+    if completion.is_trouble(this.spec, this.state):
+        return _sit_out(this)
     pause = this.spec.limits.pause if this.spec.cooldown is None else this.spec.cooldown
     if pause and not _is_over(this) and not this.ports.store.heard():
         this.ports.clock.sleep(pause, this.ports.store.heard)
@@ -214,6 +219,19 @@ def _await_work(this: LoopRun) -> None:
         waited, announced, pause = waited + pause, pause, min(2 * pause, LONGEST_IDLE)
         if ports.store.look() != look:
             return
+
+
+def _sit_out(this: LoopRun) -> None:
+    """Wait before the next session of a persistent loop whose sessions fail, longer after each."""
+    ports, state, limits = this.ports, this.state, this.spec.limits
+    if _is_over(this) or ports.store.heard():
+        return
+    pause = min(
+        FIRST_IDLE * 2 ** min(state.failures - limits.failures, 10), LONGEST_IDLE, limits.runtime - this.elapsed
+    )
+    reason = state.last.reason.partition("\n")[0] if state.last else ""
+    ports.progress.waiting(pause, f"{reason}; {state.failures} sessions in a row failed, it tries again")
+    ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.asked() != "")
 
 
 def _is_over(this: LoopRun) -> bool:

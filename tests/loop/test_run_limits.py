@@ -128,6 +128,40 @@ def test_a_word_ends_the_wait_of_a_persistent_loop_at_once():
     assert "look at issue 7" in made.agent.prompts[1]
 
 
+def test_a_persistent_loop_whose_sessions_fail_waits_longer_each_time_and_tries_again():
+    made = world(AgentTurn(failure="exit", detail="API hiccup (exit code 1)\nmore"), forever=True)
+    reasons = []
+    made.progress.waiting = lambda seconds, why: reasons.append(why)
+    account = played(spec(PERSISTENT, persistent=True, iterations=9), made)
+    assert account.ending.reason == "iterations"
+    assert made.clock.slept == [60.0, 120.0, 240.0, 480.0, 900.0, 900.0]
+    assert reasons[0] == "API hiccup (exit code 1); 3 sessions in a row failed, it tries again"
+
+
+def test_a_persistent_loop_whose_sessions_succeed_again_calls_the_next_hat_at_once():
+    crash = AgentTurn(failure="exit", detail="API hiccup")
+    made = world(crash, crash, crash, says("work.ready"), crash, crash, says("LOOP_COMPLETE"))
+    hats = (Hat("finder", (START, RESUME), ("work.ready",)), Hat("doer", ("work.ready",), ("LOOP_COMPLETE",)))
+    account = played(spec(LoopPreset("hats", hats=hats), persistent=True, iterations=7), made)
+    assert account.ending.reason == "iterations" and made.clock.slept == [60.0]
+    assert made.agent.hats == ["finder"] * 4 + ["doer"] * 3
+
+
+def test_a_person_ends_the_wait_of_a_persistent_loop_whose_sessions_fail():
+    made = world(AgentTurn(failure="event", detail="two events"), forever=True)
+    made.clock.sleep = lambda seconds, until: setattr(made.store, "asked", "stop")
+    account = played(spec(PERSISTENT, persistent=True), made)
+    assert (account.ending.reason, len(made.agent.sessions)) == ("stop", 3)
+
+
+@pytest.mark.parametrize(("failure", "sessions"), [("auth", 1), ("missing", 3)])
+def test_a_persistent_loop_ends_at_a_failure_that_only_a_person_can_fix(failure, sessions):
+    made = world(AgentTurn(failure=failure, detail="no such program"), forever=True)
+    account = played(spec(PERSISTENT, persistent=True), made)
+    assert (account.ending.reason, len(made.agent.sessions)) == ("failures", sessions)
+    assert made.clock.slept == []
+
+
 def test_a_persistent_loop_hands_an_open_task_over():
     made = world(says("LOOP_COMPLETE"), forever=True)
 

@@ -156,6 +156,16 @@ def is_out_of_work(spec: RunSpec, state: RunState) -> bool:
     return done or state.idle > len(spec.hats)
 
 
+NOBODY = ("missing", "auth")
+"""Failures only a person can fix: no program, no key."""
+
+
+def is_trouble(spec: RunSpec, state: RunState) -> bool:
+    """Whether a persistent loop waits because too many sessions in a row failed, for a reason that may pass."""
+    passing = state.last is not None and state.last.failure not in NOBODY
+    return spec.persistent and passing and state.failures >= spec.limits.failures
+
+
 def reached_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
     """The first limit reached; `elapsed`: seconds over all processes of the run."""
     if state.last and state.last.failure == "auth" and state.failures and not state.last.progressed:
@@ -300,7 +310,7 @@ def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: fl
         feedback=_collect_feedback(output),
         stale=stale,
         left=_issues_left(state, output, pending),
-        idle=0 if output.progressed else state.idle + 1,
+        idle=_count_idle(spec, state, output),
         failures=state.failures + 1 if output.failure else 0,
         redispatches=state.redispatches + 1 if again else 0,
         last=output,
@@ -387,6 +397,13 @@ def _count_stale(spec: RunSpec, state: RunState, output: HatOutput) -> int:
     if state.left is None or output.event is None or output.event.topic != VERDICT:
         return state.stale
     return 0 if len(output.issues) < state.left else state.stale + 1
+
+
+def _count_idle(spec: RunSpec, state: RunState, output: HatOutput) -> int:
+    """The number of sessions that changed nothing; a persistent loop's failed ones do not tell that work is lacking."""
+    if output.progressed:
+        return 0
+    return state.idle if spec.persistent and output.failure else state.idle + 1
 
 
 def _issues_left(state: RunState, output: HatOutput, pending: LoopEvent) -> int | None:
