@@ -297,14 +297,17 @@ def _hats(options: RunOptions, settings: Config, root: Path) -> tuple[hats.Found
 
 
 def _with_backend(options: RunOptions, settings: Config, hat: Hat, doubts: tuple[str, ...]) -> hats.Found:
-    """The hat with the agent of ralph-orchestrator's `backend`, if nothing else names one."""
+    """The hat with the agent of ralph-orchestrator's `backend`, if it names none itself."""
     from ralph_mission.adapters.agents.clients import find_client, is_client
 
-    keys = settings.hats.get(hat.name)
+    keys, choice = settings.hats.get(hat.name), settings.hands.agent
     backend = keys.backend if keys and not hat.agent else None
-    named = backend.get("type", "") if isinstance(backend, dict) else backend
-    usual = settings.hands.agent.kind if settings.hands.agent else settings.cli.backend
-    if not backend or options.agent or options.command or named == usual:
+    if not backend:
+        return hat, doubts
+    named = backend.get("type") if isinstance(backend, dict) else backend
+    if isinstance(backend, dict) and backend.get("command"):
+        return hat, (*doubts, f"hats.{hat.name}.backend is a program of its own: the run's agent is used")
+    if named == (options.agent or ("command" if options.command else choice.kind if choice else settings.cli.backend)):
         return hat, doubts
     if not isinstance(named, str) or not is_client(named):
         return hat, (*doubts, f"hats.{hat.name}.backend is not known here: the run's agent is used")

@@ -60,7 +60,7 @@ class HatKeys(Lenient):
     disallowed_tools: Names = Field((), description="Tools it may not use.")
     agent: str = Field("", description="The agent of its sessions; empty: the run's.")
     backend: Annotated[Any, OLD_LIMIT] = None
-    """As in ralph-orchestrator: the same, where the command line names no agent and that program is here."""
+    """As in ralph-orchestrator: the same, where it names an agent whose program is here."""
     model: str = Field("", description="The model of its sessions; empty: that of the run.")
     write_allowed: Names | None = Field(None, description="Paths it may write; absent: all, empty: none.")
     write_denied: Names = Field((), description="Paths it may not write.")

@@ -47,7 +47,7 @@ def test_a_reviewer_plays_on_another_program_than_the_builder(tmp_path, monkeypa
     ]
 
 
-def test_the_backend_of_ralph_orchestrator_counts_where_the_command_line_names_nobody(tmp_path, monkeypatch):
+def test_the_backend_of_ralph_orchestrator_counts_where_the_command_line_names_no_agent(tmp_path, monkeypatch):
     here = shop(tmp_path, "backend", monkeypatch)
     (here.repo / "ralph.yml").write_text(
         (here.repo / "ralph.yml").read_text() + f"cli: {{backend: custom, command: {here.aside}/agent}}\n"
@@ -57,6 +57,20 @@ def test_the_backend_of_ralph_orchestrator_counts_where_the_command_line_names_n
     (here.aside / "agent").chmod(0o755)
     done = here.run("build it")
     assert [one["agent"] for one in done.json["played"]] == ["command", "codex"], done.err
+
+
+def test_the_backend_of_ralph_orchestrator_counts_beside_a_command_for_the_run(tmp_path, monkeypatch):
+    here = shop(tmp_path, "backend", monkeypatch)
+    done = here.run("build it", *here.agent(BUILDS))
+    assert [one["agent"] for one in done.json["played"]] == ["command", "codex"], done.err
+
+
+@pytest.mark.parametrize("backend", ["{type: custom, command: ./other}", "{command: ./other, args: [x]}"])
+def test_a_hats_own_program_of_ralph_orchestrator_is_named_as_not_used(tmp_path, backend):
+    settings = HATS.replace("KEY: codex", f"backend: {backend}") + "cli: {backend: custom, command: ./other}\n"
+    here = world(tmp_path, {"ralph.yml": settings})
+    done = here.run("build it", *here.agent(BUILDS), "--max-iterations", "1")
+    assert "hats.reviewer.backend is a program of its own: the run's agent is used" in done.err
 
 
 @pytest.mark.parametrize(
