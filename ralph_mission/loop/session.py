@@ -170,10 +170,11 @@ def _settle_session(
         for change in output.changes
         if not change.reverted and not scope.ours(change.path, snapshot.paths.kept)
     )
-    flipped = judge.flipped_stories(snapshot.prd, after.prd)
+    listed = judge.mark_story(spec, state.item, output.event, after.prd)
+    flipped = judge.flipped_stories(snapshot.prd, listed)
     checked = ports.workplace.verify() if flipped or touched else CheckResult()
     net = _net_change(spec, snapshot, ports, state.taken)
-    judged = judge.judge_stories(spec, state.item, snapshot.prd, after.prd, checked, net, state.built)
+    judged = judge.judge_stories(spec, state.item, snapshot.prd, listed, checked, net, state.built)
     # A check runs the session's code, and could flip stories that git ignores.
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.store.stories(judged.prd)

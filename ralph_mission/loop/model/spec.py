@@ -69,11 +69,11 @@ class RunSpec:
     tasks open. `persistent` turns completion into `task.resume`. `single_story` ends the run at the first story that
     passes; `require_checks` lets none pass that no check has looked at, or without a test that was changed.
     `require_change`: what is declared done without a change of a file is not; `required_events` have to be said in the
-    run before it is. `kind` is the kind of work, by which people's
-    verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them, whatever its
-    hat, or it could widen its own rights by a restart. `scope`: globs of the only files that any session may
-    write, None for what its hat may. `no_agent_settings`: nor what configures agents, which the next
-    session would obey.
+    run before it is. `claim`: the event by which a session may mark its story. `kind` is the kind of work, by which
+    people's verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them,
+    whatever its hat, or it could widen its own rights by a restart. `scope`: globs of the only files that any session
+    may write, None for what its hat may. `no_agent_settings`: nor what configures agents, which the next session would
+    obey.
     """
 
     objective: str
@@ -88,6 +88,7 @@ class RunSpec:
     require_checks: bool = False
     require_change: bool = False
     required_events: tuple[str, ...] = ()
+    claim: str = ""
     kind: str = ""
     protected: tuple[str, ...] = ()
     scope: tuple[str, ...] | None = None

@@ -16,7 +16,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.loop.model.spec import RunSpec
-from ralph_mission.loop.model.state import CheckResult, HatOutput, NetChange, PathChange, Prd, ProgressNotes, UserStory
+from ralph_mission.loop.model.state import (
+    CheckResult,
+    HatOutput,
+    LoopEvent,
+    NetChange,
+    PathChange,
+    Prd,
+    ProgressNotes,
+    UserStory,
+)
 from ralph_mission.values import compile_regex, dataclass
 from ralph_mission.words import stamp
 
@@ -43,6 +52,13 @@ def flipped_stories(before: Prd | None, after: Prd | None) -> tuple[UserStory, .
     if before is None:
         return tuple(story for story in after.stories if story.passes)
     return tuple(new for old, new in _pair_stories(before, after) if new and new.passes and not old.passes)
+
+
+def mark_story(spec: RunSpec, item: str, event: LoopEvent | None, prd: Prd | None) -> Prd | None:
+    """The list, where the session's own story is marked by its event."""
+    if prd is None or event is None or event.topic != spec.claim:
+        return prd
+    return replace(prd, stories=tuple(replace(one, passes=one.passes or one.id == item) for one in prd.stories))
 
 
 def judge_stories(

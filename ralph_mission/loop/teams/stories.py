@@ -2,7 +2,7 @@
 
 Changes without conflicts are merged in the order of the list; their stories pass together if the checks pass on the
 whole. Each story has one such attempt. The rest (a conflict, a failed session, failed checks) continues one by one, as
-in any run with stories.
+in any run with stories, and may be claimed by the same event.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run_stories(spec: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: Ar
         except RunOver as over:
             return over.ending
 
-    return run_loop(spec, ports, orchestrate)
+    return run_loop(replace(spec, claim=BUILT), ports, orchestrate)
 
 
 def _find_batch(this: LoopRun, snapshot: RunSnapshot, tried: set[str]) -> list[UserStory]:

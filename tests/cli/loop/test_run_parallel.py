@@ -50,6 +50,25 @@ def test_independent_stories_are_built_at_once_and_the_rest_after_what_it_needs(
     assert (here.repo / "progress.txt").read_text().count("US-") >= 3
 
 
+def test_a_story_left_alone_is_claimed_by_the_same_event_as_those_side_by_side(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    stories(here, {"US-1": [], "US-2": [], "US-3": ["US-1"], "US-4": ["US-3"]})
+    does = "change()\nprint('<event topic=\"build.complete\">built</event>')"
+    done = here.run("--prd", "--parallel", "2", *here.agent(does))
+    assert (done.code, done.json["sessions"]) == (0, 4), done.err
+    assert here.passing() == ["US-1", "US-2", "US-3", "US-4"]
+    assert {"feat: US-3 - Part US-3", "feat: US-4 - Part US-4"} < set(here.messages())
+
+
+def test_a_claim_of_a_story_left_alone_is_taken_back_by_red_checks(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    stories(here, {"US-1": [], "US-2": ["US-1"]})
+    does = "change()\nprint('<event topic=\"build.complete\">built</event>')"
+    options = ("--verify", "test ! -f file-2.txt", "--max-iterations", "2")
+    done = here.run("--prd", "--parallel", "2", *options, *here.agent(does))
+    assert (done.code, here.passing()) == (2, ["US-1"]), done.err
+
+
 def test_stories_that_pass_together_last_reach_the_checkout_and_the_report(tmp_path: Path) -> None:
     here = world(tmp_path)
     stories(here, {"US-1": [], "US-2": []})
