@@ -25,6 +25,7 @@ from ralph_mission.loop import hats, planning
 from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import RESUME, START, Hat, LoopEvent, Prd, RunState
 from ralph_mission.loop.rules import routing, verdicts
+from ralph_mission.loop.stories import lint
 from ralph_mission.mission.model.agent_job import RedCheck
 from ralph_mission.values import dataclass
 
@@ -180,7 +181,7 @@ def resolve_run(options: RunOptions, settings: Config, root: Path, prd: Prd | No
         scope=options.scope,
         no_agent_settings=options.errand,
     )
-    doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(options, spec))
+    doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(options, spec, prd))
     named = options.prd_file.absolute() if options.prd_file else None
     folder = _inside(Stories(root, named).folder / "archive", root)
     exempt = (prompt, NAME, f"{folder}/" if folder else "", _inside(named, root))
@@ -374,9 +375,11 @@ def _json(line: bytes) -> object:
         return None
 
 
-def _find_doubts(options: RunOptions, spec: RunSpec) -> tuple[str, ...]:
-    """Doubts about the hats. Raises UserError for a persistent loop that has stories."""
+def _find_doubts(options: RunOptions, spec: RunSpec, prd: Prd | None) -> tuple[str, ...]:
+    """Doubts about the hats and the stories. Raises UserError for a persistent loop that has stories."""
     if spec.persistent and (spec.preset.stories or options.stories):
         what = "event_loop.persistent works on one task after another, and stories end when all of them pass"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
-    return hats.complaints(spec.hats, spec.persistent, spec.preset.promise)
+    circle = lint.find_circle(prd) if prd else ()
+    doubts = (f"{', '.join(circle)} need each other, so they are taken as they come",) if circle else ()
+    return (*hats.complaints(spec.hats, spec.persistent, spec.preset.promise), *doubts)

@@ -184,6 +184,16 @@ def lint_prd(prd: Prd) -> tuple[PrdFinding, ...]:
     return tuple(_find_faults(prd, open_ids))
 
 
+def find_circle(prd: Prd) -> tuple[str, ...]:
+    """Open stories that need each other in a circle, or ()."""
+    waits = {story.id: {*story.needs} & {other.id for other in prd.todo} - {story.id} for story in prd.todo}
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as cycle:
+        return tuple(cycle.args[1][1:])
+    return ()
+
+
 def review_prd(prd: Prd) -> tuple[PrdFinding, ...]:
     """All problems and suggestions, in the file's order."""
     return (*lint_prd(prd), *_review_list(prd), *(one for story in prd.stories for one in _review_story(story)))
@@ -229,12 +239,8 @@ def _find_wrong_needs(prd: Prd) -> Iterator[PrdFinding]:
         unknown = [name for name in story.needs if name not in known and _DIGITS.sub("0", name) in shapes]
         if unknown:
             yield PrdFinding("needs-unknown", story.id, f"needs {', '.join(unknown)}, which is not in the list")
-    waits = {story.id: {*story.needs} & {other.id for other in prd.todo} - {story.id} for story in prd.todo}
-    try:
-        TopologicalSorter(waits).prepare()
-    except CycleError as cycle:
-        names = cycle.args[1]
-        yield PrdFinding("needs-cycle", names[0], f"wait for each other, so none waits: {', '.join(names[1:])}")
+    if circle := find_circle(prd):
+        yield PrdFinding("needs-cycle", circle[-1], f"wait for each other, so none waits: {', '.join(circle)}")
 
 
 def _review_list(prd: Prd) -> Iterator[PrdFinding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -401,6 +402,17 @@ def test_a_branch_that_holds_an_untracked_file_of_the_checkout_is_refused_with_i
     shop.stories(1)
     refused = shop.run("--prd", "--command", "true")
     assert refused.code == 1 and "overwritten by checkout: prd.json" in refused.err
+
+
+def test_stories_that_need_each_other_are_named_at_the_start_and_taken_as_they_come(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    needs = {"a": ["b"], "b": ["a"], "c": []}
+    listed = [{"id": id, "title": id, "passes": False, "needs": needs[id]} for id in needs]
+    (here.repo / "prd.json").write_text(json.dumps({"userStories": listed}))
+    done = here.run("--prd", *here.agent(ONE_STORY))
+    assert done.err.count("need each other") == 1
+    assert re.search("note: (a, b|b, a) need each other, so they are taken as they come\n", done.err), done.err
+    assert (done.code, here.passing()) == (0, ["a", "b", "c"]), done.err
 
 
 @pytest.mark.parametrize("resumes", ["", "task.resume"])
