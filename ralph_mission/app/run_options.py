@@ -382,4 +382,4 @@ def _find_doubts(options: RunOptions, spec: RunSpec, prd: Prd | None) -> tuple[s
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
     circle = lint.find_circle(prd) if prd else ()
     doubts = (f"{', '.join(circle)} need each other, so they are taken as they come",) if circle else ()
-    return (*hats.complaints(spec.hats, spec.persistent, spec.preset.promise), *doubts)
+    return (*hats.complaints(spec.hats, spec.persistent, spec.preset.promise, spec.required_events), *doubts)

@@ -88,15 +88,18 @@ def from_yaml(name: str, value: Mapping[str, Any], where: str = "ralph.yml") -> 
     return _make_hat({**fields, "name": name}), _refuse_unknown(value, (*YAML, *UNUSED), at)
 
 
-def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPLETE") -> tuple[str, ...]:
+def complaints(
+    hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPLETE", required: Sequence[str] = ()
+) -> tuple[str, ...]:
     """The problems of a set of hats, each in a sentence.
 
-    Duplicate names, a topic (except the promise) that no hat listens to, an unreachable hat, no hat to start with, a
-    persistent loop that no hat resumes.
+    Duplicate names, a topic (except the promise) that no hat listens to, a `required` one that no hat emits, an
+    unreachable hat, no hat to start with, a persistent loop that no hat resumes.
     """
     return (
         *_find_doubles(hats),
         *_find_unheard(hats, promise),
+        *_find_unemitted(hats, [topic for topic in required if topic != promise]),
         *_unreached_hats(hats, promise),
         *_unheard_starts(hats, persistent),
     )
@@ -229,6 +232,15 @@ def _find_unheard(hats: Sequence[Hat], promise: str) -> Iterator[str]:
         for topic in dict.fromkeys((*hat.publishes, *filter(None, (hat.default_publishes,)))):
             if topic not in (promise, CONVERGED) and not _meet((topic,), triggers):
                 yield f"{hat.name} publishes {topic}, to which no hat listens{_suggest(topic, triggers)}"
+
+
+def _find_unemitted(hats: Sequence[Hat], required: Sequence[str]) -> Iterator[str]:
+    if not hats or not all(hat.publishes for hat in hats):  # who publishes nothing by name may emit anything
+        return
+    topics = tuple(topic for hat in hats for topic in (*hat.publishes, hat.default_publishes) if topic)
+    for topic in required:
+        if not _meet((topic,), topics):
+            yield f"no hat publishes {topic}, which required_events asks for{_suggest(topic, topics)}"
 
 
 def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:

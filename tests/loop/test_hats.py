@@ -128,6 +128,15 @@ def test_a_default_event_that_nobody_hears_is_told():
     assert "to which no hat listens" in complaints((Hat("a", ("loop.start",), default_publishes="x.y"),), False)[0]
 
 
+def test_a_required_event_that_no_hat_publishes_is_told_with_the_nearest():
+    assert complaints(SET, False, required=("review.verdicts",)) == (
+        "no hat publishes review.verdicts, which required_events asks for, did you mean review.verdict?",
+    )
+    assert complaints(SET, False, required=("build.complete", "LOOP_COMPLETE")) == ()
+    assert complaints((), False, required=("review.passed",)) == ()
+    assert complaints((*SET, Hat("free", ("build.complete",))), False, required=("review.passed",)) == ()
+
+
 def test_patterns_of_topics_meet_on_both_sides():
     told = Hat("teller", ("task.start",), ("build.*",))
     assert complaints((told, Hat("listener", ("build.failed",), ("LOOP_COMPLETE",))), False) == ()
