@@ -64,18 +64,45 @@ def task_list(where: Path, status: str) -> Said:
     every, complaints = store.all(), store.complaints()
     listed = [task for task in every if status in ("", task.status)]
     lines = [*(f"! {complaint}" for complaint in complaints), *(_line(every, task) for task in listed)]
-    return "\n".join(lines) or "No tasks.", {
+    story = _session_story(where)
+    return "\n".join(filter(None, (_name_work(story), *(lines or ["No tasks."])))), {
         "tasks": [document(every, task) for task in listed],
         "complaints": complaints,
+        "story": story,
     }
 
 
 def task_ready(where: Path) -> Said:
     """What can be claimed, first things first."""
     every = Tasks(where).all()
-    listed = lifecycle.ready(every)
-    text = "\n".join(_line(every, task) for task in listed) or "No task is ready."
-    return text, {"tasks": [document(every, task) for task in listed]}
+    listed, story = lifecycle.ready(every), _session_story(where)
+    lines = [_line(every, task) for task in listed] or ["No task is ready."]
+    text = "\n".join(filter(None, (_name_work(story), *lines)))
+    return text, {"tasks": [document(every, task) for task in listed], "story": story}
+
+
+def _name_work(story: str) -> str:
+    return f"The work of this session is story {story}, in the list that its prompt names." if story else ""
+
+
+def _session_story(where: Path) -> str:
+    """The id of the story that the running session was given, "" where it has none."""
+    from ralph_mission.adapters.storage.loop.stories import SessionStories
+
+    story = SessionStories(where / "loop", lambda: _session_item(where)).current() if iteration() else None
+    return story.id if story else ""
+
+
+def _session_item(where: Path) -> str:
+    """The story or task that the running session was given, or ""."""
+    from ralph_mission.adapters.storage.loop import state
+    from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
+
+    try:
+        found = state.load(where.parent)
+    except (UnreadableDocument, UserError):
+        return ""
+    return found.item if found else ""
 
 
 def task_claim(where: Path, id: str, owner: str) -> Said:
@@ -305,12 +332,11 @@ def mcp(repo: Path) -> int:
     """
     require_extra("mcp", "ralph agent mcp needs")
     from ralph_mission.adapters.mcp import RunFiles, serve
-    from ralph_mission.adapters.storage.loop import events, lock, run_files, state
+    from ralph_mission.adapters.storage.loop import events, lock, run_files
     from ralph_mission.adapters.storage.loop.inbox import Guide
     from ralph_mission.adapters.storage.loop.notes import Memories
     from ralph_mission.adapters.storage.loop.stories import SessionStories
     from ralph_mission.adapters.storage.loop.tasks import Tasks
-    from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 
     where = run_files.folder(named_repo(), os.environ)
     run_files.prepare(where)
@@ -324,15 +350,8 @@ def mcp(repo: Path) -> int:
     # Our agent ends us: while we live, so does the claimant that uses us.
     owner = os.environ.get("RALPH_OWNER") or lock.place(os.getpid())
 
-    def item() -> str:
-        try:
-            found = state.load(where.parent)
-        except (UnreadableDocument, UserError):
-            return ""
-        return found.item if found else ""
-
     here = repo or Path()
     top = next((place for place in (here.absolute(), *here.absolute().parents) if (place / ".git").exists()), here)
-    stories = SessionStories(top, item)
+    stories = SessionStories(top, lambda: _session_item(where))
     serve(RunFiles(Tasks(where), Memories(where), Guide(where), emit, owner, stories, iteration()), __version__)
     return 0

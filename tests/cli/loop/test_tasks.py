@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,22 @@ def test_people_read_one_line_for_each_task(repo: Path) -> None:
         "b  pending  API  [31m in red (waits for a (failed))",
     ]
     assert _task(repo, "list", "--ready").out == "No task is ready.\n"
+
+
+@pytest.mark.parametrize("which", [(), ("--ready",)])
+def test_a_session_on_stories_is_told_that_its_work_is_not_in_the_list_of_tasks(
+    repo: Path, which: tuple[str, ...]
+) -> None:
+    state.save(repo, replace(RUN, item="US-2"))
+    (repo / ".ralph/loop/prd.json").write_text(json.dumps({"userStories": [{"id": "US-2", "title": "Search"}]}))
+    session = {"RALPH_ITERATION": "3", "RALPH_RUN_DIR": str(repo / ".ralph/loop")}
+    first, second = _task(repo, "list", *which, **session).out.splitlines()
+    assert first == "The work of this session is story US-2, in the list that its prompt names."
+    assert second == ("No task is ready." if which else "No tasks.")
+    assert _task(repo, "list", *which, "--json", **session).json["story"] == "US-2"
+    assert "US-2" not in _task(repo, "list", *which).out  # no session asks
+    state.save(repo, replace(RUN, item="t-1"))
+    assert "The work" not in _task(repo, "list", *which, **session).out
 
 
 def test_needs_are_repeated_or_separated_by_commas(repo: Path) -> None:
