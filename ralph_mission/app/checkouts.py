@@ -7,18 +7,21 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.loop.rules import scope
+from ralph_mission.values import compile_regex
 
 SHARED = ("prd.json", "progress.txt", ".ralph/agent/memories.md")
 """Files that a new work tree gets from its checkout if git does not include them."""
 SHOWN = 5
 CLONE = "/.ralph/workspace/"
 """The path component of clones that sessions work in."""
+NAME = compile_regex(r"[A-Za-z][\w.+-]*")
+BUILTINS = frozenset("alias cd command eval exec exit export local read return set test time trap ulimit umask".split())
+"""Names that a shell knows without a program."""
 
 
 def open_checkout(repo: Path) -> tuple[Git, Path]:
@@ -85,17 +88,33 @@ def settle_branch(git: Git, branch: str, exempt: tuple[str, ...], note: Callable
 def require_committed(git: Git, root: Path, command: str | Sequence[str]) -> None:
     """Raise UserError if a file of the checkout that the agent's `command` names is not there, or not committed:
     sessions work in a clone, which does not hold it."""
-    with suppress(ValueError):  # wrong usage, which is reported where the command is used
-        command = shlex.split(command) if isinstance(command, str) else command
-    program = command[0] if command else ""
+    words = _split_command(command)
+    program = words[0] if words else ""
     if program.startswith(("./", "../")) and not (root / program).exists():
         raise UserError(f"there is no program {program} in {root}", "name another one with --command")
-    named = [word for word in command if not Path(word).is_absolute() and (root / word).is_file()]
+    named = [word for word in words if not Path(word).is_absolute() and (root / word).is_file()]
     lacking = git.try_text("ls-files", "--others", "--exclude-standard", "--", *named) if named else ""
     if lacking:
         path = shlex.quote(lacking.splitlines()[0])
         what = f"the agent's program {path} is not committed, and sessions work in a clone, which holds only commits"
         raise UserError(what, f"git add {path} && git commit, or call it by its full path from outside the checkout")
+
+
+def require_program(command: str | Sequence[str], path: str | None) -> None:
+    """Raise UserError if a program that the agent's `command` calls by a bare name is not on `path` (None: ours)."""
+    if isinstance(command, str) and set(command) & set(";&|\n"):
+        return  # the shell may call another one
+    program = next(iter(_split_command(command)), "")
+    if NAME.fullmatch(program) and program not in BUILTINS and not shutil.which(program, path=path):
+        raise UserError(f"there is no program {program} on the PATH", "name another one with --command")
+
+
+def _split_command(command: str | Sequence[str]) -> Sequence[str]:
+    """The words of a command, none of one that cannot be read: that is reported where it is used."""
+    try:
+        return shlex.split(command) if isinstance(command, str) else command
+    except ValueError:
+        return ()
 
 
 def _switch(git: Git, branch: str) -> None:

@@ -244,6 +244,8 @@ def _store_and_place(
             _take_over(options, planned, root, prd)
         workplace.prepare()
         workplace.exclude(project.lend(git, required=bool(checks)).names)
+        if not options.errand and not (settings.hands.agent and settings.hands.agent.fallback):
+            checkouts.require_program(_choose_agent(options, settings)[1], project.environment.get("PATH"))
         if checks and not options.errand and not options.go_on:
             _look_at_base(settings, git, checks, project.note)
 

@@ -92,3 +92,18 @@ def test_an_agent_that_is_not_there_is_said_at_once_with_what_brings_it(tmp_path
     done = here.run("build it", "--agent", "codex")
     assert (done.code, "codex is not installed here" in done.json["error"]["what"]) == (1, True)
     assert "npm install" in done.json["error"]["next"]
+
+
+@pytest.mark.parametrize("command", ["no-such-prog", "no-such-prog --model 'x y'"])
+def test_a_program_that_is_not_on_the_path_is_named_before_the_first_session(tmp_path, command):
+    here = world(tmp_path)
+    done = here.run("build it", "--command", command)
+    assert (done.code, done.json["error"]["what"]) == (1, "there is no program no-such-prog on the PATH"), done.err
+    assert "[1/" not in done.err
+
+
+@pytest.mark.parametrize("command", ["exec true", "no-such-prog || true", "NAME=x true", "true"])
+def test_what_a_shell_can_run_is_not_taken_for_a_program_that_is_missing(tmp_path, command):
+    here = world(tmp_path)
+    done = here.run("build it", "--command", command, "--max-iterations", "1")
+    assert (done.code, done.json["ending"]) == (2, "iterations"), done.err
