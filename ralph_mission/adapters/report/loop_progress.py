@@ -309,7 +309,9 @@ def _verdict(output: HatOutput) -> str:
     reason = safe(output.reason.splitlines()[0]) if output.reason else ""
     if output.failure:
         return f"failed ({output.failure}){f': {reason}' if reason else ''}"
-    return reason or ("" if output.progressed else "nothing changed")
+    if reason or not output.progressed:
+        return reason or "nothing changed"
+    return "" if any(not change.reverted for change in output.changes) else "tasks changed"
 
 
 def _event(output: HatOutput) -> str:

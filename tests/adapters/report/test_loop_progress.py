@@ -129,6 +129,10 @@ def test_a_session_without_anything_says_so() -> None:
     assert list(came(HatOutput("ralph", 1))) == ["nothing changed"]
 
 
+def test_a_session_that_only_adds_a_task_says_so() -> None:
+    assert list(came(HatOutput("ralph", 1, progressed=True))) == ["tasks changed"]
+
+
 @pytest.mark.parametrize(
     ("usage", "text"),
     [
