@@ -116,7 +116,7 @@ def truncate(text: str, limit: int) -> str:
 def inline(text: str, limit: int = 200) -> str:
     """Untrusted text as a one-line code span that it cannot end."""
     words = " ".join(sanitise(text, "quotation", limit=LIMITS["log"]).split())
-    line = sanitise(words, "quotation", limit=limit) or "(nothing)"
+    line = sanitise(words, "quotation", limit=limit) or "(empty)"
     ticks = "`" * (_longest_run(line) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{pad}{line}{pad}{ticks}"

@@ -69,6 +69,11 @@ def test_a_run_that_ends_at_its_limit_names_the_promise_that_its_agent_never_mad
     assert ending.detail.endswith("the agent's last line was not LOOP_COMPLETE, by which an agent says that it is done")
 
 
+def test_a_run_that_ends_at_its_limit_after_an_empty_claim_says_so():
+    ending = played(spec(iterations=1, require_change=True), world(DONE)).ending
+    assert ending.detail == "1 session; it said LOOP_COMPLETE, but no file has changed"
+
+
 def test_the_idle_breaker_sees_tasks_as_progress():
     made = world()
 

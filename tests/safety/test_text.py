@@ -124,7 +124,7 @@ def test_an_inline_excerpt_is_one_line() -> None:
 
 
 def test_an_empty_excerpt_says_so() -> None:
-    assert inline(" \n ") == "`(nothing)`"
+    assert inline(" \n ") == "`(empty)`"
 
 
 @pytest.mark.attack(40)

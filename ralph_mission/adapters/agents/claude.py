@@ -108,6 +108,7 @@ LOGIN = Login(
     "run `claude setup-token`, then set CLAUDE_CODE_OAUTH_TOKEN",
 )
 DRIVER = "ralph_mission.adapters.agents.claude_driver"
+INSTALL = f"npm install --global @anthropic-ai/claude-code, or {install_command('claude')}"
 CLIENT = Client(
     "claude",
     (
@@ -121,7 +122,7 @@ CLIENT = Client(
     keys=KEYS,
     endpoints=("ANTHROPIC_BASE_URL",),
     fresh=(".claude", ".claude.json"),
-    install=install_command("claude"),
+    install=INSTALL,
     priced=True,
     login=LOGIN,
 )
@@ -201,7 +202,6 @@ COMMAND_LINE = replace(
     program=("claude",),
     invocation=_call,
     read=_read_stream,
-    install=f"npm install --global @anthropic-ai/claude-code, or {install_command('claude')}",
 )
 
 

@@ -376,7 +376,7 @@ VERSION_SECONDS = 20.0  # seconds for a program to print its version
 @dataclass(frozen=True, slots=True)
 class Presence:
     """An agent's availability here: its version ("" if not installed), which of its keys is set, the command that
-    installs it, and a note on a login that replaces a key."""
+    installs it, and a note on a login that replaces a key, with how to turn that into one (`token`)."""
 
     name: str
     version: str = ""
@@ -384,6 +384,7 @@ class Presence:
     needs: tuple[str, ...] = ()
     install: str = ""
     login: str = ""
+    token: str = ""
 
 
 def presence(client: Client, home: Path, environ: Mapping[str, str] = os.environ) -> Presence:
@@ -396,7 +397,8 @@ def presence(client: Client, home: Path, environ: Mapping[str, str] = os.environ
     found = find_login(client, environ)
     login = f"login in {found}" if found else ""
     version = lines[0].strip()[:80] if lines else ""
-    return Presence(client.name, version, key, client.keys, client.install, login)
+    token = client.login.token if client.login else ""
+    return Presence(client.name, version, key, client.keys, client.install, login, token)
 
 
 PATIENCE = 300.0  # seconds of a limit to wait for rather than change the agent

@@ -28,7 +28,7 @@ RULES = 1
 OURS = ("--isolated", "--select", "F401,F541,F632")  # unused import, f-string of nothing, `is` with a literal
 # Which imports are first-party depends on what lies around, so an order may be wrong here and right there.
 ORDER_STAYS = ("--ignore", "I001")
-COMMON = ("--no-unsafe-fixes", "--no-cache", "--exit-zero", "--quiet", "--output-format", "json")
+COMMON = ("--no-fix", "--no-unsafe-fixes", "--no-cache", "--exit-zero", "--quiet", "--output-format", "json")
 CONFIGURED = frozenset({"ruff.toml", ".ruff.toml", "pyproject.toml"})
 SECONDS = 120.0
 WITH_SIDE_EFFECTS = frozenset(
@@ -92,7 +92,7 @@ def _fixable_files(
     with clone(tree.git, tree.commit, tree.scratch, paths=paths) as folder:
         found = _diagnoses(folder, _ruff(tree, folder, *rules).stdout)
         if found:
-            _ruff(tree, folder, *rules, "--fix")
+            _ruff(tree, folder, *rules, "--fix")  # the later one counts
         return {path: ((folder / path).read_bytes().decode(), there) for path, there in found.items()}
 
 

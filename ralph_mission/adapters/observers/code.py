@@ -227,14 +227,15 @@ class Code:
         then, now_there = (self._essences(commit, self._scan(commit, paths)) for commit in (before, head))
         new, gone = changes(then, now_there)
         written = self._written(head, [marker.hit for marker in new], commits)
-        ours = find_ours(self.git, written)
-        new = [marker for marker in new if (marker.hit.path, marker.hit.line) not in ours]
+        late = self._overdue(head, now, lambda: self._scan(head, None))
+        reported = {(quote.path, quote.line) for signal in late.values() for quote in signal.quotes}
+        known = reported | find_ours(self.git, written)
+        new = [marker for marker in new if (marker.hit.path, marker.hit.line) not in known]
         signals = tuple(
             signal
             for kind in sorted({marker.hit.kind for marker in new})
             for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head)
         )
-        late = self._overdue(head, now, lambda: self._scan(head, None))
         over = self._search().essences(before, now, [marker.hit for marker in then]) - late.keys()
         detail = f"{count_noun(len(paths), 'file')} changed, {count_noun(len(new), 'new marker')}"
         detail += _late_words(late)

@@ -73,7 +73,7 @@ RECIPES: tuple[Recipe, ...] = (
         ("ruff.toml", ".ruff.toml", "pyproject.toml"),
         {
             "name": "ruff",
-            "run": "ruff check --output-format sarif",
+            "run": "ruff check --no-fix --output-format sarif",
             "parse": "sarif",
             "kind": "code-quality",
         },

@@ -68,7 +68,7 @@ class Scanner:
     and not the one in `guards`. `listed` is that of all other results; "" tells of none, which are only counted.
     `first` are the rules that matter most, in order; lines that `usual` finds come last. `fix` makes its safe fixes;
     `docs` is where a rule is explained; `extra` is what installs it with Ralph, so that its absence is reported;
-    `install` is how else one gets it.
+    `install` is how else one gets it; `used`: a file, and what it says in a project that uses the tool.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Scanner:
     docs: str = ""
     extra: str = ""
     install: str = ""
+    used: tuple[str, str] = ("", "")
 
     @property
     def command(self) -> CommandSettings:
@@ -162,6 +163,7 @@ SCANNERS: tuple[Scanner, ...] = (
         asked="",
         listed="dead-code",
         install="add deptry to the project's development packages",
+        used=("pyproject.toml", "[tool.deptry"),
     ),
 )
 """What needs the packages of the project (`setup`) runs only where they are installed anyway."""

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from ralph_mission.adapters.agents import clients
 from ralph_mission.adapters.agents.clients import Presence
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.sandbox.isolation import describe_level, missing_bwrap
+from ralph_mission.adapters.git.remote import acts_on_github
+from ralph_mission.adapters.sandbox.isolation import Found, describe_level, missing_bwrap
 from ralph_mission.app import sandboxes
 from ralph_mission.cli.doctor.line import DoctorLine, attempt, off, wrong
 from ralph_mission.errors import UserError
@@ -110,7 +111,11 @@ def _scanners(git: Git) -> Iterator[DoctorLine]:
     from ralph_mission.adapters.observers.scanners import fitting_scanners, is_installed
 
     commit = git.resolve("HEAD")
-    fitting = fitting_scanners(entry.path for entry in git.listing(commit)) if commit else ()
+    fitting = [
+        one
+        for one in (fitting_scanners(entry.path for entry in git.listing(commit)) if commit else ())
+        if not one.used[1] or one.used[1] in git.try_text("show", f"HEAD:{one.used[0]}")
+    ]
     ready = [one.name for one in fitting if is_installed(one.name)]
     yield DoctorLine("scanners", "ok", f"ready: {', '.join(ready) or 'none' if fitting else 'none fits here'}")
     for one in fitting:
@@ -281,24 +286,26 @@ LABEL = "label ralph-ready"
 def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
     """A line for each agent, then one for the isolation that is in force. Only the agents' programs are started."""
     choice = settings.hands.agent
-    names = (choice.kind, *choice.fallback) if choice else ()
+    names, found = (choice.kind, *choice.fallback) if choice else (), list[Presence]()
     with tempfile.TemporaryDirectory(prefix="ralph-doctor-") as folder:
         home = Path(folder)
         for client in clients.CLIENTS.values():
             named = choice.run if choice and choice.kind == client.name else ""
             words = _words(named)
-            yield line(clients.presence(clients.find_client(client.name, words), home, environ), names)
+            found.append(clients.presence(clients.find_client(client.name, words), home, environ))
         for name in names:
             if name == "acp" or name in clients.SPEAKERS:
                 words = _words(choice.run) if choice and choice.kind == name else ()
-                yield line(clients.presence(clients.find_client(name, words), home, environ), names)
+                found.append(clients.presence(clients.find_client(name, words), home, environ))
+    hides_login = choice is not None and choice.sandbox == "bwrap"
+    yield from (line(one, names, hides_login) for one in found)
     for name in names:
         if name not in OTHERS and name != "acp" and not clients.is_client(name):
             known = ", ".join((*OTHERS, "acp", *clients.CLIENTS, *clients.SPEAKERS))
             yield DoctorLine(
                 f"agent {name}", "wrong", "there is none of that name", f"name one of {known} in ralph.yml"
             )
-    yield isolation(settings, environ)
+    yield isolation(settings, environ, next((one for one in found if names[:1] == (one.name,)), None))
 
 
 def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -309,8 +316,11 @@ def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
         return ()
 
 
-def line(found: Presence, names: Sequence[str]) -> DoctorLine:
-    """One agent. Only what the configuration asks for can be lacking: its first, or one that would take over."""
+def line(found: Presence, names: Sequence[str], hides_login: bool = False) -> DoctorLine:
+    """One agent. Only what the configuration asks for can be lacking: its first, or one that would take over.
+
+    `hides_login`: the configuration asks for bwrap.
+    """
     name, level = f"agent {found.name}", "wrong" if names[:1] == (found.name,) else "note"
     keys = " or ".join(found.needs)
     if not found.version:
@@ -320,15 +330,18 @@ def line(found: Presence, names: Sequence[str]) -> DoctorLine:
             name, level, "not installed, or it does not report its version", found.install or f"install {found.name}"
         )
     if not found.key and found.login:
-        return DoctorLine(name, "ok", f"{found.version}, {found.login}, which is seen at the level env alone")
+        if found.name in names and hides_login:
+            hint = f"{found.token}, or take sandbox: bwrap out of ralph.yml"
+            return DoctorLine(name, level, f"{found.version}, {found.login}, which bwrap hides", hint)
+        return DoctorLine(name, "ok", f"{found.version}, {found.login}: its sessions run at the level env")
     if not found.key and found.needs:
         hint = f"set {keys} in the environment" if found.name in names else ""
         return DoctorLine(name, level if hint else "ok", f"{found.version}, no key", hint)
     return DoctorLine(name, "ok", f"{found.version}, key {found.key}" if found.key else found.version)
 
 
-def isolation(settings: Config, environ: Mapping[str, str]) -> DoctorLine:
-    """The isolation that agents really get here; wrong when what is asked for cannot be had."""
+def isolation(settings: Config, environ: Mapping[str, str], agent: Presence | None = None) -> DoctorLine:
+    """The isolation that agents really get here; wrong when what is asked for cannot be had. `agent`: the first."""
     try:
         found = sandboxes.agent_level(settings, environ)
     except UserError as problem:
@@ -339,6 +352,11 @@ def isolation(settings: Config, environ: Mapping[str, str]) -> DoctorLine:
         return DoctorLine("isolation", "note", f"{describe_level(found)}; bwrap can be had", remedy)
     if found.lacking:
         return DoctorLine("isolation", "note", f"env: bwrap is not available ({why})", remedy)
+    choice = settings.hands.agent
+    only_login = agent is not None and bool(agent.login) and not agent.key
+    if found.level == "bwrap" and only_login and choice and choice.sandbox is None and not acts_on_github(environ):
+        what = f"{describe_level(Found('env'))}, as {choice.kind} has only your login, which bwrap hides"
+        return DoctorLine("isolation", "note", what, f"for bwrap: {agent.token if agent else ''}")
     return DoctorLine("isolation", "ok", describe_level(found))
 
 

@@ -39,7 +39,7 @@ State = Literal["new", "replaced", "unchanged", "kept", "in the way"]
 OWN_CHECKS = "Your own checks: what they find becomes missions."
 NO_PROJECT = DetectedProject((), ())
 NO_CHOICES, NOTHING_FOUND = Choices(), Surroundings()
-EXAMPLE = "# commands: [{name: lint, run: ruff check --output-format sarif, parse: sarif, kind: code-quality}]"
+EXAMPLE = "# commands: [{name: lint, run: ruff check --no-fix --output-format sarif, parse: sarif, kind: code-quality}]"
 
 
 @dataclass(frozen=True, slots=True)

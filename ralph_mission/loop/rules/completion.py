@@ -77,6 +77,8 @@ def describe_unfinished(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -
         return why
     if spec.preset.stories or has_reviewer(spec.hats):
         return ""
+    if state.claims:
+        return f"it said {spec.preset.promise}, but no file has changed"
     checks = "the checks are green, but " if last.verification.ran else ""
     return f"{checks}the agent's last line was not {spec.preset.promise}, by which an agent says that it is done"
 

@@ -100,6 +100,11 @@ def test_the_order_of_imports_stays_and_the_rest_of_the_repository_s_choice_hold
     assert fixed(look(make_repo(tmp_path / "repo", files), "ruff")) == {"b.py": 'x = f"plain"\ny = x == "plain"\n'}
 
 
+def test_a_repository_that_has_ruff_fix_by_default_gets_its_fixes(tmp_path, look):
+    repo = make_repo(tmp_path / "repo", {"a.py": UNUSED, "pyproject.toml": "[tool.ruff]\nfix = true\n"})
+    assert fixed(look(repo, "ruff")) == {"a.py": USED}
+
+
 def test_source_that_is_newer_than_our_python_keeps_its_imports(tmp_path, look):
     files = {"a.py": "import os\n\ntype Pair[T] = tuple[T, T]\nx = f'{'nested'}'\n", "b.py": UNUSED}
     seen = fixed(look(make_repo(tmp_path / "repo", {**files, "ruff.toml": "target-version = 'py314'\n"}), "ruff"))

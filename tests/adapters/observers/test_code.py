@@ -84,6 +84,13 @@ def test_an_overdue_marker_is_a_finding_of_its_own_with_the_line_itself(place: P
     assert signal.detail.startswith("The date that it names is over: 2019.\nLast changed by Mara Quint, 5 days ago.")
 
 
+def test_a_new_marker_that_is_overdue_already_is_no_second_finding(place: Place) -> None:
+    before = commit(place.path, {"a.py": "x = 1\n"})
+    commit(place.path, {"b.py": LATE + "# TODO: and this\n"})
+    found = look(place, before).signals
+    assert sorted((signal.kind, signal.line) for signal in found) == [("overdue-marker", 2), ("todo", 4)]
+
+
 def test_what_one_fact_made_overdue_is_one_finding_with_the_line_that_proves_it(place: Place) -> None:
     marker = "# TODO: remove when we drop Python 3.8\n"
     head = commit(

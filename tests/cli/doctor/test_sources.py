@@ -232,6 +232,16 @@ def test_a_scanner_that_is_missing_is_a_note_with_the_way_to_get_it(
     assert lines[1]["hint"] == install_command("workflows") and "actionlint" in lines[2]["hint"]
 
 
+def test_a_scanner_that_the_project_does_not_use_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ralph_mission.adapters.observers import scanners
+
+    monkeypatch.setattr(scanners, "is_installed", lambda name: False)
+    for text, missing in (("[project]\n", 0), ("[tool.deptry]\n", 1)):
+        repo = make_repo(tmp_path / str(missing), {"pyproject.toml": text})
+        told = cli_here("doctor", "--json", repo=repo).json["checks"]
+        assert sum(line["found"].startswith("deptry is not installed") for line in told) == missing
+
+
 def test_with_nothing_configured_every_source_says_so_and_nothing_is_wrong(tmp_path: Path) -> None:
     told = cli_here("doctor", "--json", repo=make_repo(tmp_path / "repo"))
     ready = {

@@ -68,6 +68,13 @@ def test_what_is_lacking_is_wrong_for_the_agent_that_is_asked_for(
     assert bool(said.hint) == (status != "ok")
 
 
+def test_a_login_that_the_asked_for_level_hides_is_no_way_in() -> None:
+    found = Presence("claude", "2.1", "", ("ANTHROPIC_API_KEY",), "", "login in /home/x/.claude", "run it")
+    assert line(found, ("claude",), hides_login=True).status == "wrong"
+    assert line(found, ("claude",), hides_login=True).hint == "run it, or take sandbox: bwrap out of ralph.yml"
+    assert line(found, ("claude",)).status == line(found, (), hides_login=True).status == "ok"
+
+
 def test_whoever_lacks_an_agent_is_told_what_brings_it() -> None:
     assert all(client.install for client in CLIENTS.values())
     found = Presence("codex", install=CLIENTS["codex"].install)
@@ -101,6 +108,18 @@ def test_an_agent_that_nobody_knows_is_wrong(machine: list[Attempt], monkeypatch
 def test_what_is_asked_for_and_there_is_in_force(machine: list[Attempt]) -> None:
     said = isolation(choosing("kind: claude, sandbox: bwrap"), {})
     assert said.status == "ok" and said.found.startswith("bwrap: ") and "model host only" in said.found
+
+
+def test_an_agent_that_has_only_a_login_runs_at_the_level_that_sees_it(machine: list[Attempt]) -> None:
+    logged_in = Presence("claude", "2.1", login="login in /home/x/.claude", token="run `claude setup-token`")
+    said = isolation(choosing("kind: claude"), {}, logged_in)
+    assert (said.status, said.hint) == ("note", "for bwrap: run `claude setup-token`")
+    assert said.found.startswith("env: ") and said.found.endswith("claude has only your login, which bwrap hides")
+    for settings, agent in (
+        ("kind: claude, sandbox: bwrap", logged_in),
+        ("kind: claude", Presence("claude", "2.1", "ANTHROPIC_API_KEY", login="login in /home/x/.claude")),
+    ):
+        assert isolation(choosing(settings), {}, agent).found.startswith("bwrap: ")
 
 
 def test_what_is_asked_for_and_missing_is_wrong(machine: list[Attempt]) -> None:
