@@ -93,7 +93,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     ports.recorder.record("situation", replace(situation, findings=(), fresh=()))
     ports.recorder.record("decisions", decided.decisions)
 
-    ports.progress.phase("act", f"{len(decided.allowed)} of {len(decided.decisions)} proposals allowed")
+    ports.progress.phase("act", f"{len(decided.allowed)} of {len(decided.decisions)} proposals pass the rules")
     if request.staged:
         acts = execute.stage_decisions(ports, decided.allowed)
         return _report(tx, request, situation, decided, acts, conclude(situation, decided, acts), settled)

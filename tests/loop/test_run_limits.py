@@ -66,12 +66,19 @@ def test_a_run_that_ends_at_its_limit_names_the_promise_that_its_agent_never_mad
     made.agent.turns, made.agent.forever = [lambda session: made.workplace.write(f"f{session.iteration}")], True
     ending = played(spec(iterations=2), made).ending
     assert ending.reason == "iterations"
-    assert ending.detail.endswith("the agent's last line was not LOOP_COMPLETE, by which an agent says that it is done")
+    assert ending.detail.endswith("the agent never ended with LOOP_COMPLETE, which says that it is done")
 
 
 def test_a_run_that_ends_at_its_limit_after_an_empty_claim_says_so():
     ending = played(spec(iterations=1, require_change=True), world(DONE)).ending
-    assert ending.detail == "1 session; it said LOOP_COMPLETE, but no file has changed"
+    assert ending.detail == "1 session; it ended with LOOP_COMPLETE, but no file has changed"
+
+
+def test_a_provider_s_limit_that_outlasts_the_run_ends_it_without_further_sessions():
+    limited = AgentTurn(failure="rate_limit", detail="HTTP 429", retry_after=9_000.0)
+    account = played(spec(runtime=7_000), world(limited, forever=True))
+    assert (account.ending.reason, len(account.outputs)) == ("runtime", 1)
+    assert "before the provider's limit is: HTTP 429" in account.ending.detail
 
 
 def test_the_idle_breaker_sees_tasks_as_progress():
@@ -252,7 +259,7 @@ def test_no_wait_is_longer_than_what_is_left_of_the_run():
     made = world(AgentTurn(failure="rate_limit", detail="429", retry_after=1_800.0), forever=True)
     made.store.left = RunState("run-1", "Build the thing", START_OF_TIME, 4, elapsed=14_000.0)
     account = played(spec(failures=1), made)
-    assert account.ending.reason == "failures" and made.clock.slept == []
+    assert account.ending.reason == "runtime" and made.clock.slept == []
 
 
 def test_a_stop_ends_the_wait():

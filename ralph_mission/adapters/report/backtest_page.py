@@ -41,7 +41,7 @@ def page(report: BacktestReport) -> str:
         title,
         element("h1", title),
         element("p", headline(report)),
-        section("Week by week", _weeks(report.weeks), _legend()),
+        section("Step by step", _weeks(report.weeks), _legend()),
         section("By kind", _kinds(report.kinds), _kinds_note(report)),
         section("Ranking", _ranking(report.ranking), _ranking_note(report.ranking)),
         section("Proposed settings", element("p", proposal(report)), _snippet(report)),

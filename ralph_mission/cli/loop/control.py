@@ -60,7 +60,7 @@ def _cancel(repo: Path, word: StopSignal) -> tuple[str, bool]:
         _ask(run_files.folder(repo, {}), git.git_dir, word)
         return f"{found} was asked to {word}: {SAID[word]}.", True
     cleared = archive.clear_up(git.work_tree, git.git_dir, forget=word == "cancel")
-    removed = f"; what a former run left is put away: {', '.join(cleared)}" if cleared else ""
+    removed = f"; cleaned up after an earlier run: {', '.join(cleared)}" if cleared else ""
     return f"Nothing runs here{removed}.", False
 
 

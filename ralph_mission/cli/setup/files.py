@@ -139,7 +139,7 @@ def _verify(lines: Sequence[str]) -> str:
 
     text = yaml.safe_dump([*lines], default_flow_style=True, width=10_000).strip()
     text = f"verify: {text}" if lines else "# verify: ['make test']"
-    untried = " Not tried by `ralph init`: one that cannot pass at all holds fixes back." if lines else ""
+    untried = " Not tried by `ralph init`: one that can never pass holds every fix back." if lines else ""
     return f"Commands that must pass before a change is proposed.{untried}\n  {text}"
 
 

@@ -272,6 +272,9 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
     if _for_github(git, options) and "cycle" not in modes:
         yield f"{LOOP} is not written, because {files.UNKNOWN}: {files.name_action()}"
     if "cycle" in modes:
+        loop = next(file.text for file, _ in planned if file.place == top / LOOP)
+        if "self-hosted" in files.labels_in(loop):
+            yield "Settings, Actions, Runners: register a runner of your own, which runs these jobs"
         *most, last = [NAME, *(files.PLACES[mode] for mode in modes)]
         if not options.pull_request:
             yield f"commit {', '.join(most)} and {last} to the default branch and push them"

@@ -78,9 +78,9 @@ def describe_unfinished(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -
     if spec.preset.stories or has_reviewer(spec.hats):
         return ""
     if state.claims:
-        return f"it said {spec.preset.promise}, but no file has changed"
+        return f"it ended with {spec.preset.promise}, but no file has changed"
     checks = "the checks are green, but " if last.verification.ran else ""
-    return f"{checks}the agent's last line was not {spec.preset.promise}, by which an agent says that it is done"
+    return f"{checks}the agent never ended with {spec.preset.promise}, which says that it is done"
 
 
 def _is_empty_claim(spec: RunSpec, state: RunState) -> bool:
@@ -106,10 +106,10 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
         what = f"{state.stale} reviews in a row came no nearer: {reason}"
         return RunEnding("stuck", what, "say what is meant with ralph agent guidance, then --continue")
     if state.red_claims >= RED_CLAIMS and not spec.persistent:
-        what = f"it was declared done {state.red_claims} times in a row, each time with the same red check: {state.red}"
+        what = f"it called itself done {state.red_claims} times in a row, each time at the same red check: {state.red}"
         return RunEnding("stuck", what, "fix the check, or say how with ralph agent guidance, then --continue")
     if _is_empty_claim(spec, state) and state.claims >= CLAIMS:
-        what = f"it was declared done {state.claims} times, and no file has changed{_describe_undone(state)}"
+        what = f"it called itself done {state.claims} times, and no file has changed{_describe_undone(state)}"
         return RunEnding("idle", what, IDLE_ADVICE)
     open_items = _stories_left(snapshot) if spec.preset.stories else _tasks_left(spec, snapshot)
     skipped = [row for name, row in open_items.items() if name in state.skipped]
@@ -171,7 +171,10 @@ def is_trouble(spec: RunSpec, state: RunState) -> bool:
 def reached_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
     """The first limit reached; `elapsed`: seconds over all processes of the run."""
     if state.last and state.last.failure == "auth" and state.failures and not state.last.progressed:
-        return RunEnding("failures", state.last.reason.partition("\n")[0], "log in, then --continue")
+        return RunEnding("failures", state.last.reason.partition("\n")[0], "log in, or check the key, then --continue")
+    if state.last and state.last.failure == "rate_limit" and state.failures:  # else the session would have waited
+        what = f"its time is over before the provider's limit is: {state.last.reason.partition(chr(10))[0]}"
+        return RunEnding("runtime", what, "resume with --continue later, or with a higher --max-runtime")
     checks = (_failure_ending, _thrash_ending, _idle_ending, _cost_ending)
     return _counted_limit(limits, state, elapsed) or next(
         (ending for check in checks if (ending := check(limits, state))), None
@@ -211,7 +214,7 @@ def _idle_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     if state.idle < limits.idle:
         return None
     what = f"{state.idle} sessions in a row changed no file, commit, story or task"
-    return RunEnding("idle", what, "read the last session's words, then --continue")
+    return RunEnding("idle", what, "look at the last session (ralph logs), then --continue")
 
 
 def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
@@ -235,8 +238,8 @@ RED_CLAIMS = 8
 """Declarations of done in a row, at the same failure of the same check, until a run ends: more sessions cost more and
 tell no more."""
 IDLE_ADVICE = (
-    "read the last session's words, say what is missing with ralph agent guidance, then --continue; where nothing has "
-    "to change, a reviewer's verdict ends it: ralph run --pattern plan-build-review"
+    "look at the last session (ralph logs), say what is missing with ralph agent guidance, then --continue; "
+    "where nothing has to change, a reviewer's verdict ends it: ralph run --pattern plan-build-review"
 )
 REFUSALS = 20
 """Refused commands that the next session is told."""

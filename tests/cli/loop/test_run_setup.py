@@ -138,5 +138,5 @@ def test_an_ending_names_the_red_check_and_why_although_the_agent_says_that_it_i
     told = run(here, "date +%N > moved.txt; echo LOOP_COMPLETE", "--max-iterations", "2")
     why = "exit 2: ModuleNotFoundError: no tides"
     assert told["ending"] == "iterations" and why in told["detail"], told
-    assert "last line was not" not in told["detail"]
+    assert "never ended with" not in told["detail"]
     assert f"{why})" in told["said"], "beside each session"

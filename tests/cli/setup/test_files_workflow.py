@@ -65,7 +65,8 @@ def test_the_workflow_passes_githubs_schema_and_an_audit(tmp_path: Path) -> None
 
 def test_the_workflow_is_woken_by_cron_by_hand_and_by_our_own_dispatch(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
-    cli_here("init", "--runner", "self-hosted,gpu", repo=repo)
+    told = cli_here("init", "--runner", "self-hosted,gpu", repo=repo)
+    assert "to do: Settings, Actions, Runners: register a runner of your own" in told.out
     text = workflow(repo)
     assert {line["cron"].split()[0] for line in text["on"]["schedule"]} == {"7,22,37,52", "41"}
     assert text["on"]["repository_dispatch"] == {"types": ["ralph-loop-trigger"]}

@@ -46,7 +46,7 @@ def test_a_promise_without_a_changed_file_is_refused_once_and_ends_the_run_the_s
     for _ in range(2):
         state = completion.state_after_open_tasks(spec, state, "nothing was changed")
     ending = completion.find_dead_end(spec, state, RunSnapshot())
-    assert ending and ending.reason == "idle" and "declared done 2 times" in ending.detail
+    assert ending and ending.reason == "idle" and "called itself done 2 times" in ending.detail
     assert "tests/t.py (it holds a secret)" in ending.detail and "--pattern plan-build-review" in ending.next_step
 
 

@@ -183,7 +183,7 @@ def clear_up(root: Path, git_dir: Path, *, forget: bool) -> list[str]:
         done.append("its mark in .omc")
     if found:
         retire(root, found)
-        done.append(f"the state of {found.run_id}")
+        done.append(f"the state of {found.run_id}, which cannot be continued any more")
     return done
 
 
