@@ -104,7 +104,7 @@ def read_stories(options: RunOptions, root: Path) -> Prd | None:
         name = options.prd_file or "prd.json"
         none = f"{name} holds no stories" if prd else f"there is no {name}"
         what = stories.complaint or none
-        raise UserError(what, "write one: ralph plan TASK", usage=True)
+        raise UserError(what, "correct it" if stories.complaint else "write one: ralph plan TASK", usage=True)
     return prd
 
 

@@ -40,6 +40,11 @@ def is_checklist(text: str) -> bool:
     return any(BOX.match(line) for line in text.splitlines())
 
 
+def names_boxes(text: str) -> bool:
+    """Whether a story begins with an id: then the boxes are the stories, whatever the headings read like."""
+    return any(_ID.match(item.text.replace("**", "").strip()) for item in _items(text))
+
+
 def parse_checklist(text: str) -> Prd:
     """The stories, in the order of the file, which is their priority."""
     stories: list[UserStory] = []

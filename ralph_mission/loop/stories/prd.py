@@ -26,16 +26,19 @@ MAX_CHARS = 4_000_000
 """The size of a thousand stories of a page each, the most that is read."""
 MAX_STORIES = 5_000
 
-STORIES = ("userStories", "user_stories", "stories", "tasks", "features")
+STORIES = ("userStories", "user_stories", "stories", "tasks", "features", "items")
 BRANCH = ("branchName", "branch_name", "branch")
 PROJECT = ("project", "projectName", "project_name", "name")
-DESCRIPTION = ("description", "summary", "overview", "story", "userStory", "user_story")
+DESCRIPTION = ("description", "summary", "overview", "story", "userStory", "user_story", "details", "task")
 ID = ("id", "storyId", "story_id", "key")
 TITLE = ("title", "name", "summary")
-CRITERIA = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria", "steps")
+CRITERIA = (
+    "acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria", "steps",
+    "stepsToVerify", "subtasks", "tests",
+)  # fmt: skip  # one list
 PASSES = ("passes", "passed", "done", "completed", "complete")
 STATUS = ("status", "state")
-NEEDS = ("needs", "dependsOn", "depends_on", "dependencies", "blockedBy", "blocked_by")
+NEEDS = ("needs", "dependsOn", "depends_on", "dependencies", "blockedBy", "blocked_by", "deps")
 NEED = ("depends_on_id", "id")
 TEXT = ("text", "description", "criterion", "title")
 TRACKED = frozenset({"open", "in_progress", "closed"})
@@ -117,7 +120,7 @@ def render_prd(prd: Prd) -> str:
 
 
 def _parse_checklist(text: str) -> Prd:
-    if any(_HEADED.match(line) for line in text.splitlines()):
+    if not checklist.names_boxes(text) and any(_HEADED.match(line) for line in text.splitlines()):
         raise UnreadablePrd("a PRD whose stories are headings: convert it with ralph agent prd convert FILE")
     prd = checklist.parse_checklist(text)
     if len(prd.stories) > MAX_STORIES:
@@ -135,7 +138,7 @@ def _parse_root(text: str) -> Any:
             return lines
         if text.strip() and text.strip()[0] not in '{["':
             raise UnreadablePrd("neither JSON nor a check list with boxes (- [ ])") from None
-        raise UnreadablePrd(f"line {error.lineno}: {error.msg}") from None
+        raise UnreadablePrd(f"line {error.lineno}: {error.msg.removesuffix(' at')}") from None
     except (ValueError, RecursionError):
         raise UnreadablePrd("a number or a nesting that no list of stories needs") from None
 

@@ -254,3 +254,25 @@ def test_blank_lines_and_repeated_keys_stay_as_they_were_written(text: str) -> N
     assert prd.parse_prd(written) == passing(read, "t-1", notes="seen")
     start, _, rest = text.partition('"id": "t-1"')
     assert written.startswith(start) and written.endswith(rest.partition("}")[2])
+
+
+def test_a_task_list_whose_boxes_have_ids_is_a_list_below_headings_that_read_like_stories() -> None:
+    text = (
+        "# Tasks\n\n- [ ] T001 Create it\n\n### User Story 1: Sign up\n\n- [x] T002 Hash passwords\n\n"
+        "## Quality\n\n- [ ] T003 Final gate\n"
+    )
+    assert [(story.id, story.passes) for story in prd.parse_prd(text).stories] == [
+        ("T001", False),
+        ("T002", True),
+        ("T003", False),
+    ]
+    with pytest.raises(prd.UnreadablePrd, match="convert it"):
+        prd.parse_prd(text.replace("T00", "Do "))
+
+
+def test_what_other_tools_call_a_story_s_parts_is_read() -> None:
+    one = {"id": 1, "task": "Show tides", "stepsToVerify": ["high", "low"], "deps": ["2"]}
+    (story,) = prd.parse_prd(json.dumps({"items": [one]})).stories
+    assert (story.title, story.description, story.criteria, story.needs) == (
+        "Show tides", "Show tides", ("high", "low"), ("2",),
+    )  # fmt: skip  # one story
