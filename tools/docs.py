@@ -152,7 +152,8 @@ def recipes() -> Iterator[str]:
     for recipe in RECIPES:
         entry = yaml.safe_dump([dict(recipe.settings)], sort_keys=False, allow_unicode=True, width=1000)
         entry = re.sub(r"(?:\n  - \d+)+", lambda found: f" [{', '.join(found[0].split()[1::2])}]", entry)
-        found = f"With {' or '.join(f'`{name}`' for name in recipe.signs)}:\n\n" if recipe.signs else ""
+        part = {"pyproject.toml": f"`[tool.{recipe.tool}]` in `pyproject.toml`"}
+        found = f"With {' or '.join(part.get(name, f'`{name}`') for name in recipe.signs)}:\n\n" if recipe.signs else ""
         yield f"### {recipe.tool}: {recipe.summary}\n\n{found}```yaml\n{entry}```\n"
 
 

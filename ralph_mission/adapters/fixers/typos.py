@@ -231,9 +231,12 @@ def _swaps(word: str) -> Iterator[str]:
 
 
 def _only_right(hit: TyposHit) -> str:
-    """The one correction there is, or of several the one that only swaps two neighbouring letters; "" for none."""
+    """The one correction there is, or of several the one that only swaps two neighbouring letters; "" for none, also
+    where swapping two gives the beginning of the one: it is rather that word (`conversino`, not `conversions`)."""
     if len(hit.corrections) == 1:
-        return hit.corrections[0]
+        (one,) = hit.corrections
+        longer = (one.lower().startswith(swap) for swap in _swaps(hit.word.lower()) if len(swap) < len(one))
+        return "" if any(longer) else one
     swapped = [one for one in hit.corrections if one.lower() in _swaps(hit.word.lower())]
     return swapped[0] if len(swapped) == 1 and len(hit.word) >= SWAPPED else ""
 

@@ -158,9 +158,13 @@ RECIPES: tuple[Recipe, ...] = (
 )
 
 
-def fitting(paths: Collection[str]) -> tuple[Recipe, ...]:
-    """The recipes with a sign among `paths` (relative to the repository)."""
-    return tuple(recipe for recipe in RECIPES if any(sign in paths for sign in recipe.signs))
+def fitting(paths: Collection[str], pyproject: str = "") -> tuple[Recipe, ...]:
+    """The recipes with a sign among `paths` (relative to the repository); `pyproject` is one for the tool it names."""
+    return tuple(recipe for recipe in RECIPES if any(_shows(sign, recipe, paths, pyproject) for sign in recipe.signs))
+
+
+def _shows(sign: str, recipe: Recipe, paths: Collection[str], pyproject: str) -> bool:
+    return sign in paths and (sign != "pyproject.toml" or f"[tool.{recipe.tool}" in pyproject)
 
 
 SET_UP = "let it install them: `setup: true` here, or the commands in hands.setup"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import PUBLIC_API
 from ralph_mission.adapters.projects.detection import DetectedProject, detect_project
 from ralph_mission.adapters.wakers import WAKERS
@@ -197,7 +197,7 @@ def _settings(
     refuse_link(top / NAME, top)
     present = read_text(top / NAME)
     wake = options.wake or (load(present).schedule.wake if present else "auto")
-    recipes = fitting([path.name for path in top.iterdir()])
+    recipes = fitting([path.name for path in top.iterdir()], read_text(top / "pyproject.toml") or "")
     here = [recipe for recipe in recipes if _can_run(recipe, project)]
     text = render_settings(here, [recipe for recipe in recipes if recipe not in here], wake, project, chosen, found)
     load(text)  # what we write, we must be able to read
@@ -278,12 +278,23 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
         *most, last = [NAME, *(files.PLACES[mode] for mode in modes)]
         if not options.pull_request:
             yield f"commit {', '.join(most)} and {last} to the default branch and push them"
+            if ignored := _list_ignored(git, [*most, last]):
+                yield f"git ignores {', '.join(ignored)}: git add -f {' '.join(ignored)}"
     if _for_github(git, options):
         yield "Settings, Actions, General: allow GitHub Actions to create and approve pull requests"
         yield from _agent_steps(top, modes, config)
     if "cycle" in modes:
         yield "Actions, ralph-loop, Run workflow with staged ticked: it shows what a cycle would do"
     yield from _unit_steps(top, options)
+
+
+def _list_ignored(git: Git, names: Sequence[str]) -> list[str]:
+    """Those of the files that git ignores, so that `git add` leaves them out."""
+    try:
+        plain = {"GIT_LITERAL_PATHSPECS": "0"}  # which this command does not know
+        return git.run("check-ignore", *names, env=plain).decode("utf-8", "replace").split()
+    except GitError:
+        return []
 
 
 def _notes(top: Path, planned: Sequence[Planned]) -> Iterator[str]:

@@ -646,6 +646,12 @@ def test_a_file_without_any_misspelling_is_not_searched_for_slips():
     assert typos.correct("README.md", text, [])[0] == text
 
 
+def test_a_correction_that_is_longer_than_the_word_with_two_letters_swapped_is_not_made():
+    text = "A conversino of each cell value, which is definately fine."
+    hits = [TyposHit(1, 2, "conversino", ("conversions",)), TyposHit(1, 42, "definately", ("definitely",))]
+    assert typos.correct("README.md", text, hits)[0] == text.replace("definately", "definitely")
+
+
 def test_of_several_corrections_the_one_that_swaps_two_letters_is_certain():
     text = "The chain perforamnce is fine and it was Twiiter."
     hits = [

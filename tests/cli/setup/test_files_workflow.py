@@ -63,6 +63,12 @@ def test_the_workflow_passes_githubs_schema_and_an_audit(tmp_path: Path) -> None
     assert findings == []
 
 
+def test_a_workflow_that_git_ignores_is_told(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    (repo / ".gitignore").write_text(".*\n")
+    assert f"to do: git ignores {LOOP}: git add -f {LOOP}\n" in cli_here("init", repo=repo).out
+
+
 def test_the_workflow_is_woken_by_cron_by_hand_and_by_our_own_dispatch(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
     told = cli_here("init", "--runner", "self-hosted,gpu", repo=repo)

@@ -80,15 +80,20 @@ def test_a_bare_repository_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_is_here_is_switched_on(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", {"pyproject.toml": ""})
+    repo = make_repo(tmp_path / "repo", {"pyproject.toml": "[tool.ruff]\n"})
     told = cli_here("init", "--json", repo=repo)
     assert told.json["commands"] == ["ruff"]
     assert [command.name for command in read(Git.open(repo)).observers.commands] == ["ruff"]
 
 
+def test_a_tool_that_the_project_does_not_use_is_left_out(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"pyproject.toml": "[tool.black]\n"})
+    assert cli_here("init", "--json", repo=repo).json["commands"] == []
+
+
 def test_a_tool_that_is_not_here_is_written_as_a_comment(tmp_path: Path) -> None:
     """That of ralph's own environment is here, though it is on no PATH."""
-    repo = make_repo(tmp_path / "repo", {"pyproject.toml": "", "mypy.ini": "", "tsconfig.json": "{}"})
+    repo = make_repo(tmp_path / "repo", {"pyproject.toml": "[tool.ruff]\n", "mypy.ini": "", "tsconfig.json": "{}"})
     bare = tmp_path / "bin"
     bare.mkdir()
     (bare / "git").symlink_to(str(shutil.which("git")))
