@@ -20,7 +20,10 @@ SHOWN = 5
 CLONE = "/.ralph/workspace/"
 """The path component of clones that sessions work in."""
 NAME = compile_regex(r"[A-Za-z][\w.+-]*")
-BUILTINS = frozenset("alias cd command eval exec exit export local read return set test time trap ulimit umask".split())
+BUILTINS = frozenset(
+    "alias builtin case cd command eval exec exit export for hash if let local read return set source test time trap "
+    "type ulimit umask unset until wait while".split()
+)
 """Names that a shell knows without a program."""
 
 

@@ -89,9 +89,9 @@ def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[R
     factory = AppFactory(ServiceOptions(options.repo, options.config), progress)
     git, pause = factory.first().git, partial(rest, progress.watch)
     place = git.state_dir / LISTED
-    with files.hold_file(git.git_dir / HELD) as alone, ExitStack() as stack:
+    with files.hold_file(git.common_dir / HELD) as alone, ExitStack() as stack:
         if not alone:
-            raise UserError("a run on issues works in this checkout", "see it: ralph status; end it: ralph stop")
+            raise UserError("a run on issues works in this repository", "see it: ralph status; end it: ralph stop")
         if place.exists() and not options.go_on:
             problem = "the last run on issues ended early, or could not comment on all of them"
             raise UserError(problem, f"resume with --continue, or remove {WORKING} from them and delete {place}")

@@ -131,6 +131,21 @@ def test_an_issue_that_was_given_up_is_worked_on_again_once_a_person_asks_anew(p
     assert (place.work(hands).outcome, place.labels(number)) == ("done", set())
 
 
+def test_an_issue_that_a_person_took_back_twice_is_worked_on_again_once_a_person_asks_anew(here):
+    number = here.ready()
+
+    def taken_back(job):
+        here.person().unlabel(number, (WORKING,))
+        return ended(1, "stop: asked to stop")(job)
+
+    hands = Scripted([taken_back, taken_back, made()])
+    for _ in range(2):
+        report = here.work(hands)
+        assert (report.outcome, report.code) == ("withdrawn", 0)
+        here.person().label(number, (READY,))
+    assert here.work(hands).outcome == "done"
+
+
 @pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_second_try_is_told_why_the_first_one_ended_and_may_succeed(place):
     number = place.ready()

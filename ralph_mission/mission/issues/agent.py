@@ -29,7 +29,7 @@ from ralph_mission.mission.issues.tasks import GuidanceNote, WorkTask
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, broken_job, failed_job
+from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, broken_job, failed_job
 from ralph_mission.mission.model.effects import Comment, EditComment
 from ralph_mission.mission.model.forge import Branch, Issue
 from ralph_mission.mission.model.ledger import WorkRecord, key_of
@@ -217,6 +217,7 @@ def work_once(worker: IssueWorker) -> WorkReport:
                 worker.store.acknowledge(claim.words)
         record = finish.finish_work(worker.opened, worker.sleep, claim.record, played)
     code = played.code or int(record.state not in ("done", "withdrawn"))
+    code = 0 if record.state == "withdrawn" and code != INTERRUPTED else code
     return WorkReport(record.state, code, record, claim.job.title, record.reason, played, claim.skipped, settled)
 
 
@@ -326,7 +327,7 @@ def look_at(
     if why := tasks.why_not_yet(issue, before, tx.state.missions, pulls):
         return None, why
     whole = forge.issue(issue.number)
-    if tasks.is_given_up(before) and not tasks.is_asked_anew(whole, us):
+    if tasks.is_given_up(before) and not tasks.is_asked_anew(whole):
         return None, f"it had its {tasks.TRIES} tries: to ask for more, take the label off and set it again"
     open_now = {one.number for one in forge.issues("open")} if (needs := tasks.find_needs(whole)) else set[int]()
     if waits := [number for number in needs if number in open_now and number not in also]:

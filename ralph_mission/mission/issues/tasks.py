@@ -91,11 +91,12 @@ def is_given_up(record: WorkRecord | None) -> bool:
     return record is not None and (record.tries - record.spared >= TRIES or record.state == "failed")
 
 
-def is_asked_anew(issue: Issue, us: int) -> bool:
-    """Whether a label that requests work was set after Ralph gave the issue up."""
-    gave_up_at = [event.at for event in issue.events if event.added and event.label == FAILED and event.actor.id == us]
+def is_asked_anew(issue: Issue) -> bool:
+    """Whether a label that requests work was set after the last attempt ended: in failure, or by a person."""
+    ends = ((FAILED, True), (WORKING, False))
+    ended_at = [event.at for event in issue.events if (event.label, event.added) in ends]
     requests = (approval.standing_label(issue, label) for label in issue.labels if label == READY or agent_of(label))
-    return bool(gave_up_at) and any(event is not None and event.at > max(gave_up_at) for event in requests)
+    return bool(ended_at) and any(event is not None and event.at > max(ended_at) for event in requests)
 
 
 def turn_of(issue: Issue, record: WorkRecord | None) -> tuple[int, int, int]:

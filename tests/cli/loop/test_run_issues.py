@@ -104,7 +104,7 @@ def test_a_second_run_leaves_the_issues_of_the_first_alone(shop: World, mara: Pe
     until(lambda: len(shop.calls) == 1)
     for more in ((), ("--continue",)):
         second = shop.run("--issues", *more, *shop.agent(BUILDS))
-        assert second.code == 1 and "a run on issues works in this checkout" in second.out
+        assert second.code == 1 and "a run on issues works in this repository" in second.out
         assert labels(shop, number) == {"ralph-ready", "ralph-working"}
     mara.close_issue(number)
     (shop.aside / "on").touch()
