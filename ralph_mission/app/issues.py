@@ -47,7 +47,7 @@ from ralph_mission.values import dataclass
 
 BEFORE = "before.usd"
 LISTED = "issues/prd.json"  # below .ralph: the list of a run on issues, with its own progress.txt
-HELD = "ralph-issues"  # the lock file in the git directory, where sessions delete nothing
+LOCK = "ralph-issues"  # the lock file in the git directory, where sessions delete nothing
 NEVER_SENT = ("/.github/",)
 """Files that no change for an issue may contain: restored after each session, before more is spent."""
 LONGEST = 200_000  # bytes of a role
@@ -89,7 +89,7 @@ def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[R
     factory = AppFactory(ServiceOptions(options.repo, options.config), progress)
     git, pause = factory.first().git, partial(rest, progress.watch)
     place = git.state_dir / LISTED
-    with files.hold_file(git.common_dir / HELD) as alone, ExitStack() as stack:
+    with files.hold_file(git.common_dir / LOCK) as alone, ExitStack() as stack:
         if not alone:
             raise UserError("a run on issues works in this repository", "see it: ralph status; end it: ralph stop")
         if place.exists() and not options.go_on:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
@@ -32,6 +33,12 @@ def later(harbour: Hub, cycles: int = 1) -> list[str]:
     return [*(statuses(harbour.cycle(SOON)[0]) for _ in range(cycles))][-1]
 
 
+def check_run(harbour: Hub, number: int) -> Callable[..., object]:
+    """Sets how the checks of a pull request's head stand."""
+    head = harbour.fake.branch(harbour.head_name(number))
+    return partial(harbour.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
+
+
 def labels(harbour: Hub, number: int) -> set[str]:
     return ASIDE & set(harbour.fake.threads[number].labels)
 
@@ -47,8 +54,7 @@ def refused(reviewed: Hub) -> Hub:
 
 def test_an_approved_pull_request_that_a_person_parks_is_not_merged_until_it_is_approved_again(reviewed):
     (pull,) = reviewed.pulls
-    head = reviewed.fake.branch(reviewed.head_name(pull.number))
-    run = partial(reviewed.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
+    run = check_run(reviewed, pull.number)
     run("in_progress")
     reviewed.person().review(pull.number, "approved")
     assert later(reviewed) == ["IN_REVIEW"]
@@ -64,8 +70,7 @@ def test_an_approved_pull_request_that_a_person_parks_is_not_merged_until_it_is_
 
 def test_a_parked_pull_request_that_is_approved_waits_for_its_checks_as_any_other(reviewed):
     (pull,) = reviewed.pulls
-    head = reviewed.fake.branch(reviewed.head_name(pull.number))
-    run = partial(reviewed.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
+    run = check_run(reviewed, pull.number)
     run("in_progress")
     reviewed.person().comment(pull.number, "/ralph park")
     assert later(reviewed) == ["PARKED"]
