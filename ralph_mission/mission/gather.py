@@ -81,9 +81,9 @@ def anchor_of(past: MemorySnapshot) -> Anchor:
 
 
 def describe_slots(past: MemorySnapshot | None, settings: CycleSettings) -> str:
-    """ "2 of 3 mission slots used": a mission that waits for an answer before its work begins takes none."""
+    """ "2 of 3 missions under way": a mission that waits for an answer before its work begins takes none."""
     used = sum(mission.status.begun for mission in past.state.missions) if past else 0
-    return f"{used} of {settings.limits.active_missions} mission slots used"
+    return f"{used} of {settings.limits.active_missions} missions under way"
 
 
 def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:

@@ -129,7 +129,7 @@ def test_without_memory_orders_wait(tmp_path: Path, api: BotApi) -> None:
 def test_status_is_answered(api: BotApi, harbour: World) -> None:
     say(api, harbour, "/status")
     harbour.cycle()
-    assert api.said[0].startswith("Cycle 1, 0 of 3 mission slots used, next cycle due")
+    assert api.said[0].startswith("Cycle 1, 0 of 3 missions under way, next cycle due")
     assert "boats sink" in api.said[0]
 
 

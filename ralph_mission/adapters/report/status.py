@@ -98,7 +98,7 @@ def lines(
         return list(map(typed, NOT_STARTED))
     slots, spend = known["slots"], known["spend"]
     parts = [
-        paint(f"Cycle {known['cycle']}, {slots['used']} of {slots['total']} mission slots used.", "title"),
+        paint(f"Cycle {known['cycle']}, {slots['used']} of {slots['total']} missions under way.", "title"),
         *([paint(typed("Paused: nothing is done until ralph resume."), "waits")] if known["paused"] else []),
     ]
     doubts = [

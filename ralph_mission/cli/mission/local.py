@@ -146,6 +146,12 @@ def _row(value: Issue | Pull) -> tuple[str, ...]:
     return (f"#{value.number}", value.state, *map(plain_line, (value.author.login, *branch)), title, plain_line(labels))
 
 
+def _none(what: str, state: str) -> str:
+    if state == "open":
+        return f"No open {what}. Closed ones: --state all."
+    return f"No {what}."
+
+
 def _table(rows: Iterable[tuple[str, ...]]) -> str:
     from rich.cells import cell_len
 
@@ -208,7 +214,7 @@ def issue() -> None:
 @common
 def list_issues(store: LocalForgeSession, state: str, labels: tuple[str, ...]) -> None:
     """List issues, lowest number first."""
-    store.tell(store.forge.issues(state, labels), "issues", "No issues.")
+    store.tell(store.forge.issues(state, labels), "issues", _none("issues", state))
 
 
 @issue.command("show")
@@ -292,7 +298,7 @@ def pr() -> None:
 @common
 def list_prs(store: LocalForgeSession, state: str) -> None:
     """List pull requests, lowest number first; merged ones are closed."""
-    store.tell(store.forge.pulls(state), "pulls", "No pull requests.")
+    store.tell(store.forge.pulls(state), "pulls", _none("pull requests", state))
 
 
 @pr.command("show")

@@ -157,7 +157,7 @@ def sections(chosen: Choices, found: Surroundings) -> dict[str, str]:
 
 def _database(chosen: Choices, found: Surroundings) -> list[str]:
     if not found.watches:
-        return ["# database: {watches: [{name: price-feed, table: prices, at: created_at, missing: 2h}]}"]
+        return ["# database: {watches: [{name: price-feed, model: prices, at: created_at, missing: 2h}]}"]
     lines = ["database:", f"  prisma_schema: {found.schema}", "  watches:"]
     for one in chosen.watches or found.watches:
         lines += [f"    # {one.why}", f"    - {_flow(one.settings)}"]

@@ -295,7 +295,7 @@ def status(memory: Memory, state: OpenState, slots: int) -> str:
     due = f"next cycle due {stamp(header.next_due_at)}" if header.next_due_at else "due now"
     return "\n".join(
         (
-            f"Cycle {header.cycle}, {begun} of {slots} mission slots used, {'PAUSED' if header.paused else due}.",
+            f"Cycle {header.cycle}, {begun} of {slots} missions under way, {'PAUSED' if header.paused else due}.",
             *(_line(mission) for mission in active),
             *([f"Unknown whether sent: {len(state.unknown)}; see ralph journal."] if state.unknown else ()),
         )

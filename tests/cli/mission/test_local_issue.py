@@ -38,7 +38,7 @@ def test_issue_is_created_and_listed(repo: Path) -> None:
 
 
 def test_no_issues_is_said(repo: Path) -> None:
-    assert ralph(repo, "list").out == "No issues.\n"
+    assert ralph(repo, "list").out == "No open issues. Closed ones: --state all.\n"
 
 
 def test_list_selects_and_aligns(repo: Path) -> None:
