@@ -36,6 +36,9 @@ from tools import layers, site
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs/images"
 WIDE, NARROW, SHORT = 1280, 390, 844  # pixels; the last: how much of a page a phone shows at once
+SCREENS = ((NARROW, SHORT), (WIDE, 800), (1600, 1000))
+"""Width and height of a phone, a laptop and a desktop."""
+SCHEMES = ("light", "dark")
 PART = 960  # of a page that needs no more
 HIGHEST = 2600
 FLEET = ("slackwater", "tidebook", "lightship", "moorings")  # the first two with an answer of a person
@@ -88,23 +91,25 @@ def main(css: Path | None = None) -> None:
         IMAGES.mkdir(exist_ok=True)
         for name, title, number, text in texts(sample / ".ralph/forge"):
             page = write_page(Path(folder), css, title, number, text)
-            for scheme in ("light", "dark"):
+            for scheme in SCHEMES:
                 shoot_page(Path(folder), page, WIDE, scheme, IMAGES / f"{name}-{scheme}.png")
-            shoot_page(Path(folder), page, NARROW, "light", IMAGES / f"{name}-{NARROW}.png", SHORT)
+            if name == "dashboard":
+                shoot_screens(Path(folder), page, name)
+            else:
+                shoot_page(Path(folder), page, NARROW, "light", IMAGES / f"{name}-{NARROW}-light.png", SHORT)
         page = report(Path(folder) / "later" / "slackwater")
-        for scheme in ("light", "dark"):
+        for scheme in SCHEMES:
             shoot_page(Path(folder), page, WIDE, scheme, IMAGES / f"report-{scheme}.png")
+        shoot_screens(Path(folder), page, "report")
         run(RALPH, "backtest", "--repo", str(sample), "--output", str(Path(folder) / "backtest.html"))
-        for scheme in ("light", "dark"):
+        for scheme in SCHEMES:
             place = IMAGES / f"backtest-{scheme}.png"
             shoot_page(Path(folder), Path(folder) / "backtest.html", PART, scheme, place, 1110)
         page = fleet(Path(folder) / "fleet")
-        for scheme in ("light", "dark"):
+        for scheme in SCHEMES:
             shoot_page(Path(folder), page, PART, scheme, IMAGES / f"fleet-{scheme}.png")
         site.main("OWNER/NAME")
-        for width, scheme, most in ((WIDE, "light", 800), (NARROW, "dark", SHORT)):
-            place = IMAGES / f"site-{width}-{scheme}.png"
-            shoot_page(Path(folder), ROOT / "site/github.html", width, scheme, place, most)
+        shoot_screens(Path(folder), ROOT / "site/github.html", "site")
         fresh = Path(folder) / "recorded/sample/slackwater"
         run(sys.executable, str(ROOT / "examples/unpack.py"), str(fresh))
         cycle = ("make run", ("cycle", "--repo", "sample/slackwater", "--force"))
@@ -112,7 +117,7 @@ def main(css: Path | None = None) -> None:
         for name, *lines in RECORDED:
             draw_terminal(record(fresh, *((f"ralph {line}", shlex.split(line)) for line in lines)), name)
         page = write_page(Path(folder), css, *draft(fresh))
-        for scheme in ("light", "dark"):
+        for scheme in SCHEMES:
             shoot_page(Path(folder), page, PART, scheme, IMAGES / f"draft-{scheme}.png")
 
 
@@ -194,6 +199,13 @@ def shoot_page(folder: Path, page: Path, width: int, scheme: str, picture: Path,
     seen = ImageChops.difference(shown, ground).getbbox()
     assert seen
     shown.crop((0, 0, width, min(seen[3] + 16, most))).quantize(160).save(picture, optimize=True)
+
+
+def shoot_screens(folder: Path, page: Path, name: str) -> None:
+    """The top of a page as each screen shows it, light and dark."""
+    for width, height in SCREENS:
+        for scheme in SCHEMES:
+            shoot_page(folder, page, width, scheme, IMAGES / f"{name}-{width}-{scheme}.png", height)
 
 
 def write_page(folder: Path, css: Path, title: str, number: int, text: str) -> Path:
