@@ -46,7 +46,7 @@ ASKED = section(
     f'"{ASSERTION}", or the name of the exception that comes out of that file today. An edit replaces the one place '
     'where `old` stands, byte for byte; `"old": ""` makes a new file. `test` adds tests where the repository keeps '
     "them, and takes none away; `change` touches no test and no settings. `cases` may name the tests that count, where "
-    "others fail.",
+    "others fail too; with the change, all that you add have to pass.",
     "The test is run three times as it is and three times with the change, without a network; all other tests have to "
     "stay as they are. Your own files are gone when you end: what is not in the JSON does not exist.",
 )  # fmt: skip  # as it stands in the prompt

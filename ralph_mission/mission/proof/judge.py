@@ -166,9 +166,9 @@ def _missing(requests: Sequence[RunRequest], done: Collection[RunRequest]) -> tu
 def _cases_of_proof(claim: CodeClaim, done: Done) -> tuple[CaseResult, ...]:
     """The cases that fail with the claim's test, did not fail before, and match its names."""
     earlier = [report for request, report in done.items() if request in _plain(claim)]
-    failed = {case.id for report in earlier for case in report.cases if case.status in ("failed", "error")}
-    cases = done[_short(claim, CodeState.BASE)].cases
-    return tuple(c for c in cases if c.status in ("failed", "error") and c.id not in failed and _is_named(claim, c))
+    failed = {name for report in earlier for name in _failed(report)}
+    cases = _failed(done[_short(claim, CodeState.BASE)])
+    return tuple(case for name, case in cases.items() if name not in failed and _is_named(claim, case))
 
 
 def _is_named(claim: CodeClaim, case: CaseResult) -> bool:
@@ -261,7 +261,7 @@ def _differs(claim: CodeClaim, done: Done, request: RunRequest) -> Refusal | Non
     match request.state:
         case CodeState.BASE:
             unlike = next(filter(None, (_unlike(claim, case, found.get(case.id)) for case in cases)), None)
-            red = None if unlike else _newly_red(claim, done, found)
+            red = None if unlike else _newly_red(claim, done, report, done[_short(claim, CodeState.BASE)])
             return Refusal("flaky", f"{red.id} fails in one run on the base, and not in another") if red else unlike
         case CodeState.NOTED if len(failing) < len(cases):
             return Refusal("reads-source", "its test passes when the lines of the change are mere comments")
@@ -271,7 +271,7 @@ def _differs(claim: CodeClaim, done: Done, request: RunRequest) -> Refusal | Non
             return Refusal("wrong-file", f"its test passes without the change of {claim.path}")
         case CodeState.CHANGED:
             not_passed = _not_passed(claim, cases, found)
-            red = None if not_passed else _newly_red(claim, done, found)
+            red = None if not_passed else _newly_red(claim, done, report)
             return Refusal("breaks-tests", f"{red.id}, a test of its own, fails with the change") if red else not_passed
     return None
 
@@ -299,11 +299,17 @@ def _not_passed(claim: CodeClaim, cases: Sequence[CaseResult], found: dict[str, 
     return None
 
 
-def _newly_red(claim: CodeClaim, done: Done, found: dict[str, CaseResult]) -> CaseResult | None:
-    """A case that the claim's tests add, and that fails in this run and not in the first one on the base."""
+def _newly_red(
+    claim: CodeClaim, done: Done, report: SuiteReport, first: SuiteReport | None = None
+) -> CaseResult | None:
+    """A case that the claim's tests add, and that fails in this run, but not in the `first` one."""
     known = {case.id for request in _plain(claim) if request in done for case in done[request].cases}
-    known |= {case.id for case in done[_short(claim, CodeState.BASE)].cases if case.status in ("failed", "error")}
-    return next((case for case in found.values() if case.status in ("failed", "error") and case.id not in known), None)
+    known |= set(_failed(first)) if first else set()
+    return next((case for name, case in _failed(report).items() if name not in known), None)
+
+
+def _failed(report: SuiteReport) -> dict[str, CaseResult]:
+    return {case.id: case for case in report.cases if case.status in ("failed", "error")}
 
 
 def _passes(claim: CodeClaim, done: Done) -> bool:

@@ -176,6 +176,15 @@ def test_named_cases_alone_are_the_proof() -> None:
     assert verdict.proven
 
 
+def test_a_claim_may_not_add_a_case_that_stays_red_though_it_names_others() -> None:
+    red = replace(BAD, id=f"{FILE}::test_never", error="TypeError")
+    told = {name: report(OLD, BAD, red) for name in ("base", "noted")}
+    told |= {name: report(OLD, GOOD, red) for name in ("changed", "changed-noted")}
+    verdict, _ = judged(but(told), replace(CLAIM, cases=("test_three",)))
+    assert verdict.refusal is not None
+    assert (verdict.refusal.rule, "test_never" in verdict.refusal.why) == ("breaks-tests", True)
+
+
 @pytest.mark.parametrize(
     ("frames", "rule"),
     [
