@@ -203,22 +203,32 @@ def _node(folder: Folder) -> Detected:
     manifest = _json(folder.text("package.json"))
     if manifest is None:
         return NOTHING
+    from ralph_mission.adapters.projects import monorepo  # for Node.js alone
+
     tool, version = _node_tool(folder, manifest)
     rc = (".npmrc", ".yarnrc", ".yarnrc.yml", "pnpm-workspace.yaml", "bunfig.toml", ".pnpmfile.cjs")
-    workspaces = [name for name in folder.files if posixpath.basename(name) == "package.json"]
-    inputs = (*workspaces, *NODE_LOCKS, *rc)
+    manifests = [name for name in folder.files if posixpath.basename(name) == "package.json"]
+    inputs = (*manifests, *NODE_LOCKS, *rc)
     steps = [*_bring(tool, version), folder.step(tool, _node_install(folder, tool, version), *inputs, needs=("node",))]
     steps += _generated(folder, manifest)
     run = {"npm": "npm run --silent", "yarn": "yarn run", "pnpm": "pnpm run", "bun": "bun run"}[tool]
-    scripts = {name: str(line) for name, line in _section(manifest, "scripts").items()}
+    places = monorepo.workspaces(folder.files, manifest, folder.text("pnpm-workspace.yaml"))
+    members = {place: _json(folder.text(f"{place}/package.json")) or {} for place in places}
     checks = []
     for name, names in SCRIPTS.items():
-        script = next((one for one in names if one in scripts and not NO_CHECK.search(scripts[one])), "")
-        if script:
+        if script := next((one for one in names if _has_check(manifest, one)), ""):
             checks.append(folder.check(name, f"{run} {script}"))
+        elif script := next((one for one in names if any(_has_check(each, one) for each in members.values())), ""):
+            having = {place: each for place, each in members.items() if _has_check(each, script)}
+            checks.append(folder.check(name, monorepo.run_script(tool, script, having)))
     if "tsconfig.json" in folder and "typescript" in _asked(manifest) and not any(c.name == "types" for c in checks):
         checks.append(folder.check("types", "tsc --noEmit --pretty false"))
     return steps, checks
+
+
+def _has_check(manifest: Mapping[str, Any], script: str) -> bool:
+    line = _section(manifest, "scripts").get(script)
+    return line is not None and not NO_CHECK.search(str(line))
 
 
 def _node_tool(folder: Folder, manifest: Mapping[str, Any]) -> tuple[str, str]:
