@@ -6,13 +6,13 @@ runs `decide` again on a recorded situation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.findings import exclusions as do_not_repeat
 from ralph_mission.mission.findings import identity, ranking
-from ralph_mission.mission.findings.exclusions import other_pulls, own_pulls
+from ralph_mission.mission.findings.exclusions import is_near, other_pulls, own_pulls
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW, learn
@@ -97,6 +97,16 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         own_pulls(situation.world.pulls, situation.world.bot),
     )
     return draft_all(situation.plan.ranked_findings, situation.fresh, context)
+
+
+def conflicting_fixes(situation: Situation) -> Iterator[str]:
+    """Fixes that are not proposed yet, because they would conflict with our open pull requests; in words."""
+    ours = own_pulls(situation.world.pulls, situation.world.bot)
+    for finding in situation.fresh if ours else ():
+        patch = finding.signal.patch
+        if near := [pull.number for pull in ours if patch and is_near((pull,), patch)]:
+            numbers = " and ".join(f"#{number}" for number in near)
+            yield f"{finding.signal.title}: would conflict with {numbers}, so it waits until that is merged or closed"
 
 
 def is_quiet_period(situation: Situation) -> bool:

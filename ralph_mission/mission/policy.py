@@ -42,6 +42,9 @@ class Rule:
     lifted_by: str
 
 
+ENOUGH = "the next cycle, as this one has begun enough"
+
+
 # --- how much -------------------------------------------------------------------------
 
 
@@ -288,16 +291,16 @@ def _is_paused(proposal: Proposal, context: PolicyContext) -> bool:
 def _rows() -> Iterable[Rule]:
     hold, deny = Verdict.HOLD, Verdict.DENY
     yield Rule("mission-cap", hold, _mission_cap, "a mission to end")
-    yield Rule("new-mission-cap", hold, _new_mission_cap, "the next cycle")
-    yield Rule("thread-cap", hold, _thread_cap, "answers to what is open, or the next week")
-    yield Rule("action-cap", hold, _action_cap, "the next cycle")
-    yield Rule("auto-pr-cap", hold, _auto_pr_cap, "the next cycle")
+    yield Rule("new-mission-cap", hold, _new_mission_cap, ENOUGH)
+    yield Rule("thread-cap", hold, _thread_cap, "answers, or for next week, as enough was opened this week")
+    yield Rule("action-cap", hold, _action_cap, ENOUGH)
+    yield Rule("auto-pr-cap", hold, _auto_pr_cap, ENOUGH)
     yield Rule("diff-size", hold, _patch("diff-size"), "a person's approval")
     yield Rule("protected-path", hold, _patch("protected-path"), "a person's approval")
     yield Rule("file-mode", hold, _patch("file-mode"), "a person's approval")
     yield Rule("kind-tier", hold, _kind_tier, "a person's approval")
     yield Rule("human-duplicate", hold, _human_duplicate, "the other pull request or issue to end")
-    yield Rule("spend-cycle", hold, _spend_cycle, "the next cycle")
+    yield Rule("spend-cycle", hold, _spend_cycle, "the next cycle, as this one's money is spent")
     yield Rule("spend-day", hold, _spend_day, "tomorrow")
     yield Rule("dispatch-day", hold, _dispatch_day, "tomorrow")
     yield Rule("posts-day", hold, _posts_day, "tomorrow")

@@ -240,7 +240,11 @@ def _cycle_summary(
             *dict.fromkeys(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
             *(f"not proposed: {refused}" for refused in situation.refused),
         ),
-        held=(*describe_held(situation.state.held), *map(_held_line, refusals)),
+        held=(
+            *describe_held(situation.state.held),
+            *map(_held_line, refusals),
+            *decide.conflicting_fixes(situation),
+        ),
         waiting=waiting,
         remarks=tuple(_remarks(situation, acts, conclusion)),
         threads=tuple(_opened(acts, staged)),

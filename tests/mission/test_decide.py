@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.decide import failed_verifications, with_fresh_findings, with_held, without_retried
+from ralph_mission.mission.decide import conflicting_fixes, failed_verifications, with_fresh_findings, with_held, without_retried
 from ralph_mission.mission.model.cycle import CycleSettings, ForgeSnapshot, Situation
-from ralph_mission.mission.model.forge import Branch
+from ralph_mission.mission.model.forge import Branch, Touch
 from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, OpenState
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Status
-from tests.mission.build import BASE, BOT, NOW, finding, mission
+from tests.mission.build import BASE, BOT, NOW, finding, mission, patch, pull
 
 WORLD = ForgeSnapshot(BOT.id, Branch("main", BASE), ("main",), (), (), ())
 SITUATION = Situation(7, "c7", NOW, CycleSettings(), Memory(Header()), OpenState(), WORLD)
@@ -59,6 +59,15 @@ def test_a_fix_that_failed_its_checks_is_held_until_something_changed(ran, chang
     kept = replace(tried.state, unverified=failed_verifications(tried))
     state = without_retried(replace(SITUATION, state=kept, **changed), force).state
     assert [one.key for one in state.held] == ["k"] * held
+
+
+def test_a_fix_beside_an_open_pull_request_of_ours_names_what_it_waits_for() -> None:
+    fix = finding(title="2 misspellings", path="docs/guide.md", patch=patch())
+    ours = [pull(number=number, author=BOT, touches=(Touch("docs/guide.md", 2, 2),)) for number in (4, 9)]
+    situation = replace(SITUATION, fresh=(fix, finding()), world=replace(WORLD, pulls=tuple(ours)))
+    (line,) = conflicting_fixes(situation)
+    assert line == "2 misspellings: would conflict with #4 and #9, so it waits until that is merged or closed"
+    assert list(conflicting_fixes(replace(situation, world=WORLD))) == []
 
 
 @pytest.mark.parametrize("whole", [False, True])

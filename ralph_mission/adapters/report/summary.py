@@ -77,7 +77,7 @@ SHOWN = {
     "merge_pull": "merged pull request",
     "leave_queue": "took out of the merge queue",
     "close_issue": "closed issue",
-    "close_pull": "closed pull request",
+    "close_pull": "finished with pull request",
     "comment": "commented on",
     "publish": "posted",
 }
@@ -98,6 +98,7 @@ class Standpoint:
     typed: Rewrite = str  # a text with its commands as they have to be typed
     place: Rewrite = str  # an issue's or pull request's place, to open it
     dashboard: str = ""  # its file, if it is one
+    begin: str = "ralph cycle"  # what does what a staged cycle shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +304,7 @@ def _verdicts(report: CycleReport) -> list[str]:
 
 def _next(report: CycleReport, at: Standpoint, verbose: bool) -> str:
     if report.staged:
-        idle = not report.effects and not any(finding.known is False for finding in report.findings)
-        return "There is nothing to do now" if idle else at.typed("To do it: type ralph cycle")
+        return at.typed(f"To do it: type {at.begin}") if report.effects else "There is nothing to do now"
     if report.next_due_at is None:
         return at.typed("Next cycle: whenever you type ralph cycle")
     pause = report.next_due_at - report.finished_at

@@ -76,7 +76,7 @@ def cycle(
             call_reviews_in_workflow(repo, config, progress.note)
     requests = _request_counts(app)
     tell_runner(account, cycle_summary, os.environ, requests)
-    show(account, cycle_summary, as_json, app.git.work_tree, repo, requests, verbose)
+    show(account, cycle_summary, as_json, app.git.work_tree, repo, requests, verbose, force)
     return 1 if account.outcome == "failed" else 0
 
 
@@ -103,6 +103,7 @@ def show(
     repo: Path,
     requests: RequestCounts | None = None,
     verbose: bool = False,
+    force: bool = False,
 ) -> None:
     """The report for machines, or the summary for people."""
     if as_json:
@@ -113,7 +114,10 @@ def show(
         from ralph_mission.adapters.report.summary import Standpoint, summary
 
         at = Standpoint(
-            partial(type_commands, repo=repo), partial(_from_here, work_tree=work_tree), _dashboard(work_tree)
+            partial(type_commands, repo=repo),
+            partial(_from_here, work_tree=work_tree),
+            _dashboard(work_tree),
+            "ralph cycle --force" if force else "ralph cycle",
         )
         click.echo(summary(report, cycle_summary, _paint, at, requests, verbose))
 

@@ -162,6 +162,10 @@ def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
     assert "nothing was changed" in text.splitlines()[0]
     idle = summary(replace(REPORT, staged=True, effects=(), findings=()), CycleSummary())
     assert idle.splitlines()[-1] == "There is nothing to do now"
+    only_seen = summary(replace(REPORT, staged=True, effects=()), CYCLE_SUMMARY)
+    assert only_seen.splitlines()[-1] == "There is nothing to do now"
+    forced = summary(replace(REPORT, staged=True), CYCLE_SUMMARY, at=Standpoint(begin="ralph cycle --force"))
+    assert forced.splitlines()[-1] == "To do it: type ralph cycle --force"
     assert "Would do" in text
 
 
