@@ -214,7 +214,7 @@ class Forge(Protocol):
 
     def how(self, action: str, number: int) -> str:
         """What a person types or clicks to: approve_pull, show_pull, approve_issue, show_issue,
-        close_issue."""
+        close_issue, retry."""
         ...
 
     def has_our_work(self) -> bool:

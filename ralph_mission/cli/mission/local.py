@@ -372,8 +372,7 @@ def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
     pull = store.forge.pull(number)
     hint, then = ("; the agent makes them in the next cycles", CYCLE) if pull.author.is_bot else ("", "")
     if hint and not _has_agent(store.repo):
-        who = "so the next cycle will ask you; or run `ralph work --agent NAME`"
-        hint, then = f": no agent is configured (hands.agent) to make them, {who}", ""
+        hint, then = ": no agent is configured (hands.agent) to make them, so the next cycle will ask you", ""
     store.say(f"Requested changes on #{number}{hint}.", pull, then)
 
 

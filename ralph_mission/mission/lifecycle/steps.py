@@ -164,7 +164,7 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     choices = "edit the text, or close it" if mission.action is Action.PUBLISH else choices
     step = step.advance(MissionEvent.STUCK).change(**_last_seen(mission, facts))
     stuck = f"{who} {why}" if who else why
-    then = f"{wording.retry_after(stuck if who else capitalise(why))}; or {choices}."
+    then = f"{wording.retry_after(f'A person is needed: {stuck}' if who else capitalise(why))}; or {choices}."
     step = step.tell(f"escalated: {stuck}", then)
     slot = f"escalated {mission.review.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)

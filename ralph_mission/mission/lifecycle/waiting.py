@@ -65,9 +65,9 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
         if mission.status is Status.PLANNED and mission.issue and unmade:
             yield WaitingLine(*issue, (*ways, ("close it", how("close_issue", mission.issue))), DO_IT)
         else:
-            yield WaitingLine(
-                mission.thread, not mission.issue, mission.title, ways, plain(mission.next_step, limit=300)
-            )
+            again = (("then", how("retry", mission.thread)),) if "/ralph retry" in mission.next_step else ()
+            note = plain(mission.next_step, limit=300)
+            yield WaitingLine(mission.thread, not mission.issue, mission.title, (*ways, *again), note)
 
 
 def needs_person(waiting: Sized, unknown: Sized, red: Sized, fixes: Sized) -> bool:

@@ -24,7 +24,7 @@ def show(verb: str, number: int) -> str:
         ({"status": Status.ESCALATED}, ("show_issue 3",)),
         (
             {"status": Status.ESCALATED, "next_step": "Comment `/ralph retry`."},
-            ("Comment `/ralph retry`.", "show_issue 3"),
+            ("Comment `/ralph retry`.", "show_issue 3", "retry 3"),
         ),
         ({"status": Status.PLANNED}, ("name an agent (hands.agent)", "show_issue 3", "close_issue 3")),
         ({"status": Status.PLANNED, "next_step": "Correct main."}, ("Correct main.", "show_issue 3")),

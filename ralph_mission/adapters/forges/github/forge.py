@@ -42,6 +42,7 @@ HOW = {
     "show_issue": "see {page}/issues/{number}",
     "approve_issue": "label {page}/issues/{number} with ralph:approved",
     "close_issue": "close {page}/issues/{number}",
+    "retry": "comment /ralph retry on {page}/issues/{number}",
 }
 
 

@@ -31,6 +31,7 @@ HOW = {
     "show_issue": "issue show {}",
     "approve_issue": "issue label {} ralph:approved",
     "close_issue": "issue close {}",
+    "retry": 'issue comment {} "/ralph retry"',
 }
 RECENT = timedelta(days=7)  # how long a closed pull request includes its changes, as in `ports.Forge.pulls`
 
