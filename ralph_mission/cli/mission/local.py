@@ -372,7 +372,8 @@ def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
     pull = store.forge.pull(number)
     hint, then = ("; the agent makes them in the next cycles", CYCLE) if pull.author.is_bot else ("", "")
     if hint and not _has_agent(store.repo):
-        hint, then = ": no agent is configured (hands.agent) to make them, so the next cycle will ask you", ""
+        work = "; or run `ralph work --agent NAME`" if pull.head.startswith("ralph/issue-") else ""
+        hint, then = f": no agent is configured (hands.agent) to make them, so the next cycle will ask you{work}", ""
     store.say(f"Requested changes on #{number}{hint}.", pull, then)
 
 
