@@ -12,7 +12,7 @@ import click
 from click.shell_completion import shell_complete
 
 from ralph_mission import __version__
-from ralph_mission.cli.options import SharedGroup
+from ralph_mission.cli.options import SharedGroup, name_the_rest
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex
 
@@ -148,9 +148,7 @@ class LazyGroup(SharedGroup):
         for heading, names in self.groups.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), self.listed[name][1]) for name in names])
-        if self.more:
-            with formatter.section("Less often"):
-                formatter.write_text(", ".join(self.more))
+        name_the_rest(formatter, self.more)
 
 
 class AgentGroup(LazyGroup):

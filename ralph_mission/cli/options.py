@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -96,6 +96,18 @@ class SharedGroup(click.Group):
                 if parameter in ctx.meta.get(GIVEN, {}) and parameter not in known:
                     raise click.UsageError(f"{name} has no option {flag}", ctx)
         return name, command, rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`: first those of most people with a line each, then the names of the others."""
+        super().format_commands(ctx, formatter)
+        name_the_rest(formatter, [name for name, command in self.commands.items() if command.hidden])
+
+
+def name_the_rest(formatter: click.HelpFormatter, names: Collection[str]) -> None:
+    """Commands that a list in `--help` only names."""
+    if names:
+        with formatter.section("Less often"):
+            formatter.write_text(", ".join(names))
 
 
 def at_repository(command: Function) -> Function:

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.decide import conflicting_fixes, failed_verifications, with_fresh_findings, with_held, without_retried
+from ralph_mission.mission.decide import (
+    conflicting_fixes,
+    failed_verifications,
+    with_fresh_findings,
+    with_held,
+    without_retried,
+)
 from ralph_mission.mission.model.cycle import CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.model.forge import Branch, Touch
 from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, OpenState

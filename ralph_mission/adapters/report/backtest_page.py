@@ -29,6 +29,7 @@ from ralph_mission.mission.backtest.judge import (
     ThreadRecord,
     WeekRecord,
 )
+from ralph_mission.words import count_noun
 
 MOST_THREADS, MOST_ITEMS = 200, 100  # rows of a table
 COLOURS = {"fixed": "good", "partly": "good", "stayed": "warn"}
@@ -133,8 +134,8 @@ def _ranking_note(ranking: Sequence[RankingRecord]) -> Markup | None:
     steps = max((one.steps for one in ranking), default=0)
     return (
         _small(
-            "How early a ranking puts what people fixed later, among everything found at each of "
-            f"{steps} steps. Score (nDCG): 1 is best. Mean place: 0 is first, 1 is last, 0.5 is chance."
+            "How early a ranking puts what people fixed later, among everything found, in "
+            f"{count_noun(steps, 'step')}. Score (nDCG): 1 is best. Mean place: 0 is first, 1 is last, 0.5 is chance."
         )
         if steps
         else None

@@ -41,7 +41,7 @@ time,.fleet b{white-space:nowrap}
 .fleet td:nth-child(1){flex:1 0 65%}
 .fleet tbody tr:last-child{border-bottom:0}.fleet td{border:0;padding:.1rem 0}.fleet td.t{min-width:0}
 .fleet td:nth-child(n+3){color:var(--quiet)}.fleet td:empty{display:none}
-.fleet td:nth-child(4)::before{content:"missions: "}.fleet td:nth-child(5)::before{content:"waiting: "}
+.fleet td:nth-child(4)::before{content:"open missions: "}.fleet td:nth-child(5)::before{content:"waiting: "}
 .fleet td:nth-child(6)::before{content:"done: "}.fleet td:nth-child(7)::before{content:"spent today: "}}
 """
 
@@ -108,7 +108,7 @@ def _failing(overview: FleetOverview) -> Markup | None:
 
 
 def _table(overview: FleetOverview) -> Markup:
-    head = ("repository", "state", "next cycle", "missions", "waiting", "done this week", "spent today")
+    head = ("repository", "state", "next cycle", "open missions", "waiting", "done this week", "spent today")
     rows = (_row(row, overview) for row in overview.rows[:MOST_ROWS])
     whole = element("div", table(head, rows, (3, 4, 5, 6), 0, "All repositories"), class_="fleet")
     return section("Repositories", whole)

@@ -95,7 +95,7 @@ def page(report: RepositoryReport) -> str:
         _lines("Held back", report.held),
         _missions(report),
         _loops(report.loops),
-        _lines("Watched: no answer needed", report.watched),
+        _watched(report.watched),
         element(
             "div",
             element("div", _decided(report), _next(report.backlog), _spending(report)),
@@ -269,6 +269,13 @@ def _loops(loops: Sequence[LoopFacts]) -> Markup | None:
 
 def _lines(heading: str, lines: Sequence[str]) -> Markup | None:
     return section(heading, element("ul", *(element("li", titled(line)) for line in lines))) if lines else None
+
+
+def _watched(lists: Sequence[tuple[str, Sequence[str]]]) -> Markup | None:
+    parts = (
+        element("li", name, element("ul", *(element("li", titled(line)) for line in lines))) for name, lines in lists
+    )
+    return section("Watched: nothing to do", element("ul", *parts)) if lists else None
 
 
 def _next(backlog: Sequence[str]) -> Markup | None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.report.status import describe_watched
+from ralph_mission.adapters.report.status import list_watched
 from ralph_mission.adapters.report.summary import SHOWN
 from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red
 from ralph_mission.mission.memory.schedule import day_of
@@ -121,7 +121,7 @@ class RepositoryReport:
     red_checks: tuple[str, ...]  # the repository's own, red without any change, in one sentence
     held: tuple[str, ...]  # fixes whose checks failed or could not be run
     backlog: tuple[str, ...]  # titles, best first
-    watched: tuple[str, ...]  # the dashboard's lists of findings
+    watched: tuple[tuple[str, tuple[str, ...]], ...]  # the dashboard's lists of findings: a name and lines
     verdicts: tuple[KindVerdicts, ...]
     learned: tuple[str, ...]
     cycles: tuple[CycleFacts, ...]
@@ -195,7 +195,7 @@ def collect_report(
         red_checks=tuple(describe_red(state.red)),
         held=tuple(describe_held(state.held)),
         backlog=tuple(finding.title for finding in state.backlog),
-        watched=tuple(describe_watched(state, 10)),
+        watched=tuple(list_watched(state, 10)),
         verdicts=tuple(KindVerdicts(kind, tally.accepted, tally.rejected) for kind, tally in state.acceptance),
         learned=memory.measured,
         cycles=tuple(_cycle(one) for one in reversed(documents)),

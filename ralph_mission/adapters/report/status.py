@@ -58,7 +58,7 @@ def facts(
         "unfinished": list(recalled.state.effects) if recalled else [],
         "held": list(describe_held(recalled.state.held)) if recalled else [],
         "red_checks": list(describe_red(recalled.state.red)) if recalled else [],
-        "watched": describe_watched(recalled.state) if recalled else [],
+        "watched": _describe_watched(recalled.state) if recalled else [],
         "unchecked": [f"{what}: {why}" for what, why in _unread(recalled)],
         "backlog": len(recalled.state.backlog) if recalled else 0,
         "spend": {**_spend(header, now, working), "limit_usd": limits.usd_per_day},
@@ -69,13 +69,16 @@ def _unread(recalled: MemorySnapshot | None) -> list[tuple[str, str]]:
     return unread(recalled.memory.observations) if recalled else []
 
 
-def describe_watched(state: OpenState, most: int = 1) -> list[str]:
-    """Each list of watched findings, as its number and its newest lines; without those that people do not want."""
-    return [
-        f"{lookup(one.kind).plural} ({one.total}): {'; '.join(map(_plain, one.lines[:most]))}"
-        for one in state.watched
-        if one.total and one.kind not in state.silenced
-    ]
+def list_watched(state: OpenState, most: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each list of watched findings: its name and number, and its newest lines; without those that people do not
+    want."""
+    for one in state.watched:
+        if one.total and one.kind not in state.silenced:
+            yield f"{lookup(one.kind).plural} ({one.total})", tuple(map(_plain, one.lines[:most]))
+
+
+def _describe_watched(state: OpenState) -> list[str]:
+    return [f"{name}: {''.join(lines)}" for name, lines in list_watched(state, 1)]
 
 
 def _plain(line: str) -> str:

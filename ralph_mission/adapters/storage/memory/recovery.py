@@ -23,6 +23,7 @@ from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.proposal import KINDS
 from ralph_mission.mission.operations.salvage import Check, Salvage
 from ralph_mission.safety.patch import REGULAR
+from ralph_mission.words import count_noun
 
 AT_ONCE = 100  # journal documents in memory at once
 DEPTH = 200  # commits of the memory file searched for a readable one
@@ -78,7 +79,9 @@ class RecoverableStore(BranchStore):
         for name, folder, is_readable in FOLDERS:
             entries = self.git.listing(head, f"{folder}/")
             bad = list(_unreadable(self.git, entries, is_readable))
-            yield Check(name, not bad, f"cannot be read: {', '.join(bad[:5])}" if bad else f"{len(entries)} files")
+            yield Check(
+                name, not bad, f"cannot be read: {', '.join(bad[:5])}" if bad else count_noun(len(entries), "file")
+            )
 
     def faults(self) -> list[str]:
         """The branch's problems at the level of git."""
