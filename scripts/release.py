@@ -31,6 +31,8 @@ def main(folder: Path, tag: str = "", repository: str = "") -> None:
         sys.exit(f"the tag is {tag}, the version in pyproject.toml {version}: make them agree")
     if tag and f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text():
         sys.exit(f"CHANGELOG.md has no section [{version}]: name its first section so")
+    if tag and (outdated := [name for name in ("README.md", "docs/action.md") if NONE_YET.search(read(name))]):
+        sys.exit(f"{' and '.join(outdated)} says that there is no release: delete that")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ralph-release-") as place:
         tree = addressed(Path(place) / "tree", repository, tag or f"v{version}", head("%H")) if repository else ROOT
@@ -59,6 +61,16 @@ def addressed(tree: Path, repository: str, tag: str, commit: str) -> Path:
     return tree
 
 
+NONE_YET = re.compile(r"\bno\s+release\b")
+FROM_CLONE = re.compile(r"`uv tool install \.` or\s+`pipx install \.` in the clone[^)]*\)")
+"""How a README of a clone has it installed: a package index knows no clone."""
+
+
+def read(name: str) -> str:
+    """A document of ours."""
+    return (ROOT / name).read_text()
+
+
 RELATIVE = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!https?:|mailto:|#)(?P<path>[^)\s]+)\)")
 """A link or a picture in Markdown that leads into the repository."""
 SOURCE = re.compile(r'(?P<before><(?:img|source)\b[^>]*\bsrc(?:set)?=")(?!https?:)(?P<path>[^"\s]+)')
@@ -72,6 +84,7 @@ def absolute(text: str, repository: str, tag: str) -> str:
     def lead(found: re.Match[str]) -> str:
         return f"{found['image']}[{found['text']}]({raw if found['image'] else page}/{found['path']})"
 
+    text = FROM_CLONE.sub("`uv tool install ralph-mission` or `pipx install ralph-mission`", text)
     return SOURCE.sub(rf"\g<before>{raw}/\g<path>", RELATIVE.sub(lead, text))
 
 

@@ -6,18 +6,25 @@ import json
 import re
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 SHOWN = 12  # digits of a commit
 
 
 def find_commit(digits: int = SHOWN) -> str:
-    """The commit of the checkout that we run from, that pip or uv installed, or of which a release was built."""
+    """The commit of the checkout that we run from, that pip or uv installed, or of which a release was built.
+
+    Of a clone that was installed, it is the present one, unless that is newer than the installation.
+    """
     root = Path(__file__).parents[2]
     if (root / ".git").exists() and (root / "pyproject.toml").exists():
         return _of_checkout(root)[:digits]
     try:
-        text = metadata.distribution("ralph-mission").read_text("direct_url.json") or "{}"
-        return str(json.loads(text)["vcs_info"]["commit_id"])[:digits]
+        installed = metadata.distribution("ralph-mission")
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
+        if "dir_info" in origin:
+            return _of_clone(Path(unquote(urlsplit(origin["url"]).path)), installed)[:digits]
+        return str(origin["vcs_info"]["commit_id"])[:digits]
     except (metadata.PackageNotFoundError, KeyError, ValueError):
         return find_release()[1][:digits]
 
@@ -31,6 +38,20 @@ def find_release() -> tuple[str, str]:
         return "", ""
     found = (re.fullmatch(r"Source, (\S+)/tree/([0-9a-f]{40})", url) for url in urls)
     return next(((match[1], match[2]) for match in found if match), ("", ""))
+
+
+def _of_clone(root: Path, installed: metadata.Distribution) -> str:
+    record = next((file for file in installed.files or () if file.name == "RECORD"), None)
+    if record is None or not (root / ".git").exists():
+        return ""
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.errors import UserError
+
+    try:
+        commit, seconds = Git.open(root).run("log", "-1", "--format=%H %ct").decode().split()
+        return commit if int(seconds) <= Path(str(record.locate())).stat().st_mtime else ""
+    except (UserError, OSError, ValueError):
+        return ""
 
 
 def _of_checkout(root: Path) -> str:

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from datetime import UTC, datetime
 from email.message import Message
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +25,8 @@ import ralph_mission
 from ralph_mission.cli.setup.files import ActionReference, installed_action
 from ralph_mission.cli.version import find_commit
 from tests.action.runner import ACTION, ROOT
-from tests.cli.init_place import install
+from tests.cli.init_place import Installed, install
+from tests.helpers import commit, make_repo
 from tests.supply.workflows import FLOWS, jobs
 
 JOBS = FLOWS["release"]["jobs"]
@@ -84,6 +87,21 @@ def test_a_version_that_the_changelog_does_not_know_builds_nothing(
     assert not (tmp_path / "dist").exists()
 
 
+def test_a_release_is_refused_while_documents_say_that_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = _script()
+    for name, text in {
+        "pyproject.toml": '[project]\nversion = "9.0"\n', "CHANGELOG.md": "# Changelog\n\n## [9.0]\n",
+        "README.md": "", "docs/action.md": "(there is\nno release yet)",
+    }.items():  # fmt: skip  # files
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match=r"docs/action\.md says that there is no release"):
+        script.main(tmp_path / "dist", "v9.0")
+
+
 def test_hashes_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
     for name in ("b.whl", "a b.tar.gz"):
         (tmp_path / name).write_text(name)
@@ -128,6 +146,7 @@ def test_links_of_the_readme_lead_somewhere_on_a_package_index(tmp_path: Path) -
     script, tree = _script(), _addressed(tmp_path)
     links = re.findall(r"\]\(([^)]+)\)", (tree / "README.md").read_text())
     assert links and [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert "`pipx install ralph-mission`, then:" in (tree / "README.md").read_text()
     assert "https://github.com/o/r/blob/v1.2.3/docs/github.md" in links
     shown = re.findall(r'\bsrc(?:set)?="([^"]+)"', (tree / "README.md").read_text())
     pictures = [link.removeprefix("https://raw.githubusercontent.com/o/r/v1.2.3/") for link in shown]
@@ -270,5 +289,24 @@ def test_a_release_knows_its_commit_and_names_the_action_by_it(monkeypatch: pyte
     monkeypatch.setattr("importlib.metadata.metadata", lambda _: told)
     monkeypatch.setattr("ralph_mission.cli.version.Path", lambda _: tmp_path / "installed" / "cli" / "version.py")
     install(monkeypatch, None)
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: Installed(None))
     assert find_commit() == "c" * 12
     assert installed_action() == ActionReference("o/r", "c" * 40)
+
+
+def test_what_was_installed_from_a_clone_knows_its_commit_until_that_has_a_newer_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clone, place = tmp_path / "a clone", tmp_path / "ralph_mission-1.0.0.dist-info"
+    place.mkdir()
+    (place / "direct_url.json").write_text(json.dumps({"url": clone.as_uri(), "dir_info": {}}))
+    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: ralph-mission\nVersion: 1.0.0\n")
+    (place / "RECORD").write_text("ralph_mission-1.0.0.dist-info/RECORD,,\n")
+    os.utime(place / "RECORD", (2_000_000_000, 2_000_000_000))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: metadata.PathDistribution(place))
+    monkeypatch.setattr("ralph_mission.cli.version.Path.exists", lambda path: path == clone / ".git")
+    repo = make_repo(clone, {"a.txt": "a\n"})
+    first = commit(repo, {"a.txt": "b\n"}, date=datetime.fromtimestamp(1_999_999_999, UTC))
+    assert find_commit() == first[:12]
+    commit(repo, {"a.txt": "c\n"}, date=datetime.fromtimestamp(2_000_000_001, UTC))
+    assert find_commit() == ""
