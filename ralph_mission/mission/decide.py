@@ -17,7 +17,14 @@ from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW, learn
 from ralph_mission.mission.memory.schedule import day_of
-from ralph_mission.mission.model.cycle import CycleDecisions, MissionFacts, MissionStep, Situation, StepContext
+from ralph_mission.mission.model.cycle import (
+    CycleDecisions,
+    MissionEvent,
+    MissionFacts,
+    MissionStep,
+    Situation,
+    StepContext,
+)
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, MonitorRecord, RedBase, monitor_key
 from ralph_mission.mission.model.mission import HUMAN, Action, Finding, Mission, Status, update_mission
@@ -172,6 +179,8 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     for mission in situation.missions:
         if mission.thread and mission.id in facts:
             reading = interpret_facts(mission, facts[mission.id], situation.now)
+            if situation.steering and reading.event is MissionEvent.DONE:
+                continue  # a cycle that looks can tell whether it is
             steps = next_step(mission, facts[mission.id], reading, context)
             found += [_without_wait(step, mission) for step in steps] if situation.steering else steps
     return tuple(found)
@@ -185,7 +194,20 @@ def _without_wait(step: MissionStep, before: Mission) -> MissionStep:
 def facts_of_missions(situation: Situation) -> dict[int, MissionFacts]:
     """What is known of each mission now: what the forge says, and whether what it is about is still found."""
     solved = {mission.id for mission in situation.missions if _is_solved(mission, situation)}
-    return {number: replace(facts, solved=number in solved) for number, facts in situation.world.facts}
+    looked = {mission.id for mission in situation.missions if _was_looked_for(mission, situation)}
+    return {
+        number: replace(facts, solved=number in solved, present=number in looked - solved)
+        for number, facts in situation.world.facts
+    }
+
+
+def _was_looked_for(mission: Mission, situation: Situation) -> bool:
+    """Whether the observer of each of its findings looked in this cycle. A standing brief is nothing to look for."""
+    if mission.action is Action.PUBLISH or not mission.members:
+        return False
+    there = {one.name for one in situation.observations if one.status == "ok"} - {"briefs"}
+    records = [situation.records.get(member) for member in mission.members]
+    return all(isinstance(record, FindingRecord) and record.observer in there for record in records)
 
 
 def _is_solved(mission: Mission, situation: Situation) -> bool:

@@ -212,9 +212,14 @@ class Forge(Protocol):
         """Whether lists are never late, so that "not listed" proves "not made"."""
         ...
 
+    @property
+    def usual_reason(self) -> str:
+        """The reason that an issue is closed for if the person picks none: "" or "completed"."""
+        ...
+
     def how(self, action: str, number: int) -> str:
         """What a person types or clicks to: approve_pull, show_pull, approve_issue, show_issue,
-        close_issue, retry."""
+        close_issue, complete_issue, retry."""
         ...
 
     def has_our_work(self) -> bool:

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.helpers import commit, make_repo
+from tests.integration.hub import hub
 from tests.integration.world import World
 
 LINE = "parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}"
@@ -83,6 +84,21 @@ def test_a_question_whose_finding_is_gone_is_closed_and_teaches_nothing(place):
     (told,) = place.house().forge.issue(closed.number).remarks
     assert "gone by itself: it was looked for" in told.body
     assert "people accepted" not in place.memory()
+
+
+@pytest.mark.parametrize("mend", [False, True])
+def test_github_s_plain_close_is_a_no_unless_it_was_done_by_hand(tmp_path, mend):
+    with hub(tmp_path, {"a.py": "x = 1\n# TODO(TEST): revert this before merging\n"}, "hands: {fixers: []}\n") as there:
+        there.cycle()
+        (asked,) = [one for one in there.threads if "Overdue" in one.title]
+        if mend:
+            there.fake.push(there.fake.default_branch, {"a.py": b"x = 1\n"})
+        there.person("mara").close_issue(asked.number)
+        there.cycle(timedelta(minutes=1), trigger="person", steering=True, force=False)
+        assert "Outcome" not in there.memory()  # nobody has looked
+        there.cycle()
+        assert f"Outcome: {'done by a person' if mend else 'rejected'}" in there.memory()
+        assert f"people accepted {int(mend)} of 1" in there.memory()
 
 
 @pytest.mark.long  # weeks of cycles; the limits have pure tests

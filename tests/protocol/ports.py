@@ -151,6 +151,7 @@ class Hub:
 
     ask: Callable[..., Any]
     lists_at_once: bool
+    usual_reason: str = ""
 
     def identity(self) -> Actor:
         return BOT

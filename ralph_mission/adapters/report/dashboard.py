@@ -14,7 +14,10 @@ from functools import partial
 from ralph_mission.adapters.report.progress import unread
 from ralph_mission.mission.lifecycle.ticks import box, explain
 from ralph_mission.mission.lifecycle.waiting import (
+    CLOSED_BY_PEOPLE,
     CLOSES_BY_ITSELF,
+    DO_IT,
+    UNASKED,
     describe_red,
     needs_person,
     review_failure,
@@ -154,6 +157,8 @@ def _why(mission: Mission, link: Link) -> str:
         return f": {_with_links(mission.next_step, ours, link)}" if mission.next_step else ""
     if mission.review.offered_until:
         return ": an answer to the review is shown in its issue"
+    if mission.next_step == CLOSED_BY_PEOPLE:
+        return f": {DO_IT}"
     if mission.next_step == CLOSES_BY_ITSELF:
         return ": for your information; it closes by itself once it is fixed"
     return ""
@@ -162,7 +167,7 @@ def _why(mission: Mission, link: Link) -> str:
 def _boxes(mission: Mission) -> Iterator[str]:
     """The boxes, each bound to what was shown: a text, a commit, the time it got stuck."""
     number, since = mission.thread, f"{int(mission.changed_at.timestamp()):x}"
-    if mission.status is Status.DISCOVERED and mission.next_step != CLOSES_BY_ITSELF:
+    if mission.status is Status.DISCOVERED and mission.next_step not in UNASKED:
         yield box("Go ahead", f"approve {mission.issue} {mission.question.proposal_hash}")
     if mission.status is Status.IN_REVIEW and mission.head_sha and not mission.review.offered_until:
         yield box("Approve and merge", f"approve {mission.pull} {mission.head_sha}")

@@ -283,7 +283,7 @@ def close_issue(store: LocalForgeSession, number: int, reason: str | None) -> No
     """Close an issue, which rejects a proposal, unless the reason is `completed`."""
     store.person.close_issue(number, (reason or "").replace("-", "_"))
     closed = store.forge.issue(number)
-    verdict = "as done" if reason == "completed" else "as a rejection and remembers it"
+    verdict = "as done" if reason == "completed" else "as a rejection and remembers it, unless it is fixed by then"
     hint, then = (f"; the next cycle takes it {verdict}", CYCLE) if closed.author.is_bot else ("", "")
     store.say(f"Closed #{number}{hint}.", closed, then)
 

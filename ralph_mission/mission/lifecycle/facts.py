@@ -28,7 +28,7 @@ ANSWERS = {
     MissionEvent.MERGEABLE: "approved; the next cycle merges it",
     MissionEvent.BEHIND: "approved; the next cycle brings it up to date",
     MissionEvent.MERGED: "merged; the next cycle closes its mission",
-    MissionEvent.DONE: "closed as done; the next cycle closes its mission",
+    MissionEvent.DONE: "closed; the next cycle looks whether it is done",
     MissionEvent.PUBLISHED: "published; the next cycle closes it",
     MissionEvent.REFUSED: "rejected; the next cycle closes it",
     MissionEvent.GONE: "deleted; the next cycle lets it go",
@@ -84,6 +84,7 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
         return _of_another(mission, issue, pull, us, authorised, foreign)
     facts = _issue_facts(mission, issue, us, authorised)
     facts = replace(facts, pull=pull, authorised=authorised, coder=coder, seen_at=_newest(issue, pull))
+    facts = replace(facts, usual_reason=ports.forge.usual_reason)
     if asks:
         theirs = (edit.at for edit in edits if edit.actor.id not in {*authorised, us})
         facts = replace(facts, edited_at=max(theirs, default=None))

@@ -23,7 +23,7 @@ from ralph_mission.mission.lifecycle.step_builder import (
     tell_once,
     wait_step,
 )
-from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, SET_ASIDE, checks_failed, waits_for_person
+from ralph_mission.mission.lifecycle.table import ASKED, ESCALATED_FOR, SET_ASIDE, checks_failed, waits_for_person
 from ralph_mission.mission.lifecycle.waiting import NO_AGENT, WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import (
     Interpretation,
@@ -362,10 +362,11 @@ def _close_gone(mission: Mission, facts: MissionFacts, reading: Interpretation, 
 
 
 def _close_done(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """A person did it by hand."""
+    """A person did it by hand. A proposal that nobody looked for teaches nothing: it may have been a no."""
     who = wording.person_name(reading.opinion.actor)
     step = build_step(mission, context).advance(MissionEvent.DONE).tell(f"done by {who}", NOTHING_LEFT)
-    step = step.finish("done by a person", f"{who} did it").teach("accepted")
+    step = step.finish("done by a person", f"{who} did it")
+    step = step.teach("accepted") if facts.solved or mission.status not in ASKED else step
     step = step.close_pull(facts.pull, f"the issue #{mission.issue} was completed by {who}")
     return step.send_story().propose(Action.FINISH, who)
 

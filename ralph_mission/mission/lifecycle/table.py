@@ -22,6 +22,8 @@ S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
 MOST_TURNS = 6  # cycles that an agent may take for one change
 ESCALATED_FOR = timedelta(days=7)
+ASKED = (Status.DISCOVERED, Status.PARKED)
+"""A mission that nobody approved yet."""
 SET_ASIDE = frozenset({"ralph:parked", "ralph:escalated"})
 UNANSWERED_FOR = timedelta(days=14)
 PUBLISHED = "content:published"
@@ -151,11 +153,13 @@ def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pul
             MissionEvent.UNANSWERED if allows(mission, MissionEvent.UNANSWERED) else MissionEvent.STUCK,
             words="closed by someone whose verdict does not count",
         )
-    done = isinstance(thing, Issue) and thing.state_reason == "completed"
+    reason = thing.state_reason if isinstance(thing, Issue) else ""
+    # A proposal asks to be closed for a no, and GitHub's button gives a reason that nobody picked.
+    refused = facts.present and mission.status in ASKED and reason == facts.usual_reason
+    done = facts.solved or (reason == "completed" and not refused)
+    event = MissionEvent.DONE if done and reason != "not_planned" else MissionEvent.REFUSED
     words = _last_words(thing, closer.id)
-    return Interpretation(
-        MissionEvent.DONE if done else MissionEvent.REFUSED, PersonVerdict("rejected", closer, words), words
-    )
+    return Interpretation(event, PersonVerdict("rejected", closer, words), words)
 
 
 def _last_words(thing: Issue | Pull, author: int) -> str:

@@ -12,10 +12,13 @@ from ralph_mission.values import compile_regex
 
 How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
+CLOSED_BY_PEOPLE = "It closes when a person closes it."
+UNASKED = (CLOSES_BY_ITSELF, CLOSED_BY_PEOPLE)
+"""The next step of an issue that asks for no approval, as nobody could go ahead with it."""
 FIX_IT = "fix it, or name an agent (hands.agent); once fixed, it closes by itself"
 AGAIN = "to try again now: ralph cycle --force"
 NO_AGENT = "No agent is configured (`hands.agent`) to make the change."
-DO_IT = "no agent is set up to do it: do it yourself and close it, or name an agent (hands.agent)"
+DO_IT = "no agent is set up for it: name one (hands.agent), or make the change and close this as completed"
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 RULE = compile_regex(r"[a-z]+(?:-[a-z]+)+")
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
@@ -53,7 +56,9 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
             yield WaitingLine(*pull, (("review it", look), ("approve", yes)))
     elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):
         read = ("read it", how("show_issue", mission.issue))
-        if mission.next_step == CLOSES_BY_ITSELF:
+        if mission.next_step == CLOSED_BY_PEOPLE:
+            yield WaitingLine(*issue, (read, ("once done", how("complete_issue", mission.issue))), DO_IT)
+        elif mission.next_step == CLOSES_BY_ITSELF:
             yield WaitingLine(*issue, (read, ("close it", how("close_issue", mission.issue))), FIX_IT)
         else:
             yield WaitingLine(*issue, (read, ("approve", how("approve_issue", mission.issue))))
@@ -63,7 +68,7 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
         ways = (("read it", show(mission, how)),)
         unmade = not mission.next_step or mission.next_step.startswith(NO_AGENT)
         if mission.status is Status.PLANNED and mission.issue and unmade:
-            yield WaitingLine(*issue, (*ways, ("close it", how("close_issue", mission.issue))), DO_IT)
+            yield WaitingLine(*issue, (*ways, ("once done", how("complete_issue", mission.issue))), DO_IT)
         else:
             again = (("then", how("retry", mission.thread)),) if "/ralph retry" in mission.next_step else ()
             note = plain(mission.next_step, limit=300)

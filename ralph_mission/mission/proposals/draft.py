@@ -17,7 +17,7 @@ from datetime import datetime
 from ralph_mission.mission.findings.exclusions import drop_touched, is_near, touched_by
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about
-from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF
+from ralph_mission.mission.lifecycle.waiting import CLOSED_BY_PEOPLE, CLOSES_BY_ITSELF
 from ralph_mission.mission.model.effects import (
     CloseIssue,
     Comment,
@@ -223,7 +223,8 @@ def question(
         body = wording.proposal_body(finding, ranked.why, visible, named, ranked.sections, context.agent, context.page)
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, members, context)
     if not visible and not context.agent:
-        mission = replace(mission, last_action="reported in an issue", next_step=CLOSES_BY_ITSELF)
+        then = CLOSED_BY_PEOPLE if finding.signal.observer == "briefs" else CLOSES_BY_ITSELF
+        mission = replace(mission, last_action="reported in an issue", next_step=then)
     proposal = _question_proposal(
         ranked, members, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned
     )

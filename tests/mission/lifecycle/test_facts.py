@@ -18,7 +18,10 @@ LINES = {asked: ownership.announcement_line((push(patch()),), asked) for asked i
 
 def ports(author: Any = OUTSIDER, **there: Any) -> Any:
     forge = SimpleNamespace(
-        issue=lambda number: issue(author=author, **there), identity=lambda: BOT, may_approve=lambda one: one == MARA
+        issue=lambda number: issue(author=author, **there),
+        identity=lambda: BOT,
+        may_approve=lambda one: one == MARA,
+        usual_reason="",
     )
     return SimpleNamespace(forge=forge, progress=SimpleNamespace(note=lambda text: None), coder=None, seal=None)
 

@@ -58,9 +58,36 @@ def test_what_is_no_longer_found_ends_a_mission_without_a_change_and_teaches_not
     assert step.lesson is None
 
 
-def test_a_persons_no_comes_before_what_is_no_longer_found():
-    closed = replace(facts(issue=issue(state="closed", closed_by=MARA), pull=None), solved=True)
-    assert interpret_facts(mission(status=Status.DISCOVERED, pull=0), closed, NOW).event is MissionEvent.REFUSED
+ON_GITHUB = {"usual_reason": "completed"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "seen", "event", "lesson"),
+    [
+        ("not_planned", Status.DISCOVERED, {"solved": True}, MissionEvent.REFUSED, "rejected"),
+        ("completed", Status.DISCOVERED, {"solved": True}, MissionEvent.DONE, "accepted"),
+        ("", Status.DISCOVERED, {"solved": True}, MissionEvent.DONE, "accepted"),
+        ("", Status.DISCOVERED, {"present": True}, MissionEvent.REFUSED, "rejected"),
+        ("completed", Status.DISCOVERED, {"present": True}, MissionEvent.DONE, None),
+        (
+            "completed",
+            Status.DISCOVERED,
+            {"present": True, "usual_reason": "completed"},
+            MissionEvent.REFUSED,
+            "rejected",
+        ),
+        ("completed", Status.DISCOVERED, {}, MissionEvent.DONE, None),
+        ("completed", Status.PLANNED, {"present": True}, MissionEvent.DONE, "accepted"),  # after a yes
+        ("", Status.PLANNED, {"present": True}, MissionEvent.REFUSED, "rejected"),
+    ],
+)
+def test_what_closing_an_issue_means_depends_on_what_is_found_then(reason, status, seen, event, lesson):
+    closed = replace(facts(issue=issue(state="closed", state_reason=reason, closed_by=MARA), pull=None), **seen)
+    asked = mission(status=status, pull=0, action=Action.OPEN_PROPOSAL)
+    reading = interpret_facts(asked, closed, NOW)
+    assert reading.event is event
+    ((step),) = steps.next_step(asked, closed, reading, AROUND)
+    assert (step.lesson.verdict if step.lesson else None) == lesson
 
 
 def test_a_change_that_waits_for_its_review_is_peoples_to_close():

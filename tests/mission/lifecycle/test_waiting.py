@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS, find_waiting, list_waiting
+from ralph_mission.mission.lifecycle.waiting import CLOSED_BY_PEOPLE, HELD_CHECKS, find_waiting, list_waiting
 from ralph_mission.mission.model.mission import FailureReason, Status
 from tests.mission.build import mission
 
@@ -21,12 +21,16 @@ def show(verb: str, number: int) -> str:
         ({"status": Status.IN_REVIEW}, ("show_pull 4", "approve_pull 4")),
         ({"status": Status.DISCOVERED, "proposal_hash": "abc"}, ("show_issue 3", "approve_issue 3")),
         ({"status": Status.DISCOVERED, "proposal_hash": ""}, ()),
+        (
+            {"status": Status.DISCOVERED, "proposal_hash": "abc", "next_step": CLOSED_BY_PEOPLE},
+            ("close this as completed", "show_issue 3", "complete_issue 3"),
+        ),
         ({"status": Status.ESCALATED}, ("show_issue 3",)),
         (
             {"status": Status.ESCALATED, "next_step": "Comment `/ralph retry`."},
             ("Comment `/ralph retry`.", "show_issue 3", "retry 3"),
         ),
-        ({"status": Status.PLANNED}, ("name an agent (hands.agent)", "show_issue 3", "close_issue 3")),
+        ({"status": Status.PLANNED}, ("close this as completed", "show_issue 3", "complete_issue 3")),
         ({"status": Status.PLANNED, "next_step": "Correct main."}, ("Correct main.", "show_issue 3")),
         ({"status": Status.PLANNED, "issue": 0, "pull": 0}, ()),
         ({"status": Status.ESCALATED, "issue": 0}, ("show_pull 4",)),

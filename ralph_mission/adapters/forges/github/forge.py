@@ -41,7 +41,8 @@ HOW = {
     "approve_pull": "approve {page}/pull/{number} (Files changed, Review changes, Approve)",
     "show_issue": "see {page}/issues/{number}",
     "approve_issue": "label {page}/issues/{number} with ralph:approved",
-    "close_issue": "close {page}/issues/{number}",
+    "close_issue": "close {page}/issues/{number} as not planned",
+    "complete_issue": "close {page}/issues/{number} as completed",
     "retry": "comment /ralph retry on {page}/issues/{number}",
 }
 
@@ -285,6 +286,11 @@ class GitHubForge:
     def lists_at_once(self) -> bool:
         """Never: a list may be seconds late."""
         return False
+
+    @property
+    def usual_reason(self) -> str:
+        """The reason of a closing without one."""
+        return "completed"
 
     def how(self, action: str, number: int) -> str:
         """Where a person clicks. Raises KeyError for an unknown action."""

@@ -31,6 +31,7 @@ HOW = {
     "show_issue": "issue show {}",
     "approve_issue": "issue label {} ralph:approved",
     "close_issue": "issue close {}",
+    "complete_issue": "issue close {} --reason completed",
     "retry": 'issue comment {} "/ralph retry"',
 }
 RECENT = timedelta(days=7)  # how long a closed pull request includes its changes, as in `ports.Forge.pulls`
@@ -162,6 +163,11 @@ class LocalForge:
     def lists_at_once(self) -> bool:
         """Always: files are listed at once."""
         return True
+
+    @property
+    def usual_reason(self) -> str:
+        """The reason of a closing without one."""
+        return ""
 
     def how(self, action: str, number: int) -> str:
         """The command a person types. Raises KeyError for an unknown action."""
