@@ -19,9 +19,9 @@ from ralph_mission.mission.lifecycle.waiting import (
     DO_IT,
     UNASKED,
     describe_red,
+    is_stuck,
     needs_person,
     review_failure,
-    waits_for_agent,
     waits_for_click,
 )
 from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
@@ -128,7 +128,7 @@ def _waits(mission: Mission) -> bool:
         return bool(mission.question.proposal_hash and mission.issue)
     if mission.status is Status.IN_REVIEW:
         return bool(mission.pull)
-    return mission.status in (Status.PLANNED, Status.ESCALATED) and not waits_for_agent(mission)
+    return is_stuck(mission.status, mission.next_step)
 
 
 def _waiting(missions: Sequence[Mission], state: OpenState, link: Link) -> list[str]:
@@ -153,7 +153,7 @@ def _why(mission: Mission, link: Link) -> str:
     """The information a person needs before ticking."""
     if failure := review_failure(mission, lambda text: _with_links(text, partial(foreign, limit=300), link)):
         return f": {failure}"
-    if mission.status in (Status.ESCALATED, Status.PLANNED):
+    if is_stuck(mission.status, mission.next_step):
         return f": {_with_links(mission.next_step, ours, link)}" if mission.next_step else ""
     if mission.review.offered_until:
         return ": an answer to the review is shown in its issue"

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE
 from ralph_mission.mission.model.agent_job import BaseChecks, RedCheck
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words
 
 SAID = 300  # characters of a check's output
-NEXT = "Correct the default branch, `hands.setup` or `hands.verify`; the agent starts in the next round after that."
-"""What a person has to do."""
 
 
 def why_not_asked(base: BaseChecks, task: str) -> str:
@@ -61,7 +60,7 @@ def held_line(why: str) -> str:
 
 def held_comment(why: str, key: str) -> str:
     """The comment on a ready issue; it is edited if the reason changes."""
-    return f"**No agent was started, and nothing was spent:** {why}.\n\n{NEXT}\n\n{marker(key)}"
+    return f"**No agent was started, and nothing was spent:** {why}.\n\n{CORRECT_BASE}\n\n{marker(key)}"
 
 
 def standing_note(failing: Sequence[str]) -> str:

@@ -42,7 +42,6 @@ NOT_SEEN = frozenset({"no-test", "passes-on-base"})
 NOT_HERE = frozenset({"cannot-run", "other-tests"})
 """Rules that mean this repository or machine cannot tell: the change continues, and says so."""
 ASKED = "its author was asked how to reproduce it"
-NEXT = "Answer the question on the issue; the agent continues after that."
 WORDS = 2_000  # characters of the agent's words in a question
 
 

@@ -18,7 +18,7 @@ from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
 from ralph_mission.mission.lifecycle.step_builder import StepBuilder, build_step, count_wait, tell_once
 from ralph_mission.mission.lifecycle.table import advance
-from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
+from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION, CORRECT_BASE, WAITS_FOR_AGENT
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
@@ -144,7 +144,7 @@ def _kept_pushes(mission: Mission, context: StepContext) -> tuple[PushBranch, ..
 def step_from_result(mission: Mission, facts: MissionFacts, result: AgentResult, context: StepContext) -> MissionStep:
     """The step that follows from the agent's work in this cycle."""
     if result.blocked:
-        return tell_once(mission, context, baseline.held_line(result.reason), baseline.NEXT)
+        return tell_once(mission, context, baseline.held_line(result.reason), CORRECT_BASE)
     if result.outcome == "held":
         return MissionStep(replace(mission, next_step=f"An agent continues it when it is allowed to: {result.reason}."))
     begun = advance(mission, MissionEvent.STARTED, context.now) if mission.status is Status.PLANNED else mission
@@ -179,7 +179,7 @@ def _record_failure(mission: Mission, begun: Mission, result: AgentResult, conte
 def _ask_author(begun: Mission, issue: Issue, result: AgentResult, context: StepContext) -> MissionStep:
     """No test showed the bug: ask one question, and wait."""
     step = build_step(begun, context).clear_failures().change(stalled_cycles=0, turns=0)
-    step = step.tell(f"{_effort(result)}; {reproduction.ASKED}", reproduction.NEXT)
+    step = step.tell(f"{_effort(result)}; {reproduction.ASKED}", ANSWER_QUESTION)
     return step.send(reproduction.question(begun, issue, result)).send_story().propose(Action.ANSWER)
 
 

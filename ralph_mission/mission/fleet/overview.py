@@ -12,7 +12,7 @@ from types import MappingProxyType
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import FleetPlan, RepositoryHeader
 from ralph_mission.mission.fleet.terms import count_verdicts
-from ralph_mission.mission.lifecycle.waiting import UNASKED, WAITS_FOR_AGENT
+from ralph_mission.mission.lifecycle.waiting import UNASKED, WAITS_FOR_AGENT, is_stuck
 from ralph_mission.mission.memory.text import parse_sections
 from ralph_mission.mission.model.memory import Memory, MissionNote
 from ralph_mission.mission.model.mission import Acceptance, Status
@@ -210,8 +210,7 @@ def _what_waits(note: MissionNote) -> str:
         return ""
     if note.status is Status.DISCOVERED and note.issue:
         return "read" if note.next_step in UNASKED else "answer"
-    stuck = note.status in (Status.PLANNED, Status.ESCALATED)
-    return "decide" if stuck and (note.issue or note.pull) else ""
+    return "decide" if is_stuck(note.status, note.next_step) and (note.issue or note.pull) else ""
 
 
 def _results(name: str, memory: Memory, now: datetime) -> Iterator[FleetResult]:

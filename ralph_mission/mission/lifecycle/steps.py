@@ -24,7 +24,7 @@ from ralph_mission.mission.lifecycle.step_builder import (
     wait_step,
 )
 from ralph_mission.mission.lifecycle.table import ASKED, ESCALATED_FOR, SET_ASIDE, checks_failed, waits_for_person
-from ralph_mission.mission.lifecycle.waiting import NO_AGENT, WAITS_FOR_AGENT
+from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION, NO_AGENT, WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import (
     Interpretation,
     MissionEvent,
@@ -564,7 +564,7 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
         return MissionStep(mission)  # progress is up to a person
     if reproduction.waits_for_answer(mission, facts):
-        return MissionStep(replace(mission, next_step=reproduction.NEXT))
+        return MissionStep(replace(mission, next_step=ANSWER_QUESTION))
     why_not = facts.coder and mission.status in tasks.WAITS and facts.issue and tasks.why_not(mission, facts)
     if not why_not:
         return wait_step(mission)

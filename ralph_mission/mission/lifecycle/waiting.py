@@ -20,6 +20,10 @@ AGAIN = "to try again now: ralph cycle --force"
 NO_AGENT = "No agent is configured (`hands.agent`) to make the change."
 DO_IT = "no agent is set up for it: name one (hands.agent), or make the change and close this as completed"
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
+ANSWER_QUESTION = "Answer the question on the issue; the agent continues after that."
+CORRECT_BASE = (
+    "Correct the default branch, `hands.setup` or `hands.verify`; the agent starts in the next round after that."
+)
 RULE = compile_regex(r"[a-z]+(?:-[a-z]+)+")
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
 
@@ -62,7 +66,7 @@ def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
             yield WaitingLine(*issue, (read, ("close it", how("close_issue", mission.issue))), FIX_IT)
         else:
             yield WaitingLine(*issue, (read, ("approve", how("approve_issue", mission.issue))))
-    elif mission.status in (Status.ESCALATED, Status.PLANNED) and not waits_for_agent(mission):
+    elif is_stuck(mission.status, mission.next_step):
         from ralph_mission.mission.proposals.wording import plain
 
         ways = (("read it", show(mission, how)),)
@@ -146,6 +150,12 @@ def _in_words(failure: str) -> str:
     from ralph_mission.mission.policy import LIFTED_BY
 
     return f"the merge needs {LIFTED_BY[failure]}" if failure in LIFTED_BY else failure
+
+
+def is_stuck(status: Status, next_step: str) -> bool:
+    """Whether only a person can go on with a mission that was approved."""
+    held = status in (Status.ESCALATED, Status.PLANNED) and next_step != WAITS_FOR_AGENT
+    return held or (status.active and next_step in (ANSWER_QUESTION, CORRECT_BASE))
 
 
 def waits_for_agent(mission: Mission) -> bool:

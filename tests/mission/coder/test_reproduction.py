@@ -8,6 +8,7 @@ import pytest
 
 from ralph_mission.mission.coder import reproduction, results, tasks
 from ralph_mission.mission.lifecycle.steps import next_step
+from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.cycle import QUIET, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment
@@ -151,7 +152,7 @@ def test_the_mission_waits_for_the_answer_and_loses_no_time_by_it():
     assert not tasks.is_waiting(BUG, waiting)
     (found,) = next_step(BUG, waiting, QUIET, AROUND)
     assert found.proposal is None
-    assert (found.mission.progress.stalled_cycles, found.mission.next_step) == (0, reproduction.NEXT)
+    assert (found.mission.progress.stalled_cycles, found.mission.next_step) == (0, ANSWER_QUESTION)
 
 
 @pytest.mark.parametrize(

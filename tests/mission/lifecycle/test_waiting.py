@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.lifecycle.waiting import CLOSED_BY_PEOPLE, HELD_CHECKS, find_waiting, list_waiting
+from ralph_mission.mission.lifecycle.waiting import (
+    ANSWER_QUESTION,
+    CLOSED_BY_PEOPLE,
+    HELD_CHECKS,
+    find_waiting,
+    list_waiting,
+)
 from ralph_mission.mission.model.mission import FailureReason, Status
 from tests.mission.build import mission
 
@@ -33,6 +39,8 @@ def show(verb: str, number: int) -> str:
         ({"status": Status.PLANNED}, ("close this as completed", "show_issue 3", "complete_issue 3")),
         ({"status": Status.PLANNED, "next_step": "Correct main."}, ("Correct main.", "show_issue 3")),
         ({"status": Status.PLANNED, "issue": 0, "pull": 0}, ()),
+        ({"status": Status.EXECUTING, "next_step": ANSWER_QUESTION}, (ANSWER_QUESTION, "show_issue 3")),
+        ({"status": Status.EXECUTING, "next_step": "An agent continues it when it is allowed to: no."}, ()),
         ({"status": Status.ESCALATED, "issue": 0}, ("show_pull 4",)),
         ({"status": Status.COMPLETED}, ()),
     ],
