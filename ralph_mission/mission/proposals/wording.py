@@ -17,7 +17,7 @@ from ralph_mission.mission.lifecycle.approval import DETAILS_END, content_hash
 from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.effects import Number, Ref, marker
 from ralph_mission.mission.model.forge import Actor, Branch
-from ralph_mission.mission.model.mission import Finding, Mission, Status
+from ralph_mission.mission.model.mission import Finding, Mission, Status, Tier
 from ralph_mission.mission.model.proposal import count_findings, lookup, reason
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.mission.proposals.links import place_link, quote_line, thread_link
@@ -76,7 +76,9 @@ def reviewer_note(patch: Patch) -> str:
 
 
 def fix_title(kind: str, members: Sequence[Finding]) -> str:
-    """ "Correct 7 misspellings in 3 files"."""
+    """ "Correct 7 misspellings in 3 files"; what changes behaviour stands alone, by its own title."""
+    if _changes_behaviour(kind, members):
+        return plain(f"Fix: {members[0].signal.title}")
     number = sum(_size(member) for member in members)
     verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Fix")
     things = count_findings(number, kind)
@@ -85,6 +87,10 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     number_of_files = _places(members)
     where = members[0].signal.path if number_of_files == 1 else _files(number_of_files)
     return plain(f"{verb} {things} in {where}")
+
+
+def _changes_behaviour(kind: str, members: Sequence[Finding]) -> bool:
+    return lookup(kind).tier is Tier.HIGH and len(members) == 1
 
 
 def _are_unused(members: Sequence[Finding]) -> bool:
@@ -147,11 +153,15 @@ def fix_pull(
     """The text of a fix's pull request, with an issue or (0) without. `checks`: those that passed with it, and those
     that still fail; None if it was not checked."""
     part = f" Part of {_number(issue)}." if issue else ""
+    head = f"**{_counted(kind, members)}**; nothing else changes.{part} {_why(kind)}"
+    alone = _changes_behaviour(kind, members)
+    detail = _said_besides(members[0]) if alone else ""
     return "\n\n".join(
         [
-            f"**{_counted(kind, members)}**; nothing else changes.{part} {_why(kind)}",
+            f"**{plain(members[0].signal.title)}.** {_why(kind)}{part}" if alone else head,
             _evidence(members, page),
-            *(_checks_note(*checks) if checks else ()),
+            *([f"{capitalise(QUOTED)}\n\n{quote(redact(detail), DETAIL)}"] if detail else ()),
+            *(_checks_note(*checks) if checks and (any(checks) or not detail) else ()),
             f"**Approve** it to merge exactly this commit once its checks are green. {HOW_TO_SAY_NO}",
             _folded("Details", _ranking_line(why)),
             marker(key, **facts),

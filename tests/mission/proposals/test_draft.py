@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -154,7 +156,19 @@ def test_what_the_owner_lets_go_unasked_is_a_pull_of_its_own_under_the_limits():
     (proposal,) = [one for one in drafts(bugs, "proven-bug", limits=unasked) if one.automatic]
     assert proposal.action is Action.OPEN_FIX
     assert len(proposal.members) == 1
+    assert proposal.title == f"Fix: {bugs[0].title}"
     assert judge(proposal, bench(limits=unasked)).verdict is Verdict.ALLOW
+
+
+def test_the_pull_of_a_proven_bug_shows_its_proof():
+    proof = "half(3) is 1\n\nProof: tests/test_a.py::test_half: fails in 3 of 3 runs on this commit"
+    bug = replace(fixable("src/a.py", b"x = 1\n", b"x = 2\n", "proven-bug"), title="half rounds down", detail=proof)
+    unasked = Limits(auto_kinds=("proven-bug",))
+    (first,) = drafts([bug], "proven-bug", limits=unasked)
+    (proposal,) = drafts([bug], "proven-bug", limits=unasked, verified=first.key)
+    (body,) = [effect.body for effect in proposal.effects if isinstance(effect, OpenPull)]
+    assert "**half rounds down.**" in body and "fails in 3 of 3 runs" in body
+    assert "No check was run" not in body
     assert judge(proposal, bench()).rules == ("kind-tier",)
 
 
