@@ -72,8 +72,8 @@ Rows = Mapping[str, Mapping[str, int | float]]
 
 SUMMARY = """# Trust
 
-What Ralph promises, how it was tested, and what the tests do not show, from measured figures. Every table, test and
-attack behind it, with commit and day, is in the [evidence](../tools/trust/evidence.md), which each release carries as
+What Ralph promises, how that was tested, with figures, and what the tests do not show. Every table, test and attack
+behind it, with commit and day, is in the [evidence](../tools/trust/evidence.md), which each release carries as
 `trust-evidence.md`."""
 TRIED = {
     "crashes by stage": ("cases", "a runner dies before or after a call of a cycle"),
