@@ -18,10 +18,10 @@ from ralph_mission.values import compile_regex
 
 COMMANDS = {
     "init": ("ralph_mission.cli.setup.init:init", "Write ralph.yml, and the workflow or units that run it."),
-    "doctor": ("ralph_mission.cli.doctor.checks:doctor", "Check what ralph needs here, and how to get the rest."),
+    "doctor": ("ralph_mission.cli.doctor.checks:doctor", "Check what Ralph needs here, and how to get the rest."),
     "config": ("ralph_mission.cli.setup.show:config_group", "Show the settings in force, and where each comes from."),
     "cycle": ("ralph_mission.cli.mission.cycle:cycle", "Run one cycle: look, decide, act, remember."),
-    "watch": ("ralph_mission.cli.mission.wakes:watch", "Keep cycling here, whenever a cycle is due."),
+    "watch": ("ralph_mission.cli.mission.wakes:watch", "Run a cycle whenever one is due."),
     "status": ("ralph_mission.cli.mission.cycle:status", "Show what runs here, missions, and the next cycle."),
     "report": (
         "ralph_mission.cli.mission.report:report",
@@ -36,7 +36,7 @@ COMMANDS = {
     "pr": ("ralph_mission.cli.mission.local:pr", "Review and merge pull requests of the local forge."),
     "run": ("ralph_mission.cli.loop.run:run", "Work on a task in fresh sessions until files prove that it is done."),
     "work": ("ralph_mission.cli.loop.work:work", "Work through the issues that are labelled ralph-ready."),
-    "review": ("ralph_mission.cli.loop.work:review", "Review a pull request that ralph made; a person approves."),
+    "review": ("ralph_mission.cli.loop.work:review", "Let an agent review a pull request; a person approves."),
     "logs": ("ralph_mission.cli.loop.hold:logs", "Show what a run did and is doing, step by step."),
     "pause": ("ralph_mission.cli.loop.hold:pause", "Pause runs and cycles until `ralph resume`."),
     "resume": ("ralph_mission.cli.loop.hold:resume", "Resume after `ralph pause`."),

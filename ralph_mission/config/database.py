@@ -139,7 +139,7 @@ class DatabaseWatch(SettingsSection):
         None, description="Or one SELECT of your own."
     )
     where: dict[Name, Wanted] = Field(
-        {}, description="What fields must be; a list: any of these. Alone: rows that come to match, or cease to."
+        {}, description="Values that fields must have; a list: any of them. Alone: rows that begin or cease to match."
     )
     change: ChangeCondition | None = Field(None, description="A value that moved within a window.")
     new_since: Name | None = Field(None, description="New rows, by a field that only grows; 100 per look.")

@@ -218,7 +218,7 @@ class WebSettings(SettingsSection):
         "", description="In JSON: JMESPath to a list or value. In a page: a CSS selector."
     )
     every: Duration = Field(timedelta(hours=1), description="Shortest interval between looks.")
-    finding: Slug = Field("news", description="The kind of finding its news are.")
+    finding: Slug = Field("news", description="The kind of finding that its news become.")
     severity: ClassVar[Severity] = Severity.LOW
     """Of its news."""
 

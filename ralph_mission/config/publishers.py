@@ -93,7 +93,7 @@ class Publishers(PublisherSection):
         CEILING, description="Posts per network and day; the default is the ceiling."
     )
     pause: Annotated[str, StringConstraints(pattern=r"^[1-9]\d{0,2}[mhd]$")] | None = Field(
-        None, description="Least time between two posts on one network."
+        None, description="Shortest time between two posts on one network."
     )
     charts: bool = Field(True, description="Whether posts get a chart if their watch has the values.")
 

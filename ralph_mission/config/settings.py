@@ -252,7 +252,7 @@ class Config(SettingsSection):
     cost: Cost = Field(Cost.model_construct(), description="What models cost.")
     loop: LoopSettings = Field(LoopSettings.model_construct(), description="How `ralph run` works here.")
     work: WorkSettings = Field(WorkSettings.model_construct(), description="Limits of `ralph work`.")
-    hats: dict[str, HatKeys] = Field({}, description="As in ralph-orchestrator: who is called by what.")
+    hats: dict[str, HatKeys] = Field({}, description="As in ralph-orchestrator: which event calls which hat.")
     event_loop: EventLoop = Field(
         EventLoop.model_construct(), description="As in ralph-orchestrator: when a loop starts and ends."
     )

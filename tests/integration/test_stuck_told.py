@@ -38,7 +38,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[BotApi]:
 
 
 def about_to_escalate(place: Any) -> Any:
-    """A pull is open, and somebody wants changes that no fixer can make."""
+    """A pull is open, and somebody wants changes, and no agent is configured."""
     place.cycle()
     place.person().review(place.pulls[0].number, "changes_requested", "leave the harbour's own spelling alone")
     return place
@@ -58,7 +58,7 @@ def test_the_first_listed_chat_is_told_once_which_mission_why_and_where(api: Bot
     (told,) = api.sent
     first, words, where = told["text"].splitlines()
     assert (told["chat_id"], first) == (OWNER, "Mission 1 is stuck and needs a person.")
-    assert "escalated: mara requested changes that no fixer can make" in words
+    assert "escalated: mara requested changes, and no agent is configured to make them" in words
     assert where == harbour.house().forge.how("show_pull", harbour.pulls[0].number)
     for _ in range(2):
         harbour.cycle()

@@ -47,7 +47,7 @@ def unseen_github(git: Git, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
         "GITHUB_REPOSITORY": environ.get("GITHUB_REPOSITORY"),
     }
     missing = [variable for variable, value in given.items() if not value]
-    what = f"GitHub was not looked at: {' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set"
+    what = f"GitHub was not checked: {' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set"
     command = f"GITHUB_REPOSITORY={name} GITHUB_TOKEN=$(gh auth token) ralph doctor"
     yield DoctorLine("GitHub", "note", what, command)
 

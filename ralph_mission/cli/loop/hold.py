@@ -116,7 +116,7 @@ def stop(run: str, repo: Path, as_json: bool) -> None:
     """End RUN at its next safe point; without RUN everything here. A loop ends its session first.
 
     `ralph run --continue` resumes it; `ralph agent cancel` does not wait for the session. A stopped `ralph run` exits
-    with 1, cycles, work, watch and reviews as with Ctrl-C (130).
+    with 1; a stopped cycle, work, watch or review with 130, as with Ctrl-C.
     """
     records = _order(repo, run, "stop")
     if not records:

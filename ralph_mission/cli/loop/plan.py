@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 @at_repository
 @json_option
 def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
-    """Have prd.json written for TASK: user stories that each fit into one session.
+    """Let an agent write prd.json for TASK: user stories that each fit into one session.
 
-    Endings and exit codes are those of `ralph run`.
+    Ends and exits as `ralph run` does.
     """
     from ralph_mission.app.run_options import RunOptions
 

@@ -107,8 +107,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
     """Work on TASK in fresh sessions until files prove that it is done.
 
-    The agent claims so with LOOP_COMPLETE as the last line of its last message (fresh: TASK_COMPLETE; prd: its
-    stories), and so must a --command; the checks decide.
+    The agent, or a --command, reports that with LOOP_COMPLETE as the last line of its last message (fresh:
+    TASK_COMPLETE; prd: its stories). The checks decide whether it is true.
 
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """

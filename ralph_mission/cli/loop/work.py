@@ -169,7 +169,7 @@ def _publish_document(report: PublishReport) -> dict[str, object]:
 @at_repository
 @json_option
 def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) -> int:
-    """Let an agent review a pull request and post one review that comments; later runs edit it.
+    """Let an agent review a pull request and post one review, which neither approves nor blocks; later runs edit it.
 
     Exit code 0 also if there was nothing to do, 1 if there is no review to post.
     """

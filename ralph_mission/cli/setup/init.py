@@ -75,7 +75,7 @@ class InitOptions:
 @click.option(
     "--runner",
     metavar="LABELS",
-    help="Its labels; default: self-hosted in a private repository, else ubuntu-latest.",
+    help="Labels of the runner; default: self-hosted in a private repository, else ubuntu-latest.",
 )
 @click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What starts the next cycle.")
 @click.option("--service", is_flag=True, help="A systemd service for `ralph watch`, without GitHub Actions.")

@@ -475,7 +475,7 @@ def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretatio
         return step.tell(f"{who} asked for changes", WAITS_FOR_AGENT).send_story().propose(Action.ANSWER)
     if facts.coder:
         return _escalate(step, facts, reading, f"requested changes again after {mission.review.rounds} answers")
-    return _escalate(step, facts, reading, "requested changes that no fixer can make")
+    return _escalate(step, facts, reading, "requested changes, and no agent is configured to make them")
 
 
 def _answer_failed_checks(

@@ -236,4 +236,4 @@ def test_what_asking_github_lacks_is_named(tmp_path: Path, env: dict[str, str], 
     repo = hosted(tmp_path)
     cli_here("init", repo=repo)
     told = checks(cli_here("doctor", "--json", repo=repo, env=env))
-    assert told["GitHub"]["found"] == f"GitHub was not looked at: {missing}"
+    assert told["GitHub"]["found"] == f"GitHub was not checked: {missing}"

@@ -15,7 +15,7 @@ DOCUMENT = "# PRD: Due dates\n\n### US-001: Add a due date to the database\nStor
 
 def test_new_has_an_agent_write_the_stories(tmp_path: Path) -> None:
     result = cli_here("prd", "new", "--help", repo=tmp_path)
-    assert (result.code, "Have prd.json written for TASK" in result.out) == (0, True)
+    assert (result.code, "Let an agent write prd.json for TASK" in result.out) == (0, True)
 
 
 def test_converting_adds_what_every_story_has_and_says_what_is_left_to_mend(tmp_path: Path) -> None:
