@@ -39,7 +39,7 @@ HINTS = {
 
 
 class TelegramRefused(UserError):
-    """Telegram answered, and said no; `code` is its error code."""
+    """Telegram answered, and refused; `code` is its error code."""
 
     def __init__(self, code: int, description: str) -> None:
         who = "network" if code == 429 or code >= 500 else "you"

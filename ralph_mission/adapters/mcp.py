@@ -169,7 +169,7 @@ class GuidanceList(BaseModel):
 
 
 class EventReceipt(BaseModel):
-    """The event as it was said."""
+    """The event as it was emitted."""
 
     topic: str
     payload: str
@@ -405,7 +405,7 @@ def _guidance_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def guidance_read(
         acknowledge: Annotated[bool, Field(description="true when you act upon it: no later session gets it")] = False,
     ) -> GuidanceList:
-        """What people said since this session began."""
+        """What people wrote since this session began."""
         with _tool_errors():
             words = shelf.guidance.pending()
             if acknowledge:

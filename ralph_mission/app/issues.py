@@ -81,7 +81,7 @@ def worker(options: WorkOptions, progress: PlainRunProgress, spell: Callable[[st
 
 @contextmanager
 def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[RunOptions]:
-    """The run's options with the ready issues as its stories; at its end it is said on each how it ended. Raises
+    """The run's options with the ready issues as its stories; at its end a comment on each says how it ended. Raises
     UserError.
 
     The list is a file, so that after a crash `--continue` has the same issues. Only one run at a time has it.
@@ -119,7 +119,7 @@ def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[R
 
 
 def _answer(send: Callable[[], bool], issue: str, progress: PlainRunProgress) -> bool:
-    """Whether nothing is left to be said on an issue; a note says why it is not told yet."""
+    """Whether no comment is left to write on an issue; a note says why it is not told yet."""
     try:
         if send():
             return True

@@ -140,7 +140,7 @@ def _left_state(root: Path) -> RunState | None:
     try:
         return state.load(root)
     except (UnreadableDocument, UserError):
-        return None  # said when the run begins
+        return None  # reported when the run begins
 
 
 LONGEST = 200_000  # bytes of an objective: it is in every prompt
@@ -231,7 +231,7 @@ def _left_objective(options: RunOptions, root: Path, prd: Prd | None) -> str:
     try:
         ours = state.load(root)
     except UnreadableDocument:
-        ours = None  # said when the run begins
+        ours = None  # reported when the run begins
     if ours:
         return "" if prd else ours.objective
     others = lock.left_by_others(root)

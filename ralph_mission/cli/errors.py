@@ -104,7 +104,7 @@ def _tell(problem: UserError, arguments: list[str]) -> int:
 
 
 def redact_problem(problem: UserError) -> UserError:
-    """The same without a secret of the environment: what is wrong may quote anything, and is said to everybody."""
+    """The same without a secret of the environment: what is wrong may quote anything, and is shown to everybody."""
     from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.safety.secrets import redact
 

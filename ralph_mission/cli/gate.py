@@ -145,7 +145,7 @@ def longest_pause(question: DueQuestion) -> timedelta:
 
 
 def cache_folder(url: str) -> Path:
-    """Where what a server's memory said is kept, by commit."""
+    """Where the text of a server's memory is kept, by commit."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "ralph-due" / hashlib.sha256(url.encode()).hexdigest()[:16]
 

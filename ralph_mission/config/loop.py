@@ -66,7 +66,7 @@ class HatKeys(Lenient):
     write_denied: Names = Field((), description="Paths it may not write.")
     commands_denied: Names = Field((), description="Commands it may not run.")
     max_tokens: Annotated[Whole, Field(ge=0), OLD_LIMIT] = 0
-    """Tokens that it is asked to keep within; 0: not said."""
+    """Tokens that it is asked to keep within; 0: none is given."""
 
 
 class EventLoop(Lenient):

@@ -206,7 +206,7 @@ class RunProgress(Protocol):
         ...
 
     def agent(self, session: Session, event: RunEvent) -> None:
-        """The agent of `session` said or did something."""
+        """The agent of `session` wrote or did something."""
         ...
 
     def note(self, text: str) -> None:

@@ -47,7 +47,7 @@ class Journal:
 
     report: CycleReport
     telling: CycleSummary  # the name on the memory branch, for ever
-    approvers: tuple[tuple[str, str], ...]  # decision key, who said yes
+    approvers: tuple[tuple[str, str], ...]  # decision key, who approved
     lessons: tuple[Lesson, ...]
     deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt; named so on the memory branch, for ever
     counted: tuple[Lesson, ...] = ()  # the lessons that were not on record already

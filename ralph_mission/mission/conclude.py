@@ -358,7 +358,7 @@ def _header_between(situation: Situation) -> Header:
 def _look_soon(
     situation: Situation, missions: Iterable[Mission], acts: Sequence[ExecutedDecision], header: Header
 ) -> Header:
-    """The next cycle is due before long while what a person said is not done: a step of it failed for now, or an
+    """The next cycle is due before long while a person's request is not done: a step of it failed for now, or an
     approved merge waits, for checks whose end no event tells, or whose start a person must allow.
 
     Only for a day after the approval: what takes longer waits for a person itself.

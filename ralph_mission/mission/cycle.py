@@ -223,7 +223,7 @@ def _is_steering(tx: Transaction, request: CycleRequest) -> bool:
 
 
 PATIENCE, AGAIN = 600.0, 10.0
-"""Seconds that what a person said waits for another runner to let go of memory, and between two tries."""
+"""Seconds that a person's request waits for another runner to let go of memory, and between two tries."""
 
 
 def run_patiently(run: Callable[[], CycleResult], sleep: Callable[[float], None]) -> CycleResult:
@@ -243,7 +243,7 @@ def run_patiently(run: Callable[[], CycleResult], sleep: Callable[[float], None]
 
 
 MOST_FOLLOW_UPS = 4
-"""Cycles that may follow one another on what people said: a review is taken up, answered, pushed."""
+"""Cycles that may follow one another on what people ask for: a review is taken up, answered, pushed."""
 
 
 def follow_up_pulls(opened: Open) -> Iterator[CycleResult]:

@@ -76,7 +76,7 @@ class ExecutedDecision:
 
 
 ApprovalCheck = Callable[[Mission], MissionFacts]
-"""What the forge says about a mission right now, plus what owners said about it in a chat. Raises UserError."""
+"""What the forge says about a mission right now, plus what owners wrote about it in a chat. Raises UserError."""
 
 
 def execute_decisions(

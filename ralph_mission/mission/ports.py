@@ -318,7 +318,7 @@ NO_PUBLISHER = NoPublisher()
 
 
 class Inbox(Protocol):
-    """A chat in which owners give commands. Everything else said there is dropped."""
+    """A chat in which owners give commands. Everything else written there is dropped."""
 
     @property
     def chat(self) -> int:
@@ -448,7 +448,7 @@ Switch = Callable[[], bool]
 """Whether the kill switch (`RALPH_PAUSED=1`) is on; read each time."""
 
 Seal = Callable[[str], str]
-"""A seal that needs the key of the chat, so memory cannot claim that an owner said something there."""
+"""A seal that needs the key of the chat, so memory cannot claim that an owner wrote something there."""
 
 
 @dataclass(frozen=True, slots=True)

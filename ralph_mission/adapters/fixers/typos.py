@@ -72,7 +72,7 @@ _ENGLISH = frozenset(
 
 
 class TyposHit(NamedTuple):
-    """What typos said: line (1-based), byte in the line, word, corrections."""
+    """What typos reported: line (1-based), byte in the line, word, corrections."""
 
     line: int
     byte: int

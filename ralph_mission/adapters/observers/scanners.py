@@ -196,7 +196,7 @@ def fitting_scanners(paths: Iterable[str], scanners: Sequence[Scanner] = SCANNER
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What a scanner said of a commit: what is left, what it fixes by itself, and the changed files by that."""
+    """What a scanner found in a commit: what is left, what it fixes by itself, and the changed files by that."""
 
     left: tuple[Result, ...]
     fixed: tuple[Result, ...] = ()

@@ -40,7 +40,7 @@ def parse_report(tool: str, text: str, root: str) -> SuiteReport:
 
 
 def unloaded(output: str) -> SuiteReport:
-    """Of a run that ended before there was a report: it said why."""
+    """Of a run that ended before there was a report: it gave the reason."""
     error, message = _name_of(output)
     return SuiteReport((CaseResult("", "", "error", error, message[:LONGEST], phase="load"),), output or "no report")
 

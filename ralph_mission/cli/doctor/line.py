@@ -70,7 +70,7 @@ PREFIXES = {
 
 Made = Iterable[DoctorLine]
 
-LATER = ("nothing was lost", "the next wake tries again")  # said to a cycle, no help to a person who asks
+LATER = ("nothing was lost", "the next wake tries again")  # told to a cycle, no help to a person who asks
 AGAIN = "then: ralph doctor"
 NOW = {
     "forge": f"wait some minutes, {AGAIN} (https://www.githubstatus.com lists outages)",

@@ -152,7 +152,7 @@ def add_guidance(where: Path, text: str) -> Said:
 
 
 def guidance_list(where: Path) -> Said:
-    """All that was said, and whether a session was given it."""
+    """All messages, and whether a session was given them."""
     from ralph_mission.adapters.storage.loop.inbox import Guide
 
     messages = Guide(where).all()

@@ -50,7 +50,7 @@ AGENTS = ("work", "review")
 
 @dataclass(frozen=True, slots=True)
 class InitOptions:
-    """What was asked for. `wake` None: nothing was said about it; `usual`: the runner where nobody names one."""
+    """What was asked for. `wake` None: it was not named; `usual`: the runner where nobody names one."""
 
     runner: str | None
     wake: str | None

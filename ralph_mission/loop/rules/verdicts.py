@@ -59,7 +59,7 @@ def threshold(kind: str, settings: Mapping[str, object] | str, verdicts: Iterabl
 
 
 def _is_acceptable(votes: list[AcceptanceVerdict], count: int) -> bool | None:
-    """Whether people take work with so many left; None while too few have said.
+    """Whether people take work with so many left; None while too few have judged.
 
     Who takes more takes so many too, and who refuses fewer refuses so many too.
     """

@@ -59,7 +59,7 @@ def is_known(finding: Finding, records: Mapping[str, Record]) -> bool:
 
 
 def _never_listed(finding: Finding, records: Mapping[str, Record]) -> bool:
-    """Whether a person said that its list was never sent."""
+    """Whether a person reported that its list was never sent."""
     record = records.get(monitor_key(finding.kind))
     return isinstance(record, MonitorRecord) and not record.issue and not record.total
 

@@ -1,4 +1,4 @@
-"""Ready issues as the list of one run: they are read before it, and it is said on each of them how it ended.
+"""Ready issues as the list of one run: they are read before it, and a comment on each of them says how it ended.
 
 `ralph work` makes a pull request of each issue; here they are stories on one branch. Who may ask for an issue, which
 texts count and whose turn it is are the same, and so are the labels: while a run has an issue, `ralph work` leaves it.

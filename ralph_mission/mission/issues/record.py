@@ -71,7 +71,7 @@ def begin_try(
 ) -> WorkRecord:
     """The record of a new attempt. `at`: its branch, and the commit that it begins from."""
     tries, spent = (before.tries + 1, before.usd) if before else (1, 0.0)
-    spared = 0 if before is None else before.tries if tasks.is_given_up(before) else before.spared  # asked anew
+    spared = 0 if before is None else before.tries if tasks.is_given_up(before) else before.spared  # asked again
     issue, until = task.issue, [before.guided_at] if before and before.guided_at else []
     return WorkRecord(
         work_key(issue.number), issue.number, at.name, at.sha, "working", tries, holder, now, usd,

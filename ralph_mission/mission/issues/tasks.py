@@ -87,7 +87,7 @@ def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Miss
 
 
 def is_given_up(record: WorkRecord | None) -> bool:
-    """Whether there is no further attempt unless somebody asks anew."""
+    """Whether there is no further attempt unless somebody asks again."""
     return record is not None and (record.tries - record.spared >= TRIES or record.state == "failed")
 
 

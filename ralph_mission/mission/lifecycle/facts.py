@@ -50,7 +50,7 @@ def read_answers(ports: CyclePorts, settings: CycleSettings, state: OpenState, n
 
 
 def facts_about(ports: CyclePorts, settings: CycleSettings, mission: Mission, state: OpenState) -> MissionFacts:
-    """What the forge says about one mission now, with what owners said about it in a chat."""
+    """What the forge says about one mission now, with what owners wrote about it in a chat."""
     ((_, facts),) = orders.known_to(((mission.id, read_facts(ports, settings, mission)),), state, ports.seal)
     return facts
 

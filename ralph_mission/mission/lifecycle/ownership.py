@@ -164,7 +164,7 @@ def key_of_leaving(pull: Pull) -> str:
 
 
 def was_left(pull: Pull, us: int) -> bool:
-    """Whether that was said there."""
+    """Whether that was written there."""
     return any(one.author.id == us and marker(key_of_leaving(pull)) in one.body for one in pull.remarks)
 
 

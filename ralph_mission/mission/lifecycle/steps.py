@@ -295,7 +295,7 @@ def _is_queued_in_vain(mission: Mission, facts: MissionFacts, reading: Interpret
 
 
 def _leave_queue(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
-    """First it leaves the queue; what else follows from what people said does in the next cycle.
+    """First it leaves the queue; what else people asked for follows in the next cycle.
 
     Nothing is said about it: GitHub shows who took it out, and after a run that died it may never have been queued.
     """

@@ -258,7 +258,7 @@ class MissionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """The facts interpreted: what happened, who said what, which rules a refused approval violated."""
+    """The facts interpreted: what happened, who wrote what, which rules a refused approval violated."""
 
     event: MissionEvent | None = None
     opinion: PersonVerdict = NO_VERDICT

@@ -193,7 +193,7 @@ class EditReview:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Sent once, but for the outbox, where a file is named by the key. One post on one network, said at most once.
+    """Sent once, but for the outbox, where a file is named by the key. One post on one network, sent at most once.
 
     `finding` and `occurrence` are what it tells of, "" where a mission stands behind it.
     """
@@ -279,7 +279,7 @@ class Receipt:
 
     @property
     def not_before(self) -> datetime | None:
-        """Until when its network wants to be left alone; None where it said nothing of that."""
+        """Until when its network wants to be left alone; None where it did not say."""
         return self.at + timedelta(seconds=self.wait) if self.at and self.wait > 0 else None
 
 

@@ -1,4 +1,4 @@
-"""People, and what they and we have on the forge: issues, pulls, branches, and what was said there.
+"""People, and what they and we have on the forge: issues, pulls, branches, and what was written there.
 
 Times are timezone-aware and in UTC.
 
@@ -55,7 +55,7 @@ class BodyEdit:
 
 @dataclass(frozen=True, slots=True)
 class BodyVersion:
-    """What a text said after somebody's edit; `text` None: that version was deleted from its history."""
+    """How a text read after somebody's edit; `text` None: that version was deleted from its history."""
 
     editor: Actor
     at: datetime
@@ -258,7 +258,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """What an owner said in a chat that counts: a verb of `VERBS`, its words, and the number that it is about.
+    """What an owner wrote in a chat that counts: a verb of `VERBS`, its words, and the number that it is about.
 
     `at` by the network's clock, `chat` the id it came from, `id` its own: the same one is never obeyed twice.
     """

@@ -59,7 +59,7 @@ class EffectRecord:
 
 @dataclass(frozen=True, slots=True)
 class FindingRecord:
-    """What became of a finding: acted on in `occurrence`s, and what people said of it."""
+    """What became of a finding: acted on in `occurrence`s, and how people judged it."""
 
     key: str  # the fingerprint
     kind: str
@@ -176,7 +176,7 @@ class ChatYes:
 
 @dataclass(frozen=True, slots=True)
 class ChatGuidance:
-    """What an owner said in a chat to the next session of mission `mission`, or of every one where it is 0.
+    """What an owner wrote in a chat to the next session of mission `mission`, or of every one where it is 0.
 
     `at` is when it was heard, by the clock that decides which session is the next.
     """
@@ -234,9 +234,9 @@ class OpenState:
     working: tuple[int, ...] = ()  # issues whose work is not at its end
     posted: tuple[Posted, ...] = ()  # what went out, newest first, at most `KEPT_POSTS`
     finished: tuple[FinishedMission, ...] = ()  # missions that came to an end and were not announced yet
-    hushed_until: datetime | None = None  # memory was recovered: what it sees until then may have been said before
+    hushed_until: datetime | None = None  # memory was recovered: what it sees until then may have been reported before
     yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat, newest last
-    guidance: tuple[ChatGuidance, ...] = ()  # what they said there to sessions to come, newest last
+    guidance: tuple[ChatGuidance, ...] = ()  # what they wrote there to sessions to come, newest last
     watched: tuple[MonitorRecord, ...] = ()  # the lists that the dashboard shows
     obeyed: int = 0  # ticks that were about Ralph itself: each box of those is another one
     ignored: tuple[tuple[str, str], ...] = ()  # boxes whose tick counts for nothing, and why: the dashboard says so
@@ -277,7 +277,7 @@ class MemoryBatch:
     journal: tuple[str, object] | None = None
     archive: tuple[tuple[str, str], ...] = ()
     dashboard: str | None = None
-    paused: bool | None = None  # what an owner said of that in a chat or by a tick; None: as a person's edit has it
+    paused: bool | None = None  # what an owner decided in a chat or by a tick; None: as a person's edit has it
 
 
 def key_of(*parts: str) -> str:
@@ -330,7 +330,7 @@ def may_redo(effect: Effect, list_is_complete: bool) -> bool:
 
     A repeatable one: yes. One sent once: only where a list shows everything at once: then "not listed" is proof.
     """
-    if isinstance(effect, Publish):  # no network lists for certain what was said there
+    if isinstance(effect, Publish):  # no network lists for certain what was posted there
         return not at_most_once(effect)
     return list_is_complete or not at_most_once(effect)
 

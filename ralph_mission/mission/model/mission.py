@@ -352,7 +352,7 @@ class Limits:
     threads_per_week: int = 5  # issues and pulls that nobody asked for; so many of them may be without an answer, too
     usd_per_cycle: float = 2.0
     usd_per_day: float = 10.0
-    auto_kinds: tuple[str, ...] = ()  # kinds of high tier whose fixes need no question: the owner said so
+    auto_kinds: tuple[str, ...] = ()  # kinds of high tier whose fixes need no question: the owner wants that
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +373,7 @@ class Acceptance:
 
     @property
     def mean(self) -> float:
-        """Expected acceptance, 0..1; one half when nobody has said anything."""
+        """Expected acceptance, 0..1; one half without any verdict."""
         return (self.accepted + 1) / (self.accepted + self.rejected + 2)
 
 

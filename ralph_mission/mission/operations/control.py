@@ -184,7 +184,7 @@ Gate = Callable[[], tuple[bool, datetime | None, str]]
 
 @dataclass(frozen=True, slots=True)
 class WatchSetup:
-    """What watching needs. `sleep` takes seconds; `answer` runs a cycle that acts on what people said meanwhile, if
+    """What watching needs. `sleep` takes seconds; `answer` runs a cycle that acts on what people asked meanwhile, if
     anything. `cycle`, `gate` and `answer` may raise UserError."""
 
     clock: CycleClock

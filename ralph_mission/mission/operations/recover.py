@@ -45,7 +45,7 @@ from ralph_mission.mission.operations.salvage import (
 from ralph_mission.mission.ports import Forge, Store
 
 ASK_AGAIN = "recovered"  # no text has this hash: the next cycle posts the proposal's line again
-HUSHED = timedelta(hours=24)  # what is seen by then may have been said in public before memory was lost
+HUSHED = timedelta(hours=24)  # what is seen by then may have been reported in public before memory was lost
 
 
 def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: bool = False) -> Recovered:
@@ -99,7 +99,7 @@ def _without_forge(salvaged: Salvage, report: RecoveryReport) -> Salvage:
 
 
 def _whole(salvaged: Salvage, anchors: Iterable[Anchor]) -> bool:
-    """Whether nothing of what was said in public can be missing: our last commit is there, and none is known after."""
+    """Whether nothing of what was published can be missing: our last commit is there, and none is known after."""
     commits = {anchor.oid for anchor in anchors}
     return salvaged.state is not None and not salvaged.broken and commits == {salvaged.head}
 
@@ -122,7 +122,7 @@ def _silent(mission: Mission) -> Mission:
 
 
 def _recount(state: OpenState, store: Recoverable, report: RecoveryReport) -> OpenState:
-    """What people and networks said, counted again from the journal that is still there."""
+    """What people and networks answered, counted again from the journal that is still there."""
     try:
         documents = tuple(store.journal())
         tallies, posts = learning.acceptance(documents), learning.posts(documents)

@@ -246,7 +246,7 @@ def _move_mission(mission: Mission, record: EffectRecord, receipt: Receipt) -> M
 
 
 def _apply_trace(trace: Trace, records: dict[str, Record], forge: Forge) -> None:
-    """What one marker proves: the effect was done, its findings were acted on, and what a person said."""
+    """What one marker proves: the effect was done, its findings were acted on, and what a person decided."""
     known = records.get(trace.key)
     if not isinstance(known, EffectRecord) or known.state not in SETTLED:
         at = trace.thing.created_at

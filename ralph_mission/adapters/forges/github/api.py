@@ -194,7 +194,7 @@ class Api:
     # --- reading
 
     def forget(self) -> None:
-        """Ask anew: others may have changed anything."""
+        """Ask again: others may have changed anything."""
         self._read.clear()
 
     def get(self, path: str, fresh: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""Reads what the web said, as a program of its own, so that it can be ended.
+"""Reads what the web answered, as a program of its own, so that it can be ended.
 
 Parsers and patterns get foreign input here: one that takes too long, too much memory or crashes the process only costs
 one check of one source. Run by path: it imports none of our code.

@@ -152,7 +152,7 @@ def fresh_id(root: Path, mode: str, now: datetime) -> str:
 
 
 def archive_run(root: Path, previous: RunState | None, log: EventLog, now: datetime) -> None:
-    """Make room for a new run: the previous one's files are moved, what it said and was asked is forgotten.
+    """Make room for a new run: the previous one's files are moved, what it emitted and was asked is forgotten.
 
     Tasks go with it unless somebody has touched the list since: those are meant for the next run. Raises OSError.
     """
