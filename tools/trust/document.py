@@ -118,7 +118,8 @@ def document(suites: Mapping[str, Measured]) -> str:
 
 
 def _tried(suites: Mapping[str, Measured]) -> Iterator[tuple[str, ...]]:
-    """A row for each table that counts tries, with the sum of what should not have been."""
+    """A row for each thing that was tried, with the sums of its tables and of what should not have been."""
+    sums: dict[str, tuple[int, int]] = {}
     for one in suites.values():
         for name, rows in one.tables.items():
             if name in TRIED:
@@ -126,7 +127,9 @@ def _tried(suites: Mapping[str, Measured]) -> Iterator[tuple[str, ...]]:
                 tried = sum(int(row.get(column, 0)) for row in rows.values())
                 held = sum(int(row["held"]) for row in rows.values()) if "held" in rows[next(iter(rows))] else tried
                 wrong = sum(int(row.get(figure, 0)) for row in rows.values() for figure in WRONG) + tried - held
-                yield says, f"{tried:,}", str(wrong)
+                before = sums.get(says, (0, 0))
+                sums[says] = (before[0] + tried, before[1] + wrong)
+    yield from ((says, f"{tried:,}", str(wrong)) for says, (tried, wrong) in sums.items())
 
 
 def _proven(tables: Mapping[str, Rows]) -> str:
