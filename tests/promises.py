@@ -121,9 +121,8 @@ PROMISES = (
     ),
     Promise(
         "I11",
-        "Corrupt memory, or a foreign change outside people's sections: no effect. Where a server holds memory and no "
-        "cycle runs, a change that raises the serial by one, as another runner's would, is believed but grants nothing "
-        "([more](#what-is-not-covered)).",
+        "Corrupt memory, or a foreign change outside people's sections: no effect, with [one "
+        "exception](#what-is-not-covered) that grants nothing.",
         (
             "integration/test_fresh_clones.py::test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_person_wrote",
             "integration/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",

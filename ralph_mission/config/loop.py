@@ -58,10 +58,10 @@ class HatKeys(Lenient):
     default_publishes: str = Field("", description="Emitted if a session emits none.")
     instructions: str = Field("", description="Its instructions.")
     disallowed_tools: Names = Field((), description="Tools it may not use.")
-    agent: str = Field("", description="The agent of its sessions; empty: the run's.")
+    agent: str = Field("", description="Its sessions' agent; empty: the run's.")
     backend: Annotated[Any, OLD_LIMIT] = None
     """As in ralph-orchestrator: the same, where it names an agent whose program is here."""
-    model: str = Field("", description="The model of its sessions; empty: that of the run.")
+    model: str = Field("", description="Its sessions' model; empty: the run's.")
     write_allowed: Names | None = Field(None, description="Paths it may write; absent: all, empty: none.")
     write_denied: Names = Field((), description="Paths it may not write.")
     commands_denied: Names = Field((), description="Commands it may not run.")

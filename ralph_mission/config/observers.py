@@ -164,7 +164,7 @@ class DependencySettings(SettingsSection):
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out.")
     ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates, but not advisories, are left out.")
     updates: bool = Field(
-        True, description="Whether registries are asked for newer releases; only where `dependencies` is written."
+        True, description="Whether registries are asked for newer releases, where `dependencies` is written."
     )
     advisories: Annotated[bool, OLD_LIMIT] = True
     """Whether OSV is asked about known vulnerabilities."""
