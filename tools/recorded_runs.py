@@ -73,12 +73,12 @@ class RecordedRuns:
     jobs: tuple[FailedJob, ...] = ()
 
     def workflow_runs(
-        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+        self, workflow: int = 0, event: str = "", ended: str = "", most: int = 100
     ) -> tuple[WorkflowRun, ...]:
         """As in the port."""
         found = [run for run in reversed(self.runs) if run.ended_at and run.ended_at <= self.now]
         wanted = [run for run in found if workflow in (0, run.workflow) and event in ("", run.event)]
-        return tuple(run for run in wanted if run.failed or not failed)[:most]
+        return tuple(run for run in wanted if ended in ("", run.conclusion))[:most]
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
         """The same in every run: which jobs failed is rarely recorded."""

@@ -146,10 +146,10 @@ class Forge(Protocol):
         ...
 
     def workflow_runs(
-        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+        self, workflow: int = 0, event: str = "", ended: str = "", most: int = 100
     ) -> tuple[WorkflowRun, ...]:
-        """Runs on the default branch, newest first: of one workflow (0: all), by one event ("": any), or only failed
-        ones. Empty if the forge runs no workflows. Raises UserError."""
+        """Runs on the default branch, newest first: of one workflow (0: all), by one event ("": any), or those that
+        `ended` so ("": all). Empty if the forge runs no workflows. Raises UserError."""
         ...
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:

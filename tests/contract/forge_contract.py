@@ -32,4 +32,4 @@ class ForgeContract(IssueContract, LabelContract, BranchContract, PullContract, 
         assert world.forge.security_alerts(kind) is None
 
     def test_where_nothing_ran_no_run_failed(self, world: World) -> None:
-        assert world.forge.workflow_runs() == world.forge.workflow_runs(failed=True, event="push") == ()
+        assert world.forge.workflow_runs() == world.forge.workflow_runs(ended="failure", event="push") == ()

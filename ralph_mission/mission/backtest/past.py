@@ -199,7 +199,7 @@ class PastForge:
         )
 
     def workflow_runs(
-        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+        self, workflow: int = 0, event: str = "", ended: str = "", most: int = 100
     ) -> tuple[WorkflowRun, ...]:
         """As in the port."""
         at = self.now()
@@ -208,7 +208,7 @@ class PastForge:
             for one in self.history.runs
             if workflow in (0, one.workflow) and event in ("", one.event) and (run := run_at(one, at))
         )
-        return tuple(islice((run for run in runs if run.failed or not failed), most))
+        return tuple(islice((run for run in runs if ended in ("", run.conclusion)), most))
 
     def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
         """As in the port."""

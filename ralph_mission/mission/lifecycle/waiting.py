@@ -154,8 +154,8 @@ def _in_words(failure: str) -> str:
 
 def is_stuck(status: Status, next_step: str) -> bool:
     """Whether only a person can go on with a mission that was approved."""
-    held = status in (Status.ESCALATED, Status.PLANNED) and next_step != WAITS_FOR_AGENT
-    return held or (status.active and next_step in (ANSWER_QUESTION, CORRECT_BASE))
+    decides = status in (Status.ESCALATED, Status.PLANNED) and next_step != WAITS_FOR_AGENT
+    return decides or (status.active and next_step in (ANSWER_QUESTION, CORRECT_BASE))
 
 
 def waits_for_agent(mission: Mission) -> bool:

@@ -57,6 +57,11 @@ READS_SOURCE = compile_regex(
     r"|\bgit\s+(?:diff|status|log|show|rev-parse)\b"
 )
 """Matches a test that inspects source code instead of behaviour."""
+ASKS_FOR_NAME = compile_regex(
+    r"\bhasattr\(\s*[\w.]+\s*,\s*[\"'](\w+)[\"']|[\"'](\w+)[\"']\s+in\s+(?:dir|vars)\("
+    r"|\btypeof\s+(?:\w+\.)*(\w+)|\b(?:hasOwn|hasOwnProperty)\([^()]*[\"'](\w+)[\"']"
+)
+"""Matches a test that asks whether something of this name exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +299,20 @@ def _of_test(claim: CodeClaim) -> Iterator[tuple[str, str]]:
         for line in touched_lines(change)[1]:
             if READS_SOURCE.search(line):
                 yield "reads-source", f"its test looks at how code is written: {line.strip()[:120]}"
+            for found in ASKS_FOR_NAME.finditer(line):
+                name = next(filter(None, found.groups()))
+                if _is_brought(name, claim):
+                    yield "reads-source", f"its test asks whether {name} exists, which only the change brings"
+
+
+def _is_brought(name: str, claim: CodeClaim) -> bool:
+    """Whether a name stands in what the change makes of its files, and not in what they are."""
+    word = compile_regex(rf"\b{name}\b")
+    before, after = (
+        "\n".join((getattr(one, side) or b"").decode("utf-8", "replace") for one in claim.change)
+        for side in ("old", "new")
+    )
+    return bool(word.search(after)) and not word.search(before)
 
 
 def _of_change(claim: CodeClaim) -> Iterator[tuple[str, str]]:

@@ -153,7 +153,7 @@ def test_a_pull_whose_reviews_cannot_be_had_is_not_read() -> None:
 def test_a_run_goes_on_until_it_is_over() -> None:
     known = history(runs=(run(1, "failure", 3, took=2),))
     assert [[one.conclusion for one in then(at, known).workflow_runs()] for at in (2, 4, 5)] == [[], [""], ["failure"]]
-    assert then(4, known).workflow_runs(failed=True) == ()
+    assert then(4, known).workflow_runs(ended="failure") == ()
 
 
 def test_how_an_earlier_try_of_a_run_ended_is_not_told() -> None:

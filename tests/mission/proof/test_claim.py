@@ -46,6 +46,11 @@ def with_test(content: bytes) -> Callable[[CodeClaim], CodeClaim]:
     return lambda claim: replace(claim, test=(replace(TEST, new=content),))
 
 
+def with_name(line: bytes) -> Callable[[CodeClaim], CodeClaim]:
+    brought = replace(CHANGE, new=MENDED + b"third = 1\n")
+    return lambda claim: replace(claim, change=(brought,), test=(replace(TEST, new=NEW_TEST + line),))
+
+
 def changed(*more: FileChange) -> Callable[[CodeClaim], CodeClaim]:
     return lambda claim: replace(claim, change=(*claim.change, *more))
 
@@ -79,6 +84,10 @@ def test_a_claim_whose_texts_are_in_order_is_let_through() -> None:
         ("reads-source", with_test(NEW_TEST + b"    assert '/ 2' in inspect.getsource(half)\n")),
         ("reads-source", with_test(NEW_TEST + b"    assert half.__code__.co_consts\n")),
         ("reads-source", with_test(NEW_TEST + b"    assert run('git diff')\n")),
+        ("reads-source", with_name(b"    assert hasattr(app, 'third')\n")),
+        ("reads-source", with_name(b"    assert 'third' in dir(app)\n")),
+        ("reads-source", with_name(b"  assert(typeof app.third === 'number')\n")),
+        ("", with_name(b"    assert hasattr(app, 'twice')\n")),
     ],
 )
 def test_what_the_texts_speak_against(rule: str, spoil: Callable[[CodeClaim], CodeClaim]) -> None:

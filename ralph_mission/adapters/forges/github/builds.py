@@ -118,12 +118,12 @@ class ArtifactWire(WireModel):
     expired: bool
 
 
-def workflow_runs(api: Api, branch: str, workflow: int, event: str, failed: bool, most: int) -> tuple[WorkflowRun, ...]:
+def workflow_runs(api: Api, branch: str, workflow: int, event: str, ended: str, most: int) -> tuple[WorkflowRun, ...]:
     """As in the port. Raises UserError."""
     below = f"/actions/workflows/{workflow}/runs" if workflow else "/actions/runs"
     query = {"branch": branch, "exclude_pull_requests": "true", "per_page": str(min(most, PAGE))}
     query |= {"event": event} if event else {}
-    query |= {"status": "failure"} if failed else {}
+    query |= {"status": ended} if ended else {}
     found: list[WorkflowRun] = []
     total = 0
     try:

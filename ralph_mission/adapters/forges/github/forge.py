@@ -233,10 +233,10 @@ class GitHubForge:
     # --- workflows
 
     def workflow_runs(
-        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+        self, workflow: int = 0, event: str = "", ended: str = "", most: int = 100
     ) -> tuple[WorkflowRun, ...]:
         """The newest runs on the default branch, newest first. Raises UserError."""
-        return builds.workflow_runs(self.api, self.default_branch().name, workflow, event, failed, most)
+        return builds.workflow_runs(self.api, self.default_branch().name, workflow, event, ended, most)
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
         """The failed jobs of a run's attempt. Raises UserError."""

@@ -131,7 +131,7 @@ class LocalForge:
         )
 
     def workflow_runs(
-        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+        self, workflow: int = 0, event: str = "", ended: str = "", most: int = 100
     ) -> tuple[WorkflowRun, ...]:
         """Always empty: a folder runs nothing."""
         return ()

@@ -67,11 +67,13 @@ class CiObserver:
         before = CiCursor.parse(context.cursor)
         known_red = dict(before.red)
         try:
-            failed = [run for run in self.forge.workflow_runs(failed=True) if self._counts(run)]
+            day, listed = self._look_widely(before, context)
+            failed = [run for run in self.forge.workflow_runs(ended="failure") if self._counts(run)]
+            failed += [run for run in listed if run.failed and run.conclusion != "failure" and self._counts(run)]
             news = [run for run in failed if run_key(run) not in before.seen and context.now - run.created_at < RECENT]
             workflows = list(dict.fromkeys([*known_red, *(run.workflow for run in news)]))
             red, chances = self._look(workflows[:WORKFLOWS], known_red, context)
-            day, retried = self._retried(before, context)
+            retried = list(self._chances([run for run in listed if run.attempt > 1 and self._counts(run)], context))
         except UserError as problem:
             return unavailable(NAME, problem, context.cursor)
         late = set(workflows[WORKFLOWS:])
@@ -161,14 +163,14 @@ class CiObserver:
                 job, step = step_key(jobs[0])
                 yield ChanceFailure(run.path, run.name, job, step, run.sha, run.id, run.started_at, self._tests(run))
 
-    def _retried(self, before: CiCursor, context: ObservationContext) -> tuple[str, list[ChanceFailure]]:
-        """When it was looked for last, and what passed at a second try: nothing of it is among the runs that failed."""
+    def _look_widely(self, before: CiCursor, context: ObservationContext) -> tuple[str, tuple[WorkflowRun, ...]]:
+        """Once a day all runs that people start again: what passed at a second try, timed out or could not start is
+        not among the runs that failed. With the time when that was read last."""
         # a date alone, as earlier versions stored it, counts as its first moment
         if (context.now - DAY).isoformat() < before.day <= context.now.isoformat():
-            return before.day, []
-        listed = (run for event in RERUN for run in self.forge.workflow_runs(event=event, most=PAGE))
-        runs = [run for run in listed if run.attempt > 1 and self._counts(run)]
-        return context.now.isoformat(), list(self._chances(runs, context))
+            return before.day, ()
+        runs = (run for event in RERUN for run in self.forge.workflow_runs(event=event, most=PAGE))
+        return context.now.isoformat(), tuple(runs)
 
     def _tests(self, run: WorkflowRun) -> tuple[str, ...]:
         """The failed tests, if the run kept a report."""

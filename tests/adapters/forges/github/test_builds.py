@@ -38,17 +38,17 @@ def test_runs_are_those_of_the_default_branch_of_this_very_repository_newest_fir
         (2, "failure", CI),
         (1, "success", CI),
     ]
-    assert [run.id for run in world.forge.workflow_runs(failed=True)] == [2]
+    assert [run.id for run in world.forge.workflow_runs(ended="failure")] == [2]
     assert [run.id for run in world.forge.workflow_runs(runs[1].workflow)] == [2, 1]
     assert [run.id for run in world.forge.workflow_runs(event="schedule")] == []
 
 
 def test_asking_again_for_what_did_not_change_costs_one_request_that_does_not_count(world: GitHubWorld) -> None:
     world.fake.workflow_run(1, "completed", "failure", "push", path=CI)
-    world.forge.workflow_runs(failed=True)
+    world.forge.workflow_runs(ended="failure")
     world.forge.forget_lists()
     before = world.forge.requests.total
-    world.forge.workflow_runs(failed=True)
+    world.forge.workflow_runs(ended="failure")
     assert (world.forge.requests.total - before, world.forge.requests.not_modified) == (1, 1)
 
 

@@ -48,6 +48,16 @@ def test_the_one_commit_between_green_and_red_is_the_first_bad_one(world: CiWorl
     assert "nothing of importance" not in told.detail and "Cleaning up" not in told.detail
 
 
+@pytest.mark.parametrize("conclusion", ["timed_out", "startup_failure"])
+def test_a_branch_whose_runs_time_out_or_cannot_start_is_red(world: CiWorld, conclusion: str) -> None:
+    world.push()
+    bad = world.push(conclusion, by="robin")
+    assert blamed(only(world)) == bad[:12]
+    world.push(conclusion)
+    assert len(world.red()) == 1  # though no run of that kind is asked for again so soon
+    assert len(world.red(days=2)) == 1
+
+
 def test_later_red_commits_do_not_change_who_broke_it(world: CiWorld) -> None:
     world.push()
     bad = world.push("failure", by="robin")
