@@ -39,9 +39,7 @@ from typing import Any, cast
 from ralph_mission.adapters.forges.github.builds import own_runs
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.ci import build
-from ralph_mission.adapters.observers.ci.commits import SHOWN
-from ralph_mission.adapters.observers.ci.history import COUNTED
-from ralph_mission.adapters.observers.ci.state import CiCursor
+from ralph_mission.adapters.observers.ci.history import COUNTED, SHOWN, CiCursor
 from ralph_mission.config.observers import CiSettings
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.forge import Branch

@@ -12,12 +12,15 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.ci import commits, logs
+from ralph_mission.adapters.observers.ci import history
 from ralph_mission.adapters.observers.ci.history import (
     COUNTED,
+    ChanceFailure,
+    CiCursor,
     RedStreak,
     begin_of,
     chance_failures,
@@ -25,9 +28,9 @@ from ralph_mission.adapters.observers.ci.history import (
     step_key,
 )
 from ralph_mission.adapters.observers.ci.signals import Breakage, broken, flaky
-from ralph_mission.adapters.observers.ci.state import ChanceFailure, CiCursor
 from ralph_mission.adapters.observers.looking import unavailable
 from ralph_mission.adapters.observers.markers import excluder
+from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.config.observers import CiSettings
 from ralph_mission.errors import UserError
@@ -35,7 +38,7 @@ from ralph_mission.mission.model.builds import FailedJob, WorkflowRun, is_own
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 NAME = "ci"
 RECENT = timedelta(days=30)  # older failures and flaky ones are not news
@@ -45,6 +48,8 @@ PAGE, FAR = 50, 300  # runs of a workflow that are read, and where it was red in
 CHANCES = 5  # flaky failures read in detail, per workflow and check
 RERUN = ("push", "schedule")  # what starts the runs that people start again
 TWICE = 2  # commits on which a step has to be flaky before it is reported
+FAULT = compile_regex(r"\w*([Ff]ailure|[Ee]rror)")  # `flakyFailure` and `rerunError` belong to a second attempt
+TESTS = 50_000  # cases read per report
 
 
 def build(settings: CiSettings, forge: Forge, git: Git, cache: Path | None = None) -> CiObserver:
@@ -127,7 +132,7 @@ class CiObserver:
     def _events(self, runs: Sequence[WorkflowRun], head: str) -> frozenset[str]:
         """The workflow's present triggers: one whose file or trigger was removed no longer counts as failing."""
         path = runs[0].path if runs else ""
-        text = commits.workflow_text(self.git, head, path) if path and not self._is_excluded(path) else ""
+        text = history.workflow_text(self.git, head, path) if path and not self._is_excluded(path) else ""
         return frozenset(event for event in COUNTED if event in text)
 
     def _breakage(self, streak: RedStreak, read: int, before: str) -> Breakage:
@@ -135,7 +140,7 @@ class CiObserver:
         since = f"run {streak.passed.id}" if streak.passed else before or f"before run {streak.first.id}"
         begin, passed = begin_of(streak, self._failed_jobs)
         jobs = self._failed_jobs(streak.newest, log=True)
-        between = commits.suspects(self.git, passed.sha, begin.sha) if passed else None
+        between = history.suspects(self.git, passed.sha, begin.sha) if passed else None
         return Breakage(streak, since, begin, passed, jobs, between, read, own=is_own(streak.newest.path))
 
     def _failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
@@ -156,7 +161,7 @@ class CiObserver:
 
     def _chances(self, runs: Iterable[WorkflowRun], context: ObservationContext) -> Iterator[ChanceFailure]:
         recent = [run for run in runs if self._counts(run) or run.event == "workflow_dispatch"]
-        found = chance_failures(recent, partial(commits.changed_files, self.git))
+        found = chance_failures(recent, partial(history.changed_files, self.git))
         for run in [one for one in found if context.now - one.created_at < RECENT][:CHANCES]:
             jobs = self._failed_jobs(run)
             if jobs:
@@ -181,7 +186,7 @@ class CiObserver:
                 reports = self.forge.test_reports(run)
             except UserError:
                 return ()
-            known = list(dict.fromkeys(name for report in reports for name in logs.failed_tests(report)))[:5]
+            known = list(dict.fromkeys(name for report in reports for name in failed_tests(report)))[:5]
             self.cache.put(question, known)
         return tuple(str(name) for name in known)
 
@@ -202,3 +207,21 @@ def is_chance(one: Breakage, chances: Iterable[ChanceFailure]) -> bool:
 
 def _places(one: Breakage) -> list[tuple[str, str, str]]:
     return [(one.streak.newest.path, *step_key(job)) for job in one.jobs]
+
+
+def failed_tests(report: bytes) -> tuple[str, ...]:
+    """The names of tests that failed at least once in a JUnit report; none for anything else.
+
+    A report with a document type is not read, as that may define entities.
+    """
+    if b"<!DOCTYPE" in report or b"<!ENTITY" in report:
+        return ()
+    try:
+        cases = list(fromstring(report).iter("testcase"))[:TESTS]
+    except (ParseError, ValueError, LookupError, RecursionError):
+        return ()
+    return tuple(dict.fromkeys(_case_name(case) for case in cases if any(FAULT.fullmatch(child.tag) for child in case)))
+
+
+def _case_name(case: Element) -> str:
+    return one_line("::".join(part for part in (case.get("classname"), case.get("name")) if part))

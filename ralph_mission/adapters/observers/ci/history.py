@@ -1,4 +1,5 @@
-"""Analyses a history of runs, purely: whether a workflow fails, since which run, and flaky failures.
+"""What happened on the default branch: whether a workflow fails and since which run, the commits in between, and flaky
+failures, which memory keeps between checks.
 
 Pushes, schedules and dispatches have separate histories: a failing nightly run is not fixed by a push that runs other
 jobs. A run started by hand counts if it passed, as does a later pass of the same commit. Cancelled, skipped, waiting
@@ -10,11 +11,15 @@ documentation, and in other files of it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
+from datetime import datetime
 from itertools import pairwise
 
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.values import compile_regex, dataclass
 
@@ -31,6 +36,9 @@ READS_DOCUMENTS = compile_regex(r"doc|link|spell|typo|lint|markdown|format|prett
 MATRIX = compile_regex(r"(?:\s*\([^()]*\))+$")
 ChangedFiles = Callable[[str, str], Collection[str] | None]
 """The files that differ between two commits; None if unknown."""
+SHOWN = 10  # commits that are named
+MOST_COMMITS = 500  # that are counted
+MOST_FLAKY = 60  # stored flaky failures, the newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +160,114 @@ def begin_of(
             return begin, streak.passed if masked else run
         begin = run
     return begin, streak.passed
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectCommit:
+    """A commit of the default branch; for a merge, `authors` are those of its commits `holds`."""
+
+    sha: str
+    authors: str
+    subject: str
+    holds: int = 1
+
+
+def suspects(git: Git, passed: str, failed: str) -> tuple[SuspectCommit, ...] | None:
+    """The commits that came onto the branch between a run that passed and one that failed, newest first.
+
+    None if unknown: one of them is not here, or history was rewritten in between.
+    """
+    if not git.resolve(passed) or not git.resolve(failed):
+        return None
+    try:
+        git.run("merge-base", "--is-ancestor", passed, failed)
+        lines = git.text(
+            "log", "--first-parent", f"-{MOST_COMMITS}", "--format=%H%x1f%an%x1f%P%x1f%s", f"{passed}..{failed}"
+        )
+    except GitError:
+        return None
+    rows = [line.split("\x1f", 3) for line in lines.splitlines() if line.count("\x1f") == 3]
+    return tuple(_suspect(git, passed, row, place < SHOWN) for place, row in enumerate(rows))
+
+
+def _suspect(git: Git, passed: str, row: list[str], named: bool) -> SuspectCommit:
+    sha, author, parents, subject = row
+    if " " not in parents or not named:
+        return SuspectCommit(sha, one_line(author, 60), one_line(subject))
+    merged = git.try_text(
+        "log", "--no-merges", "--format=%an", f"-{MOST_COMMITS}", sha, f"^{sha}^1", f"^{passed}"
+    ).splitlines()
+    authors = ", ".join(list(dict.fromkeys(merged))[:3]) or author
+    return SuspectCommit(sha, one_line(authors, 60), one_line(subject), max(1, len(merged)))
+
+
+def changed_files(git: Git, one: str, other: str) -> frozenset[str] | None:
+    """The files that differ between two commits; None if one of them is not here."""
+    try:
+        raw = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
+    except GitError:
+        return None
+    return frozenset(path for path in raw.decode("utf-8", "replace").split("\0") if path)
+
+
+def workflow_text(git: Git, head: str, path: str) -> str:
+    """The text of a workflow's file at a commit; "" if it was removed."""
+    return git.try_text("cat-file", "blob", f"{head}:{path}")
+
+
+@dataclass(frozen=True, slots=True)
+class ChanceFailure:
+    """A step that failed on code on which it also passed; `tests`: those named in a report."""
+
+    path: str
+    workflow: str
+    job: str
+    step: str
+    sha: str
+    run: int
+    at: datetime
+    tests: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """One per commit, regardless of attempts."""
+        return (self.path, self.job, self.step, self.sha)
+
+
+@dataclass(frozen=True, slots=True)
+class CiCursor:
+    """The failed runs that were judged ("id.attempt"), the workflows that were red and since when, what failed by
+    chance, and when second tries were looked for last."""
+
+    seen: frozenset[str] = frozenset()
+    red: tuple[tuple[int, str], ...] = ()
+    chances: tuple[ChanceFailure, ...] = ()
+    day: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> CiCursor:
+        """The stored state; empty if unreadable."""
+        try:
+            document = json.loads(text)
+            chances = tuple(_read_chance(*one) for one in document["chances"])
+            return cls(
+                frozenset(map(str, document["seen"])),
+                tuple((int(flow), str(since)) for flow, since in document["red"]),
+                chances,
+                str(document["day"]),
+            )
+        except (ValueError, KeyError, TypeError):
+            return cls()
+
+    def dump(self) -> str:
+        """As `parse` reads it."""
+        newest = sorted(sorted(self.chances, key=lambda one: one.at)[-MOST_FLAKY:], key=lambda one: one.key)
+        chances = [[*astuple(one)[:6], one.at.isoformat(), list(one.tests)] for one in newest]
+        known = {"seen": sorted(self.seen), "red": list(self.red), "chances": chances, "day": self.day}
+        return json.dumps(known, separators=(",", ":"))
+
+
+def _read_chance(
+    path: str, workflow: str, job: str, step: str, sha: str, run: int, at: str, tests: list[str]
+) -> ChanceFailure:
+    return ChanceFailure(path, workflow, job, step, sha, int(run), datetime.fromisoformat(at), tuple(map(str, tests)))

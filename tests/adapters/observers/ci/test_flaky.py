@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.observers.ci.history import chance_failures
-from ralph_mission.adapters.observers.ci.logs import failed_tests
-from ralph_mission.adapters.observers.ci.state import ChanceFailure, CiCursor
+from ralph_mission.adapters.observers.ci import failed_tests
+from ralph_mission.adapters.observers.ci.history import ChanceFailure, CiCursor, chance_failures
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.mission.model.builds import WorkflowRun
 from ralph_mission.mission.model.mission import Signal
