@@ -41,8 +41,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.ci import build
 from ralph_mission.adapters.observers.ci.history import COUNTED, SHOWN, CiCursor
 from ralph_mission.config.observers import CiSettings
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
-from ralph_mission.mission.model.forge import Branch
+from ralph_mission.mission.model.forge import Branch, FailedJob, WorkflowRun
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ralph_mission.mission.model.cycle import CycleSettings
     from ralph_mission.mission.ports import CycleClock, CyclePorts, CycleProgress, Forge
 
-FLEET_TERMS = "RALPH_FLEET"  # a fleet's plan for one repository; `mission.fleet.terms` reads it
+FLEET_TERMS = "RALPH_FLEET"  # a fleet's plan for one repository; `mission.fleet.model` reads it
 GIT = (2, 38)  # the oldest version with what we need: merge-tree --write-tree
 
 
@@ -62,7 +62,7 @@ class App:
         settings, terms = cycle_settings(self.config, self.name, self.page), os.environ.get(FLEET_TERMS, "")
         if not terms:
             return settings
-        from ralph_mission.mission.fleet.terms import apply_terms, parse_terms
+        from ralph_mission.mission.fleet.model import apply_terms, parse_terms
 
         return apply_terms(settings, parse_terms(terms))
 
@@ -88,7 +88,7 @@ def build_app(
     progress = progress or QuietProgress()
     terms, extends = os.environ.get(FLEET_TERMS, ""), ""
     if terms:
-        from ralph_mission.mission.fleet.terms import parse_terms
+        from ralph_mission.mission.fleet.model import parse_terms
 
         extends = parse_terms(terms).extends
     host = hosting.choose_hosting(git, config, forge, clock, progress, staged=staged, spell=spell, extends=extends)

@@ -25,13 +25,15 @@ from ralph_mission.mission.fleet.model import (
     FleetPlan,
     FleetStart,
     FleetState,
+    FleetVerdicts,
     HeldRepository,
+    count_verdicts,
     parse_state,
     render_state,
+    render_terms,
 )
 from ralph_mission.mission.fleet.overview import FleetOverview, look_over
 from ralph_mission.mission.fleet.plan import plan_fleet
-from ralph_mission.mission.fleet.terms import FleetVerdicts, count_verdicts, render_terms
 from ralph_mission.safety.front_matter import MAX_BYTES
 from ralph_mission.values import dataclass
 

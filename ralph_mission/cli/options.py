@@ -281,7 +281,7 @@ def run_cycle(app: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cycl
     by_person = event in SPOKEN or os.environ.get("RALPH_SPOKEN") == "true"  # or the gate decided so
     trigger: Trigger = "person" if by_person else TRIGGERS.get(event, "cli")
     if terms_text := os.environ.get(FLEET_TERMS):
-        from ralph_mission.mission.fleet.terms import parse_terms
+        from ralph_mission.mission.fleet.model import parse_terms
 
         terms = parse_terms(terms_text)
         trigger = "person" if terms.spoke else trigger

@@ -14,20 +14,22 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.watch import RunWatch
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
-from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.forge import (
     Actor,
+    AlertKind,
     BodyEdit,
     Branch,
     ChatCommand,
+    FailedJob,
     Issue,
     Post,
     Pull,
     Pulse,
+    SecurityAlert,
     Tick,
     Wording,
+    WorkflowRun,
 )
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.memory import Memory

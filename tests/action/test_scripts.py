@@ -18,8 +18,7 @@ import yaml
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.hosting import clones
-from ralph_mission.mission.fleet.model import FleetStart
-from ralph_mission.mission.fleet.terms import count_verdicts, render_terms
+from ralph_mission.mission.fleet.model import FleetStart, count_verdicts, render_terms
 from ralph_mission.mission.model.mission import Urgency
 from tests.action.runner import ROOT, bare_environment, wait_for
 from tests.fakes.fleet import FakeFleet

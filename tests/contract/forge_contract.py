@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.model.alerts import AlertKind
+from ralph_mission.mission.model.forge import AlertKind
 from ralph_mission.mission.model.ledger import Anchor
 from tests.contract.branches import BranchContract
 from tests.contract.forge_world import World

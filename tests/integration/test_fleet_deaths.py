@@ -23,8 +23,7 @@ from ralph_mission.adapters.thinkers.llm import LlmThinker
 from ralph_mission.cli.fleet import ask_fleet, book
 from ralph_mission.config.fleet import load_fleet
 from ralph_mission.errors import UserError
-from ralph_mission.mission.fleet.model import FleetStart, parse_state
-from ralph_mission.mission.fleet.terms import count_verdicts, render_terms
+from ralph_mission.mission.fleet.model import FleetStart, count_verdicts, parse_state, render_terms
 from ralph_mission.mission.memory.text import render_memory
 from ralph_mission.mission.model.memory import Header, Memory
 from tests.fakes.fleet import FakeFleet, thread

@@ -12,11 +12,21 @@ from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import Missing
-from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, OpenPull, Receipt
-from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
+from ralph_mission.mission.model.forge import (
+    Actor,
+    AlertKind,
+    BodyEdit,
+    Branch,
+    FailedJob,
+    Issue,
+    Pull,
+    Pulse,
+    SecurityAlert,
+    Tick,
+    WorkflowRun,
+)
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, Record
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from ralph_mission.adapters.observers.looking import unavailable
 from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.alerts import SecurityAlert
+from ralph_mission.mission.model.forge import SecurityAlert
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge

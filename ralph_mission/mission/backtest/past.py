@@ -15,9 +15,18 @@ from typing import Protocol, TypeVar
 
 from ralph_mission.errors import Missing
 from ralph_mission.mission.backtest.follow import TrackedItem
-from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
-from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse, Review, ThreadComment
+from ralph_mission.mission.model.forge import (
+    Actor,
+    AlertKind,
+    FailedJob,
+    Issue,
+    Pull,
+    Pulse,
+    Review,
+    SecurityAlert,
+    ThreadComment,
+    WorkflowRun,
+)
 from ralph_mission.values import dataclass
 
 OBSERVERS = ("forge", "ci", "alerts")

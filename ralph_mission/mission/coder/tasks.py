@@ -14,10 +14,9 @@ from ralph_mission.mission.coder import reproduction
 from ralph_mission.mission.coder.baseline import standing_note
 from ralph_mission.mission.lifecycle.approval import agent_asked_for, content_hash, is_unaltered
 from ralph_mission.mission.model.agent_job import AgentJob
-from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import marker
-from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
+from ralph_mission.mission.model.forge import Actor, FailedJob, Issue, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
 from ralph_mission.mission.proposals.wording import (
     DIFF,

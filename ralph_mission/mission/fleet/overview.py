@@ -10,8 +10,7 @@ from itertools import groupby
 from types import MappingProxyType
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.fleet.model import FleetPlan, RepositoryHeader
-from ralph_mission.mission.fleet.terms import count_verdicts
+from ralph_mission.mission.fleet.model import FleetPlan, RepositoryHeader, count_verdicts
 from ralph_mission.mission.lifecycle.waiting import UNASKED, WAITS_FOR_AGENT, is_stuck
 from ralph_mission.mission.memory.text import parse_sections
 from ralph_mission.mission.model.memory import Memory, MissionNote

@@ -1,18 +1,30 @@
-"""People, and what they and we have on the forge: issues, pulls, branches, and what was written there.
+"""People, and what they and we have on the forge: issues, pulls, branches, runs of workflows, alerts, what was written.
 
-Times are timezone-aware and in UTC.
+Times are timezone-aware and in UTC. The text of an alert is untrusted, and never contains the value of a secret.
 
-What is said in public: a text for each network, and a small picture of what it is about.
-
-A text is made once, before anything is judged: what is judged is what is sent.
+What is said in public is a text for each network, and a small picture of what it is about. It is made once, before
+anything is judged: what is judged is what is sent.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
-from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.values import dataclass
+
+PASSED = frozenset({"success"})
+FAILED = frozenset({"failure", "timed_out", "startup_failure"})
+WELL = frozenset({"success", "neutral", "skipped"})
+"""How a check that does not stand in the way of a merge ends."""
+HELD = "action_required"
+"""The conclusion of a run that waits until a person lets it start."""
+OWN = frozenset(
+    f".github/workflows/ralph-{name}.yml" for name in ("loop", "work", "review", "publish", "fleet", "fleet-cycle")
+)
+"""The workflows that `ralph init` writes. Events of a pull request start some of them on the commit to be merged."""
+AlertKind = Literal["dependency", "code", "secret"]
+"""A vulnerable package, a code scanning result, a secret in the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,3 +284,78 @@ class ChatCommand:
 
 
 VERBS = ("guidance", "status", "pause", "resume", "restart", "approve", "answer")
+
+
+def is_own(path: str) -> bool:
+    """Whether a workflow is one of Ralph's own, by its path as GitHub tells it: perhaps with `@` and a ref."""
+    return path.partition("@")[0] in OWN
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """The newest attempt of a workflow run. Names and paths are untrusted.
+
+    `conclusion` is "" until it ends. A cancelled, skipped or waiting run neither passed nor failed.
+    """
+
+    id: int
+    workflow: int
+    name: str
+    path: str  # of the workflow's file
+    event: str  # what started it: push, schedule, workflow_dispatch, ...
+    sha: str
+    conclusion: str
+    created_at: datetime
+    started_at: datetime  # of this attempt
+    url: str
+    attempt: int = 1
+    ended_at: datetime | None = None  # when it last changed, if it is over
+
+    @property
+    def passed(self) -> bool:
+        """Whether it succeeded."""
+        return self.conclusion in PASSED
+
+    @property
+    def failed(self) -> bool:
+        """Whether it failed."""
+        return self.conclusion in FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class FailedJob:
+    """A failed job in one attempt of a run; `step` is its first failed step, "" if unknown.
+
+    `log` is the job's output, as far as it could be read. Untrusted.
+    """
+
+    name: str
+    step: str
+    url: str
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityAlert:
+    """One alert. `severity` is low, medium, high, critical or "". One is closed as fixed, or dismissed by a person.
+
+    Of a dependency: its ecosystem as the forge names it, its name, the file that asks for it, the range of versions
+    that are affected, the first that is not ("" when there is none), and the advisory with its other names.
+    """
+
+    kind: AlertKind
+    number: int
+    url: str
+    title: str
+    severity: str = ""
+    rule: str = ""
+    ecosystem: str = ""
+    package: str = ""
+    path: str = ""
+    affected: str = ""
+    fixed: str = ""
+    advisory: str = ""
+    aliases: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    closed_at: datetime | None = None
+    dismissed: bool = False

@@ -14,13 +14,12 @@ from ralph_mission.mission.coder.baseline import standing_note
 from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.lifecycle.approval import DETAILS_END, content_hash
-from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.effects import Number, Ref, marker
-from ralph_mission.mission.model.forge import Actor, Branch
+from ralph_mission.mission.model.forge import Actor, Branch, FailedJob
 from ralph_mission.mission.model.mission import Finding, Mission, Status, Tier
 from ralph_mission.mission.model.proposal import count_findings, lookup, reason
 from ralph_mission.mission.proposals import analysis
-from ralph_mission.mission.proposals.links import place_link, quote_line, thread_link
+from ralph_mission.mission.proposals.analysis import place_link, quote_line, thread_link
 from ralph_mission.safety.detect import closing_keywords
 from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import FileChange, Patch

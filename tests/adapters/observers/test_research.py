@@ -22,7 +22,7 @@ from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import AgentQuestion, PaidObserver
-from ralph_mission.mission.proposals.links import quote_line
+from ralph_mission.mission.proposals.analysis import quote_line
 from tests.helpers import make_repo
 
 NOW = datetime(2026, 11, 26, 9, tzinfo=UTC)

@@ -21,7 +21,7 @@ from ralph_mission.cli.setup import files as workflow_init_agents
 from ralph_mission.cli.setup import fleet
 from ralph_mission.cli.setup.files import is_public
 from ralph_mission.config.reading import read
-from ralph_mission.mission.model.builds import OWN
+from ralph_mission.mission.model.forge import OWN
 from tests.cli.init_place import LOOP, PINNED, SHA, TOOLS, hosted, states, workflow
 from tests.helpers import Result, cli_here, git, make_repo
 

@@ -12,8 +12,7 @@ from ralph_mission.errors import Missing
 from ralph_mission.mission.backtest.follow import TrackedItem, items_of
 from ralph_mission.mission.backtest.judge import ItemFate, fate
 from ralph_mission.mission.backtest.past import ForgeHistory, PastForge, ThreadEvent, settle
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
-from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
+from ralph_mission.mission.model.forge import Actor, FailedJob, Issue, Pull, Review, ThreadComment, WorkflowRun
 from ralph_mission.mission.model.mission import Quote, Signal
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -13,7 +13,6 @@ from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.lifecycle.steps import CLAIM_IT, SOLVED_BY_ITSELF, next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.lifecycle.waiting import review_failure
-from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.cycle import (
     QUIET,
     Interpretation,
@@ -33,7 +32,7 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     kind_of,
 )
-from ralph_mission.mission.model.forge import Branch, ThreadComment
+from ralph_mission.mission.model.forge import Branch, FailedJob, ThreadComment
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from ralph_mission.mission.lifecycle import approval, steps, table
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.lifecycle.table import TRANSITIONS, advance, allows, interpret_facts
-from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, StepContext
 from ralph_mission.mission.model.effects import CloseIssue, Comment
-from ralph_mission.mission.model.forge import Actor, Branch
+from ralph_mission.mission.model.forge import Actor, Branch, FailedJob
 from ralph_mission.mission.model.ledger import ChatYes
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, update_mission
 from tests.mission import build

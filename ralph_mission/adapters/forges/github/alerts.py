@@ -16,7 +16,7 @@ from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.reading import WireModel, read
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
+from ralph_mission.mission.model.forge import AlertKind, SecurityAlert
 
 PATHS: Mapping[AlertKind, str] = {
     "dependency": "/dependabot/alerts?per_page=100",

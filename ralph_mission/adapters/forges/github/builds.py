@@ -19,7 +19,7 @@ from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import Home, PullWire, Stamp, WireModel, read
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.builds import FAILED, HELD, WELL, FailedJob, WorkflowRun, is_own
+from ralph_mission.mission.model.forge import FAILED, HELD, WELL, FailedJob, WorkflowRun, is_own
 from ralph_mission.safety.text import truncate
 from ralph_mission.values import compile_regex
 

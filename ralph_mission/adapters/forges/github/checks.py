@@ -13,7 +13,7 @@ from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
-from ralph_mission.mission.model.builds import HELD, WELL, is_own
+from ralph_mission.mission.model.forge import HELD, WELL, is_own
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 

@@ -27,10 +27,22 @@ from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.lifecycle.table import SET_ASIDE
 from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
-from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
-from ralph_mission.mission.model.builds import HELD, WELL, FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, OpenPull, Receipt
-from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
+from ralph_mission.mission.model.forge import (
+    HELD,
+    WELL,
+    Actor,
+    AlertKind,
+    BodyEdit,
+    Branch,
+    FailedJob,
+    Issue,
+    Pull,
+    Pulse,
+    SecurityAlert,
+    Tick,
+    WorkflowRun,
+)
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.mission import FailureReason
 

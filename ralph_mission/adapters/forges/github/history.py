@@ -22,9 +22,15 @@ from ralph_mission.adapters.forges.github.reading import CommentWire, EventWire,
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.errors import UserError
 from ralph_mission.mission.backtest.past import ForgeHistory, ThreadEvent
-from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
-from ralph_mission.mission.model.forge import Pull, Review, ThreadComment
+from ralph_mission.mission.model.forge import (
+    AlertKind,
+    FailedJob,
+    Pull,
+    Review,
+    SecurityAlert,
+    ThreadComment,
+    WorkflowRun,
+)
 
 PAGES = 200  # of a hundred, per list: longer ones are not read
 FILES = 2_000  # cached pages

@@ -19,10 +19,20 @@ from ralph_mission.adapters.forges.local.store import ThreadStore, nothing
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
-from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import Effect, Receipt
-from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
+from ralph_mission.mission.model.forge import (
+    Actor,
+    AlertKind,
+    BodyEdit,
+    Branch,
+    FailedJob,
+    Issue,
+    Pull,
+    Pulse,
+    SecurityAlert,
+    Tick,
+    WorkflowRun,
+)
 from ralph_mission.mission.model.ledger import Anchor
 
 HOW = {

@@ -34,7 +34,7 @@ from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.config.observers import CiSettings
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun, is_own
+from ralph_mission.mission.model.forge import FailedJob, WorkflowRun, is_own
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge

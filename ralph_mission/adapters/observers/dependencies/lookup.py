@@ -43,7 +43,7 @@ from ralph_mission.adapters.packages.registries import (
     ReleaseAnswers,
 )
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.alerts import SecurityAlert
+from ralph_mission.mission.model.forge import SecurityAlert
 from ralph_mission.safety.bumps import Step
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.values import dataclass

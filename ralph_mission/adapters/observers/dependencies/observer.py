@@ -42,8 +42,7 @@ from ralph_mission.adapters.packages.registries import AnswerCache, CachedAnswer
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.config.observers import DependencySettings
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.alerts import SecurityAlert
-from ralph_mission.mission.model.forge import Pull
+from ralph_mission.mission.model.forge import Pull, SecurityAlert
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass

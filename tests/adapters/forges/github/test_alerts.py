@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.adapters.observers.alerts import AlertObserver
-from ralph_mission.mission.model.alerts import AlertKind
-from ralph_mission.mission.model.forge import Branch
+from ralph_mission.mission.model.forge import AlertKind, Branch
 from ralph_mission.mission.model.mission import Severity
 from ralph_mission.mission.model.proposal import ObservationContext
 from tests.adapters.forges.github.alerts import code_alert, dependabot_alert, secret_alert

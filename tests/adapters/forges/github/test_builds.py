@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.builds import OWN as OWN_WORKFLOWS
+from ralph_mission.mission.model.forge import OWN as OWN_WORKFLOWS
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.forge_world import pulled
 

@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.adapters.observers.ci import failed_tests
 from ralph_mission.adapters.observers.ci.history import ChanceFailure, CiCursor, chance_failures
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
-from ralph_mission.mission.model.builds import WorkflowRun
+from ralph_mission.mission.model.forge import WorkflowRun
 from ralph_mission.mission.model.mission import Signal
 from tests.adapters.observers.ci.ci_world import LOG, NIGHTLY, CiWorld, ci_world
 

@@ -20,8 +20,7 @@ from ralph_mission.adapters.packages import lockfiles, managers
 from ralph_mission.adapters.packages import scratch as rooms
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.alerts import SecurityAlert
-from ralph_mission.mission.model.forge import Actor, Pull, Touch
+from ralph_mission.mission.model.forge import Actor, Pull, SecurityAlert, Touch
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.safety.bumps import only_patches
 from tests import packages_world as world

@@ -9,10 +9,11 @@ import pytest
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings import ranking
-from ralph_mission.mission.fleet.model import FleetStart, RepositoryHeader
-from ralph_mission.mission.fleet.terms import (
+from ralph_mission.mission.fleet.model import (
+    FleetStart,
     FleetTerms,
     FleetVerdicts,
+    RepositoryHeader,
     apply_terms,
     count_verdicts,
     parse_terms,

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from ralph_mission.mission.model.mission import Quote
 from ralph_mission.mission.proposals import wording
-from ralph_mission.mission.proposals.links import place_link, quote_line, thread_link
+from ralph_mission.mission.proposals.analysis import place_link, quote_line, thread_link
 from tests.mission.build import finding
 from tests.mission.hostile import misdeeds
 
