@@ -24,7 +24,7 @@ from rich.table import Table
 from bench.run import Comparison, _measure, _report, _table, asked
 from bench.senses_database import KINDS, ROWS, Measured, asking, backends, planted
 from bench.senses_world import PAGES, Cost, World, quiet
-from ralph_mission.adapters.observers.together import together
+from ralph_mission.adapters.observers.looking import together
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.proposal import ObservationContext
 from tests.helpers import git

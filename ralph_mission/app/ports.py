@@ -19,7 +19,7 @@ from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.fixers.verify import FixerObserver, Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
-from ralph_mission.adapters.observers.together import OneAtATime, together
+from ralph_mission.adapters.observers.looking import OneAtATime, together
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
 from ralph_mission.adapters.publishers.charts import png
 from ralph_mission.adapters.publishers.publisher import PublisherByNetwork

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.values import dataclass

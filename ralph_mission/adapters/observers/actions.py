@@ -20,7 +20,7 @@ from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import HEADS, REPOSITORY, Remote
 from ralph_mission.adapters.http.guard import GuardedWeb
-from ralph_mission.adapters.observers.text import block, one_line
+from ralph_mission.adapters.observers.looking import block, one_line
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ralph_mission.adapters.observers.looking import unavailable
-from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.adapters.observers.looking import one_line, unavailable
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import SecurityAlert
 from ralph_mission.mission.model.mission import Observation, Severity, Signal

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.text import one_line, plain
+from ralph_mission.adapters.observers.looking import one_line, plain
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import BRIEFS, identify
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal, Usage

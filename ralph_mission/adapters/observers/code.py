@@ -20,9 +20,9 @@ from typing import TypeVar
 
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git, GitError, Identity
+from ralph_mission.adapters.observers.looking import age_days, block, one_line, split_lines, surroundings, valid_path
 from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan
 from ralph_mission.adapters.observers.overdue import OverdueSearch
-from ralph_mission.adapters.observers.text import age_days, block, one_line, split_lines, surroundings, valid_path
 from ralph_mission.config.observers import CodeSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext

@@ -20,9 +20,9 @@ from typing import Any
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import markers
+from ralph_mission.adapters.observers.looking import block, one_line, plain, split_lines, surroundings
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result, read_items, read_sarif, title_of
-from ralph_mission.adapters.observers.text import block, one_line, plain, split_lines, surroundings
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
 from ralph_mission.adapters.sandbox.excerpt import not_set_up

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.doc_tree import MOST_PAGES, PAGES, DocTree, KnownHistory, find_missing
-from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.config.observers import DocsSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
@@ -135,7 +135,7 @@ def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
 
 def broken_imports(tree: DocTree, path: str) -> Iterator[BrokenReference]:
     """The imports of a page or an example that the repository's own package no longer allows."""
-    from ralph_mission.adapters.observers.imports.examples import stale_imports  # an idle cycle reads none
+    from ralph_mission.adapters.observers.imports import stale_imports  # an idle cycle reads none
 
     if not RECORD.search(path):
         for line, text, why in stale_imports(tree, path, tree.texts[path]):

@@ -18,8 +18,8 @@ from typing import Literal
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers import matching
+from ralph_mission.adapters.observers.looking import plain
 from ralph_mission.adapters.observers.results import GarbledOutput, Result, inside, level, whole_number
-from ralph_mission.adapters.observers.text import plain
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass

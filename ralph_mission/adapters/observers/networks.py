@@ -18,8 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph_mission.adapters.chat import ALLOWED, AT_ONCE, Bot, read_updates
-from ralph_mission.adapters.observers.looking import is_jump, milestone
-from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
+from ralph_mission.adapters.observers.looking import age_days, block, is_jump, milestone, one_line, quote
 from ralph_mission.config.observers import SocialSettings
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra

@@ -20,7 +20,7 @@ from statistics import median
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.text import age_days, block, one_line
+from ralph_mission.adapters.observers.looking import age_days, block, one_line
 from ralph_mission.config.observers import ReleaseSettings
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext

@@ -22,9 +22,9 @@ from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, TreeEntry
 from ralph_mission.adapters.observers import actions
 from ralph_mission.adapters.observers.commands import RECIPES, keep_secret, run_check, search_path
+from ralph_mission.adapters.observers.looking import block, one_line, split_lines
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result
-from ralph_mission.adapters.observers.text import block, one_line, split_lines
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
 from ralph_mission.adapters.sandbox.process import run_foreign

@@ -17,8 +17,7 @@ from datetime import datetime, timedelta
 from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
-from ralph_mission.adapters.observers.looking import is_jump, milestone
-from ralph_mission.adapters.observers.text import block, one_line
+from ralph_mission.adapters.observers.looking import block, is_jump, milestone, one_line
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext

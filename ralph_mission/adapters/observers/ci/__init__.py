@@ -28,9 +28,8 @@ from ralph_mission.adapters.observers.ci.history import (
     step_key,
 )
 from ralph_mission.adapters.observers.ci.signals import Breakage, broken, flaky
-from ralph_mission.adapters.observers.looking import unavailable
+from ralph_mission.adapters.observers.looking import one_line, unavailable
 from ralph_mission.adapters.observers.markers import excluder
-from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.config.observers import CiSettings
 from ralph_mission.errors import UserError

@@ -19,7 +19,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.mission.model.forge import FailedJob, WorkflowRun
 from ralph_mission.values import compile_regex, dataclass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ralph_mission.adapters.observers.ci.history import SHOWN, ChanceFailure, RedStreak, SuspectCommit
-from ralph_mission.adapters.observers.text import age_days, block, one_line
+from ralph_mission.adapters.observers.looking import age_days, block, one_line
 from ralph_mission.mission.model.forge import FailedJob, WorkflowRun
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext

@@ -22,8 +22,7 @@ from ralph_mission.adapters.observers.database.results import WatchOutcome, buil
 from ralph_mission.adapters.observers.database.state import WatchState, dump, load
 from ralph_mission.adapters.observers.database.targets import Target, find_target
 from ralph_mission.adapters.observers.database.watches import SORTS, look_at
-from ralph_mission.adapters.observers.looking import unavailable
-from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.adapters.observers.looking import one_line, unavailable
 from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
 from ralph_mission.errors import Unset, UserError
 from ralph_mission.mission.model.mission import Observation

@@ -16,7 +16,7 @@ from math import isfinite
 from ralph_mission.adapters.database.model import Row, Value
 from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import Target, format_value, number
-from ralph_mission.adapters.observers.text import block, one_line
+from ralph_mission.adapters.observers.looking import block, one_line
 from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.mission.model.mission import Signal
 from ralph_mission.safety.secrets import redact

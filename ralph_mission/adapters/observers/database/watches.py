@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ralph_mission.adapters.database.model import GROUPS, SERIES, Filter, Query, Row, RowOrder, Value
-from ralph_mission.adapters.observers.database import change, rows
+from ralph_mission.adapters.observers.database import conditions
 from ralph_mission.adapters.observers.database import results as tell
 from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
 from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
@@ -42,7 +42,7 @@ ALL_EQUAL = "all earlier values of the window are equal, so nothing says how far
 
 def plan_threshold(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The latest value of each series."""
-    return {"now": change.latest(target, now)}
+    return {"now": conditions.latest(target, now)}
 
 
 def judge_threshold(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
@@ -274,13 +274,13 @@ class Sort:
 
 
 SORTS: Mapping[str, Sort] = {
-    "change": Sort(change.plan, change.judge),
-    "new_since": Sort(rows.plan_new, rows.judge_new, complete=False),
-    "top": Sort(rows.plan_top, rows.judge_top),
+    "change": Sort(conditions.plan_change, conditions.judge_change),
+    "new_since": Sort(conditions.plan_new, conditions.judge_new, complete=False),
+    "top": Sort(conditions.plan_top, conditions.judge_top),
     "threshold": Sort(plan_threshold, judge_threshold),
     "outlier": Sort(plan_outlier, judge_outlier),
     "missing": Sort(plan_missing, judge_missing),
-    "where": Sort(rows.plan_where, rows.judge_where, complete=False, more=rows.plan_left),
+    "where": Sort(conditions.plan_where, conditions.judge_where, complete=False, more=conditions.plan_left),
 }
 
 

@@ -31,8 +31,8 @@ from ralph_mission.adapters.observers.dependencies.lookup import (
     load_bumps,
     nobody_alerts,
 )
+from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.adapters.observers.markers import FOLDERS
-from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.packages import registries
 from ralph_mission.adapters.packages.advisories import OSV
 from ralph_mission.adapters.packages.imports import Importers, dump_importers, load_importers, read_importers

@@ -14,7 +14,7 @@ import yaml
 
 from ralph_mission.adapters.cache import cache_key
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.adapters.packages.imports import Importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
 from ralph_mission.adapters.packages.model import CRATES, Ecosystem, Package, Project

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from ralph_mission.adapters.observers.text import block, one_line
+from ralph_mission.adapters.observers.looking import block, one_line
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.values import compile_regex, dataclass

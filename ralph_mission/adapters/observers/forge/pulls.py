@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.text import age_days, block, one_line
+from ralph_mission.adapters.observers.looking import age_days, block, one_line
 from ralph_mission.mission.model.forge import Actor, Branch, Pull, Review
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.values import dataclass

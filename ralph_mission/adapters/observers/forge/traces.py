@@ -16,8 +16,8 @@ from dataclasses import asdict
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.looking import block, one_line, split_lines, valid_path
 from ralph_mission.adapters.observers.markers import is_test_data
-from ralph_mission.adapters.observers.text import block, one_line, split_lines, valid_path
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.values import compile_regex, dataclass

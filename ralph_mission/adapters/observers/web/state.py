@@ -24,7 +24,7 @@ from urllib.parse import quote as percent_encode
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.http.guard import AGENT, GuardedWeb, WebAnswer
-from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
+from ralph_mission.adapters.observers.looking import age_days, block, one_line, quote
 from ralph_mission.config.observers import WebSettings
 from ralph_mission.errors import Unset, UserError
 from ralph_mission.extras import require_extra

@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.adapters.observers import code
 from ralph_mission.adapters.observers.markers import Hit
-from ralph_mission.adapters.observers.overdue.closed import ASKED, named_issues
+from ralph_mission.adapters.observers.overdue import ASKED, named_issues
 from ralph_mission.mission.model.mission import Signal
 from tests.adapters.observers.forge_world import World
 from tests.helpers import NOON, commit

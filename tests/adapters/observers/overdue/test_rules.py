@@ -7,8 +7,13 @@ from datetime import date
 import pytest
 
 from ralph_mission.adapters.observers.markers import Hit
-from ralph_mission.adapters.observers.overdue.rules import last_day, overdue
-from ralph_mission.adapters.observers.overdue.versions import DeclaredVersions, VersionFloor, lower_bound
+from ralph_mission.adapters.observers.overdue.rules import (
+    DeclaredVersions,
+    VersionFloor,
+    last_day,
+    lower_bound,
+    overdue,
+)
 from ralph_mission.mission.model.mission import Quote
 
 TODAY = date(2026, 3, 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ralph_mission.adapters.observers.dependencies.signals import admits
 from ralph_mission.adapters.packages.model import CRATES
-from ralph_mission.adapters.packages.ranges import admits
 
 
 @pytest.mark.parametrize(

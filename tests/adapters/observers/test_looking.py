@@ -15,8 +15,8 @@ import pytest
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.git.git import GitError
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
-from ralph_mission.adapters.observers import together as together_module
-from ralph_mission.adapters.observers.together import OneAtATime, together
+from ralph_mission.adapters.observers import looking as together_module
+from ralph_mission.adapters.observers.looking import OneAtATime, together
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.config.settings import Observers
 from ralph_mission.errors import UserError
