@@ -16,9 +16,8 @@ from ralph_mission.adapters.forges.commits import commit
 from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark, refused_push
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
-from ralph_mission.adapters.forges.github.branches import FinishedBranches
-from ralph_mission.adapters.forges.github.labels import Labelling
 from ralph_mission.adapters.forges.github.limits import PULLS_ALLOWED, Absent, Declined, Doubt
+from ralph_mission.adapters.forges.github.owed import FinishedBranches, Labelling
 from ralph_mission.adapters.forges.github.people import Heads, People
 from ralph_mission.adapters.forges.github.reading import CommentWire, IssueWire, PullWire, ReviewWire
 from ralph_mission.adapters.forges.github.threads import Threads

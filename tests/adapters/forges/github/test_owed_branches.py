@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.forges.github.branches import OWED
 from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.adapters.forges.github.owed import OWED_DELETIONS
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.dashboard import ANCHOR
 from tests.contract.forge_world import Opened, merge_pull, pulled
@@ -81,7 +81,7 @@ def test_a_deletion_that_was_refused_for_now_is_owed(world: GitHubWorld) -> None
     forge = world.connected()
     fault = world.fake.fail("rate_secondary_429", ("POST", "/git-receive-pack"))
     assert forge.perform(merge_pull(opened)).status == "adopted" and fault.used
-    assert forge.api.kept.get(OWED) == {str(opened.number): opened.sha}
+    assert forge.api.kept.get(OWED_DELETIONS) == {str(opened.number): opened.sha}
     end_cycle(forge)
     assert world.fake.branch("ralph/fix") == ""
 
@@ -98,20 +98,20 @@ def test_an_owed_deletion_never_takes_what_was_pushed_after_the_pull_request_was
     opened = owing(world)
     theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
     forge = world.connected()
-    forge.api.kept.put(OWED, {str(opened.number): theirs})
+    forge.api.kept.put(OWED_DELETIONS, {str(opened.number): theirs})
     end_cycle(forge)
-    assert (world.fake.branch("ralph/fix"), forge.api.kept.get(OWED)) == (theirs, {})
+    assert (world.fake.branch("ralph/fix"), forge.api.kept.get(OWED_DELETIONS)) == (theirs, {})
 
 
 @pytest.mark.parametrize("owed", [None, [1], "x", {"x": "a"}, {"1": 7}, {"9" * 5000: "a"}])
 def test_an_owed_deletion_that_was_written_by_somebody_else_deletes_nothing(world: GitHubWorld, owed: object) -> None:
     opened = pulled(world)
-    world.forge.api.kept.put(OWED, owed or {"1": opened.sha})
+    world.forge.api.kept.put(OWED_DELETIONS, owed or {"1": opened.sha})
     end_cycle(world.forge)
     assert world.fake.branch("ralph/fix") == opened.sha
 
 
 def test_an_owed_deletion_of_a_deleted_pull_request_is_forgotten(world: GitHubWorld) -> None:
-    world.forge.api.kept.put(OWED, {"77": "a" * 40})
+    world.forge.api.kept.put(OWED_DELETIONS, {"77": "a" * 40})
     end_cycle(world.forge)
-    assert world.forge.api.kept.get(OWED) == {}
+    assert world.forge.api.kept.get(OWED_DELETIONS) == {}
