@@ -19,9 +19,8 @@ from pathlib import Path
 from ralph_mission.adapters import files
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.projects.reports import parse_report, unloaded
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup, copy_entries
-from ralph_mission.adapters.projects.suites import SuiteTool, find_suite, notes_file
+from ralph_mission.adapters.projects.suites import SuiteTool, find_suite, notes_file, parse_report, unloaded
 from ralph_mission.adapters.sandbox import bwrap
 from ralph_mission.adapters.sandbox.excerpt import excerpt
 from ralph_mission.adapters.sandbox.isolation import Sandbox, missing_bwrap, private

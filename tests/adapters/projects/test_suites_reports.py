@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ralph_mission.adapters.projects.reports import parse_report, unloaded
+from ralph_mission.adapters.projects.suites import parse_report, unloaded
 from ralph_mission.mission.proof.judge import CaseResult, is_assertion
 
 ROOT = "/tmp/w"
