@@ -21,8 +21,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
 from ralph_mission.adapters.observers.looking import OneAtATime, together
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
-from ralph_mission.adapters.publishers.charts import png
-from ralph_mission.adapters.publishers.publisher import PublisherByNetwork
+from ralph_mission.adapters.publishers.publisher import PublisherByNetwork, png
 from ralph_mission.adapters.report.dashboard import dashboard
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
 from ralph_mission.adapters.thinkers import RulesThinker

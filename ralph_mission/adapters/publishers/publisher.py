@@ -1,9 +1,14 @@
-"""From a finding to the exact texts for each network, and from an intended post to its receipt."""
+"""From a finding to the exact texts for each network and the chart of a watched value, and from an intended post to its
+receipt."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from io import BytesIO
+from math import isfinite
 from typing import Any
 
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
@@ -11,13 +16,16 @@ from ralph_mission.config.publishers import Publishers
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.model.effects import Fate, Publish, Receipt
-from ralph_mission.mission.model.forge import OUTBOX, Post, Wording
-from ralph_mission.mission.model.mission import FailureReason, Finding
+from ralph_mission.mission.model.forge import OUTBOX, Chart, Post, Wording
+from ralph_mission.mission.model.mission import FailureReason, Finding, Signal
 from ralph_mission.mission.publishing import texts
-from ralph_mission.mission.publishing.texts import template_facts
+from ralph_mission.mission.publishing.texts import clean_fact, label, template_facts, thousands
 from ralph_mission.values import dataclass
+from ralph_mission.words import stamp
 
 CONTENT = "content"
+LEAST, MOST = 3, 60  # points
+Points = Sequence[tuple[datetime, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +129,12 @@ class PublisherByNetwork:
         self, template: Template, finding: Finding, facts: Mapping[str, Any]
     ) -> tuple[tuple[Post, ...], tuple[str, ...]]:
         """The post for each network, and why others get none. Raises UserError if the template fails."""
-        from ralph_mission.adapters.publishers import charts
         from ralph_mission.mission.publishing import templates  # Jinja2 takes a while to load
 
         text = templates.render(template.name, template.source, facts)
         if not text:
             return (), ()
-        chart = charts.chart(finding.signal, str(facts["about"])) if self.settings.charts else None
+        chart = chart_of(finding.signal, str(facts["about"])) if self.settings.charts else None
         posts, problems = list[Post](), list[str]()
         for network in self.networks:
             try:
@@ -181,3 +188,60 @@ def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], Part
 def _receipt(key: str, status: Fate, first: PartResult, detail: str) -> Receipt:
     name = f"id={first.id} " if first.id else ""
     return Receipt(key, status, url=first.url, detail=f"{name}{detail}".strip()[:LONGEST])
+
+
+def chart_of(signal: Signal, about: str) -> Chart | None:
+    """The chart of a finding's values; None if there are too few."""
+    points = tuple(sorted(point for point in signal.series if isfinite(point[1])))
+    if len(points) < LEAST:
+        return None
+    facts = {name: clean_fact(str(value)) for name, value in signal.facts if name in ("watch", "unit")}
+    title = clean_fact(": ".join(filter(None, (about, label(facts.get("watch", ""))))))
+    unit = facts.get("unit", "")
+    return Chart(title, unit, _thin(points), _alt(title, unit, points))
+
+
+def _thin(points: Points) -> tuple[tuple[datetime, float], ...]:
+    """At most `MOST` values, including the first and the last."""
+    if len(points) <= MOST:
+        return tuple(points)
+    return tuple(points[round(at * (len(points) - 1) / (MOST - 1))] for at in range(MOST))
+
+
+def _alt(title: str, unit: str, points: Points) -> str:
+    values = [value for _, value in points]
+    (start, first), (end, last) = points[0], points[-1]
+    numbers = (("first", first), ("last", last), ("lowest", min(values)), ("highest", max(values)))
+    readings = ", ".join(f"{name} {thousands(value, 4)}{unit and ' ' + unit}" for name, value in numbers)
+    return f"Line chart of {title}, {start:%Y-%m-%d %H:%M} to {stamp(end)}, {len(points)} values: {readings}."
+
+
+def png(chart: Chart) -> bytes:
+    """The picture, or b"" if drawing fails: that never blocks a post."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # such as for a missing glyph
+            return _draw(chart)
+    except Exception:  # a drawing library can fail in many ways, none of which matters
+        return b""
+
+
+def _draw(chart: Chart) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # takes a second to import
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), dpi=100, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    times, values = zip(*chart.points, strict=True)
+    axes.plot(times, values, color="#1f6feb", linewidth=2)
+    axes.set_title(chart.title, parse_math=False)
+    axes.set_ylabel(chart.unit, parse_math=False)
+    places = AutoDateLocator()  # type: ignore[no-untyped-call]  # of a typed library
+    axes.xaxis.set_major_locator(places)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(places))  # type: ignore[no-untyped-call]  # of a typed library
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    content = BytesIO()
+    figure.savefig(content, format="png", metadata={"Software": None})
+    return content.getvalue()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ralph_mission.adapters.publishers.charts import MOST, chart, png
+from ralph_mission.adapters.publishers.publisher import MOST, chart_of, png
 from ralph_mission.mission.model.forge import Chart
 from ralph_mission.mission.model.mission import Signal
 
@@ -33,7 +33,7 @@ def test_letters_that_no_font_has_are_no_noise(recwarn: pytest.WarningsRecorder)
 
 def test_many_values_are_thinned_and_the_words_know_all_of_them() -> None:
     values = [float(at % 97) for at in range(5_000)]
-    made = chart(Signal("database", "anomaly", "t", ("e",), series=points(*values)), "Hub")
+    made = chart_of(Signal("database", "anomaly", "t", ("e",), series=points(*values)), "Hub")
     assert made is not None
     assert len(made.points) == MOST
     assert (made.points[0], made.points[-1]) == (points(*values)[0], points(*values)[-1])
@@ -42,11 +42,11 @@ def test_many_values_are_thinned_and_the_words_know_all_of_them() -> None:
 
 def test_values_that_are_no_numbers_do_not_count() -> None:
     signal = Signal("database", "anomaly", "t", ("e",), series=points(1, float("nan"), float("inf"), 2))
-    assert chart(signal, "Hub") is None
+    assert chart_of(signal, "Hub") is None
 
 
 @pytest.mark.parametrize("values", [(1e24, 2e24, 3e24), (1e308, -1e308, 1e308), (5e-324, 0.0, 1.0)])
 def test_numbers_of_any_size_are_told_in_words(values: tuple[float, ...]) -> None:
-    made = chart(Signal("database", "anomaly", "t", ("e",), series=points(*values)), "Hub")
+    made = chart_of(Signal("database", "anomaly", "t", ("e",), series=points(*values)), "Hub")
     assert made is not None
     assert "3 values: first" in made.alt
