@@ -16,10 +16,9 @@ from unittest import mock
 
 import psycopg
 
-from ralph_mission.adapters.database import sql
+from ralph_mission.adapters.database import Backend, open_database, sql
 from ralph_mission.adapters.database.address import read
 from ralph_mission.adapters.database.model import Database
-from ralph_mission.adapters.database.opening import Backend, open_database
 from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.database.sessions import stream_rows
 from ralph_mission.adapters.git.git import Git

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime
 
+from ralph_mission.adapters.database import open_database
 from ralph_mission.adapters.database.address import Address, read
 from ralph_mission.adapters.database.model import Catalog, Database, Interest
-from ralph_mission.adapters.database.opening import open_database
 from ralph_mission.adapters.database.prisma.schema import parse as parse_prisma
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database.results import WatchOutcome, build_signal
