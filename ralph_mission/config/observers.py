@@ -1,21 +1,23 @@
-"""The settings of each observer."""
+"""The settings of each observer, and the front matter of standing briefs (missions/*.md) and texts (content/*.md)."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from ralph_mission.config.fields import OLD_LIMIT, Duration, PathPattern, SettingsSection, Slug, at_least, at_most
+from ralph_mission.errors import UserError
 from ralph_mission.extras import missing_module
 from ralph_mission.mission.model.mission import Severity
 from ralph_mission.safety.address import AddressRefused, parse_address
 
 MARKERS = {"todo": "TODO|FIXME|HACK", "ts-ignore": "@ts-ignore", "any": r": any\b"}
 GROUPS = frozenset({"path", "line", "code", "message", "level"})
+DAY = timedelta(days=1)
 
 
 def _check_expression(pattern: str) -> str:
@@ -271,3 +273,49 @@ class SocialSettings(SettingsSection):
     channel: Annotated[str, StringConstraints(pattern=r"^[0-9]{5,25}$")] | None = Field(
         None, description="A Discord channel's id, for its questions; needs DISCORD_BOT_TOKEN."
     )
+
+
+def _whole_days(every: timedelta) -> timedelta:
+    if every % DAY:
+        raise ValueError("write whole days, such as 7d")
+    return every
+
+
+def _source(address: str) -> str:
+    try:
+        parse_address(address)
+    except (UserError, ValueError) as error:
+        raise ValueError(f"an address of the web ({error})") from None
+    return address
+
+
+Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\n]+$")]
+Period = Annotated[Duration, AfterValidator(_whole_days)]
+Networks = Annotated[tuple[Slug, ...], Field(max_length=10)]
+
+
+class BriefHeader(SettingsSection):
+    """Of a standing brief: work that people want done, once or again and again."""
+
+    title: Line = Field(description="What is to be done, in one line.")
+    every: Period | None = Field(None, description="How often, in whole days; without it once.")
+    after: date | None = Field(None, description="Not before this day (UTC); periods are counted from it.")
+    kind: Literal["brief", "architecture", "integration", "feature"] = Field(
+        "brief", description="The kind of finding it is; a person is asked about each."
+    )
+    sources: tuple[Annotated[str, StringConstraints(max_length=500), AfterValidator(_source)], ...] = Field(
+        (), max_length=20, description="Addresses to begin with."
+    )
+    networks: Networks = Field((), description="Where a text that comes of it is to be published.")
+    done_when: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = Field(
+        "", description="How to tell that it is done."
+    )
+
+
+class TextHeader(SettingsSection):
+    """Of a text that is to be published, once a person approved it."""
+
+    title: Line = Field(description="What it is, in one line; it is not published.")
+    networks: Networks = Field(min_length=1, description="Where it is to be published.")
+    every: Period | None = Field(None, description="How often, in whole days; without it once.")
+    after: date | None = Field(None, description="Not before this day (UTC); periods are counted from it.")

@@ -32,7 +32,7 @@ from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.research import Researcher
-    from ralph_mission.config.briefs import BriefHeader, TextHeader
+    from ralph_mission.config.observers import BriefHeader, TextHeader
 
 NAME = BRIEFS
 MISSIONS, CONTENT, INTEGRATION = "missions", "content", "integration"
@@ -277,7 +277,7 @@ def _read(path: str, text: str, now: datetime) -> DueBrief:
 @cache
 def _header_of(folder: str) -> type[Any]:
     """The parser, imported on demand: most repositories have no such files."""
-    from ralph_mission.config.briefs import BriefHeader, TextHeader
+    from ralph_mission.config.observers import BriefHeader, TextHeader
 
     return BriefHeader if folder == MISSIONS else TextHeader
 
