@@ -28,7 +28,7 @@ COMMANDS = {
         "Write a page with open decisions, missions, verdicts and spending.",
     ),
     "backtest": (
-        "ralph_mission.cli.mission.backtest:backtest",
+        "ralph_mission.cli.mission.report:backtest",
         "Replay the repository's history: what would Ralph have opened?",
     ),
     "fleet": ("ralph_mission.cli.mission.fleet:fleet", "Look after many repositories from one control repository."),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.setup.fleet import TOKEN_ACTION, UPLOAD, render_fleet_workflows
+from ralph_mission.cli.mission.fleet import TOKEN_ACTION, UPLOAD, render_fleet_workflows
 from ralph_mission.mission.fleet.model import parse_state
 from tests.action.conftest import FILES, serving
 from tests.action.runner import INSTALLED, ROOT, Runner, bare_environment

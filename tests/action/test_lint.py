@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ralph_mission.cli.mission.fleet import render_fleet_workflows
 from ralph_mission.cli.setup.files import ActionReference, labels_of, render_workflow
-from ralph_mission.cli.setup.fleet import render_fleet_workflows
 from tests.action.runner import ROOT, bare_environment
 
 BIN = Path(sys.executable).parent

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
-from ralph_mission.cli.setup.files import ActionReference
-from ralph_mission.cli.setup.fleet import (
+from ralph_mission.cli.mission.fleet import (
     PERMISSIONS,
     VARIABLE,
     WORKFLOWS,
@@ -18,6 +17,7 @@ from ralph_mission.cli.setup.fleet import (
     check_permissions,
     render_fleet_workflows,
 )
+from ralph_mission.cli.setup.files import ActionReference
 from ralph_mission.config.fleet import load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import parse_state, parse_terms

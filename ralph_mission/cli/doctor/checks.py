@@ -42,7 +42,7 @@ ROOM = 200 * 1024 * 1024  # bytes: a clone for a change, memory, records of fift
 
 def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     """Every check in order; those that need what an earlier one missed are left out."""
-    from ralph_mission.cli.doctor.workflows import elsewhere, unseen_github, workflows
+    from ralph_mission.cli.doctor.github import elsewhere, unseen_github, workflows
     from ralph_mission.cli.options import open_app
     from ralph_mission.config.reading import read
 

@@ -17,8 +17,8 @@ import yaml
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.wakers import instance
+from ralph_mission.cli.mission import fleet
 from ralph_mission.cli.setup import files as workflow_init_agents
-from ralph_mission.cli.setup import fleet
 from ralph_mission.cli.setup.files import is_public
 from ralph_mission.config.reading import read
 from ralph_mission.mission.model.forge import OWN
