@@ -11,20 +11,19 @@ if TYPE_CHECKING:
     from ralph_mission.app.embedding import get_hat_prompt as get_hat_prompt
     from ralph_mission.app.embedding import run as run
     from ralph_mission.errors import UserError as UserError
+    from ralph_mission.loop.model.spec import RunEvent as RunEvent
     from ralph_mission.loop.model.spec import RunResult as RunResult
     from ralph_mission.loop.model.state import Hat as Hat
     from ralph_mission.loop.model.state import HatOutput as HatOutput
     from ralph_mission.loop.model.state import LoopEvent as LoopEvent
     from ralph_mission.loop.model.state import ReviewIssue as ReviewIssue
-    from ralph_mission.loop.model.watch import RunEvent as RunEvent
 
 __version__ = "1.0.0"
 _PLACES = {
     "app.embedding": ("RalphLoop", "RunHandle", "get_hat_prompt", "run"),
     "errors": ("UserError",),
-    "loop.model.spec": ("RunResult",),
+    "loop.model.spec": ("RunEvent", "RunResult"),
     "loop.model.state": ("Hat", "HatOutput", "LoopEvent", "ReviewIssue"),
-    "loop.model.watch": ("RunEvent",),
 }
 __all__ = [
     "Hat", "HatOutput", "LoopEvent", "RalphLoop", "ReviewIssue", "RunEvent", "RunHandle", "RunResult", "UserError",

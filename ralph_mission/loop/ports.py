@@ -8,7 +8,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
-from ralph_mission.loop.model.spec import RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunEvent, RunResult, RunSpec, RunWatch
 from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckResult,
@@ -25,7 +25,6 @@ from ralph_mission.loop.model.state import (
     SessionUsage,
     StopSignal,
 )
-from ralph_mission.loop.model.watch import RunEvent, RunWatch
 from ralph_mission.values import dataclass
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.spec import RunResult, RunSpec
+from ralph_mission.loop.model.spec import UNWATCHED, RunEvent, RunResult, RunSpec, RunWatch
 from ralph_mission.loop.model.state import (
     OPEN,
     AgentTurn,
@@ -28,7 +28,6 @@ from ralph_mission.loop.model.state import (
     SessionCommit,
     StopSignal,
 )
-from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.loop.ports import RunPorts, SessionWork
 
 START_OF_TIME = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -28,8 +28,8 @@ from ralph_mission.adapters.sandbox import shims
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.adapters.sandbox.shims import DANGEROUS
+from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.model.state import AgentTurn, Hat, Session, SessionUsage
-from ralph_mission.loop.model.watch import RunEvent
 from ralph_mission.values import dataclass
 
 LONGEST = 1_000_000  # bytes

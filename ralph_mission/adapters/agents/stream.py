@@ -12,8 +12,8 @@ from typing import Any
 
 from ralph_mission.adapters.agents import reading
 from ralph_mission.adapters.agents.reading import Json
+from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.model.state import AgentTurn, SessionUsage
-from ralph_mission.loop.model.watch import RunEvent
 from ralph_mission.safety.text import sanitise, truncate
 
 LONGEST_LINE = 1_000_000  # bytes: a longer one is not shown

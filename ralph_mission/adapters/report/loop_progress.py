@@ -13,9 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from ralph_mission.adapters.report.progress import safe, shorten
-from ralph_mission.loop.model.spec import RunResult, RunSpec
+from ralph_mission.loop.model.spec import UNWATCHED, RunEvent, RunResult, RunSpec, RunWatch
 from ralph_mission.loop.model.state import HatOutput, RunSnapshot, RunState, Session, SessionUsage
-from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.safety.secrets import redact
 
 if TYPE_CHECKING:

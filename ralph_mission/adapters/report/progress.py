@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TextIO
 
 from ralph_mission.errors import Stopped
-from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
+from ralph_mission.loop.model.spec import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.mission.model.memory import CycleNote
 from ralph_mission.mission.model.mission import WaitingLine
 from ralph_mission.mission.ports import CycleProgress

@@ -1,9 +1,13 @@
-"""What a run was asked to do, and how it can end. Numbers are those of the tools that the presets reproduce."""
+"""What a run was asked to do, how it can end, what other terminals see of it, and what they may ask of it.
+
+Numbers are those of the tools that the presets reproduce.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from datetime import datetime
+from typing import Literal, Protocol
 
 from ralph_mission.loop.model.state import Hat, HatOutput, PathChange, RunState
 from ralph_mission.values import dataclass
@@ -25,6 +29,8 @@ PLANNING = "plan"
 """The kind of a run that only plans stories."""
 SIDE_BY_SIDE = "stories side by side"
 """The kind of a session that builds one story while others build theirs: its event begins with the story."""
+HoldOrder = Literal["", "pause", "stop"]
+"""A person's request to a run from another terminal: pause or stop at the next safe point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +149,58 @@ class RunResult:
     outputs: tuple[HatOutput, ...] = ()
     cut: tuple[PathChange, ...] = ()
     standing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """An event of a run, as shown by `ralph logs` and stored in transcripts.
+
+    `text`, `tool` (a call, with the first line of its main argument) and `usage` come from the agent; the others from
+    the engine. `text`: a line for people. `sessions`, `stories` (passing, total), `tokens` and `usd` are totals of the
+    run; in `usage` they are increments. `at`: set by the recorder.
+    """
+
+    kind: Literal["began", "note", "phase", "session", "text", "tool", "usage", "output", "waiting", "held", "ended"]
+    text: str = ""
+    session: int = 0
+    hat: str = ""
+    run: str = ""
+    sessions: int | None = None
+    stories: tuple[int, int] | None = None
+    tokens: int = 0
+    usd: float | None = None
+    code: int | None = None
+    at: datetime | None = None
+
+
+class RunWatch(Protocol):
+    """Reports a run to other terminals, and reads their requests. Never raises."""
+
+    @property
+    def name(self) -> str:
+        """What other terminals call the run; "" before its first event."""
+        ...
+
+    def tell(self, event: RunEvent, prompt: str = "") -> None:
+        """Report an event; `prompt`: of its session."""
+        ...
+
+    def asked(self) -> HoldOrder:
+        """A person's current request."""
+        ...
+
+
+class Unwatched:
+    """A `RunWatch` without watchers."""
+
+    name = ""
+
+    def tell(self, event: RunEvent, prompt: str = "") -> None:
+        """Nothing."""
+
+    def asked(self) -> HoldOrder:
+        """Nothing."""
+        return ""
+
+
+UNWATCHED = Unwatched()

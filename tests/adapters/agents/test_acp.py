@@ -10,8 +10,8 @@ import pytest
 
 from ralph_mission.adapters.agents import clients
 from ralph_mission.adapters.agents.clients import find_client, presence
+from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.model.state import Hat
-from ralph_mission.loop.model.watch import RunEvent
 
 PROGRAM = (sys.executable, str(Path(__file__).with_name("acp_agent.py")))
 REVIEWER = Hat(

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Identity
+from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.model.state import Hat, Session
-from ralph_mission.loop.model.watch import RunEvent
 from tests.helpers import time_out_at
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")

@@ -10,8 +10,8 @@ import pytest
 from ralph_mission.adapters.agents import reading
 from ralph_mission.adapters.agents.clients import CLIENTS
 from ralph_mission.adapters.agents.stream import LONGEST_LINE, AgentStream
+from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.model.state import AgentTurn
-from ralph_mission.loop.model.watch import RunEvent
 from tests.adapters.agents.clients import sample
 
 NOW, NOTHING = datetime(2026, 5, 4, tzinfo=UTC), AgentTurn()

@@ -26,7 +26,7 @@ from typing import Any, Literal
 from ralph_mission.adapters import files
 from ralph_mission.adapters.storage.loop import lock, run_files
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.watch import HoldOrder, RunEvent
+from ralph_mission.loop.model.spec import HoldOrder, RunEvent
 from ralph_mission.safety.secrets import redact
 from ralph_mission.values import dataclass
 

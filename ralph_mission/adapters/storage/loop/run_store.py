@@ -24,7 +24,7 @@ from ralph_mission.adapters.storage.loop.state import SCRATCHPAD, TASKS, Records
 from ralph_mission.adapters.storage.loop.stories import Carried, Stories
 from ralph_mission.adapters.storage.loop.tasks import All, Tasks
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.spec import RunResult, RunSpec
+from ralph_mission.loop.model.spec import HoldOrder, RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     CheckoutState,
     Guidance,
@@ -39,7 +39,6 @@ from ralph_mission.loop.model.state import (
     StopSignal,
     UserStory,
 )
-from ralph_mission.loop.model.watch import HoldOrder
 from ralph_mission.loop.prompt import session
 from ralph_mission.loop.rules import completion
 

@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.live import LiveRun
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.watch import RunEvent
+from ralph_mission.loop.model.spec import RunEvent
 from tests.cli.loop_world import until
 from tests.helpers import make_repo
 
