@@ -29,7 +29,7 @@ from bench.proof_commits import FixCommit, claim_of, listed_commits
 from bench.proof_false import false_claims
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.prover import Prover
-from ralph_mission.app import sandboxes
+from ralph_mission.app import workplaces
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.mission.proof.claim import CodeClaim
@@ -153,7 +153,7 @@ def prover_of(folder: Path, name: str) -> Prover:
         known = next(fix.repository for fix in listed_commits() if fix.repository.endswith(f"/{name}"))
         raise UserError(f"{folder / name} is missing", f"git clone https://github.com/{known} {folder / name}")
     place = PLACE / name
-    setup = sandboxes.project_setup(Config(), git, place / "setup")
+    setup = workplaces.project_setup(Config(), git, place / "setup")
     return Prover(git, setup, short=SHORT)
 
 

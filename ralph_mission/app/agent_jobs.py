@@ -29,7 +29,7 @@ from ralph_mission.adapters.storage.loop.notes import Memories
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.adapters.workspace.parallel import KEPT
 from ralph_mission.adapters.workspace.snapshot import remove_folder
-from ralph_mission.app import hosting, sandboxes, teams
+from ralph_mission.app import hosting, teams, workplaces
 from ralph_mission.app.run import RunSetup
 from ralph_mission.app.run import build_run as build_setup
 from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions
@@ -38,9 +38,8 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import Stopped, UserError
 from ralph_mission.loop.cost import CostMeter, meter_ports
-from ralph_mission.loop.model.spec import RunResult
+from ralph_mission.loop.model.spec import UNWATCHED, RunResult, RunWatch
 from ralph_mission.loop.model.state import Failure, RunState
-from ralph_mission.loop.model.watch import UNWATCHED, RunWatch
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
 from ralph_mission.mission.coder.baseline import warn_of_red
@@ -232,7 +231,7 @@ def build_coder(
 
 
 def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerdict:
-    from ralph_mission.app.proof.exploring import build_prover  # only if a bug is worked on
+    from ralph_mission.app.exploring import build_prover  # only if a bug is worked on
 
     progress = PlainRunProgress(sys.stderr, environment_secrets())
     prover = build_prover(settings, git, git.state_dir / "cache", progress.note)
@@ -242,7 +241,7 @@ def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerd
 def check_patch(git: Git, settings: Config, patch: Patch, red: Sequence[RedCheck]) -> PatchVerification:
     """The repository's own checks on a change, in a clean clone. Raises UserError, OSError."""
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        return sandboxes.workbench(settings, git, settings.hands.verify).verify(patch, scratch, red)
+        return workplaces.workbench(settings, git, settings.hands.verify).verify(patch, scratch, red)
 
 
 def look_at_base(git: Git, settings: Config, checks: tuple[str, ...], commit: str) -> BaseChecks:
@@ -250,7 +249,7 @@ def look_at_base(git: Git, settings: Config, checks: tuple[str, ...], commit: st
     if not checks:
         return BaseChecks()
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        return sandboxes.workbench(settings, git, checks).base(commit, scratch)
+        return workplaces.workbench(settings, git, checks).base(commit, scratch)
 
 
 @dataclass(frozen=True, slots=True)

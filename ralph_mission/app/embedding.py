@@ -34,9 +34,8 @@ from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats as hats_hats
 from ralph_mission.loop import hats as patterns
-from ralph_mission.loop.model.spec import LoopPreset, RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.spec import HoldOrder, LoopPreset, RunEnding, RunEvent, RunResult, RunSpec
 from ralph_mission.loop.model.state import START, Hat, HatOutput, LoopEvent, RunSnapshot, RunState
-from ralph_mission.loop.model.watch import HoldOrder, RunEvent
 from ralph_mission.loop.prompt import session
 from ralph_mission.loop.rules import completion, routing, verdicts
 from ralph_mission.safety.secrets import redact

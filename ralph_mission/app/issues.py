@@ -32,7 +32,7 @@ from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.config.reading import NAME
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.loop.cost import CostMeter
-from ralph_mission.loop.model.watch import RunEvent
+from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.stories.prd import parse_prd, render_prd
 from ralph_mission.mission.cycle import follow_up_pulls
 from ralph_mission.mission.issues.agent import IssueWorker

@@ -36,7 +36,7 @@ from ralph_mission.config.publishers import NETWORKS, OutboxSettings, Publishers
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module
-from ralph_mission.loop.model.watch import RunWatch
+from ralph_mission.loop.model.spec import RunWatch
 from ralph_mission.mission.model.forge import OUTBOX, Posted
 from ralph_mission.mission.model.mission import Finding, Observation, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
@@ -111,9 +111,9 @@ def build_ports(
 
 
 def _patch_sandbox(settings: Config, git: Git) -> Sandbox:
-    from ralph_mission.app import sandboxes  # only verified changes need one
+    from ralph_mission.app import workplaces
 
-    return sandboxes.patch_sandbox(settings, git)
+    return workplaces.patch_sandbox(settings, git)
 
 
 def _setup(settings: Config, git: Git, staged: bool, progress: CycleProgress) -> ProjectSetup | None:
@@ -121,9 +121,9 @@ def _setup(settings: Config, git: Git, staged: bool, progress: CycleProgress) ->
     own = any(isinstance(fixer, FixerCommand) for fixer in settings.hands.fixers)
     if not settings.hands.verify and not own and not any(command.setup for command in settings.observers.commands):
         return None
-    from ralph_mission.app import sandboxes
+    from ralph_mission.app import workplaces
 
-    setup = sandboxes.project_setup(settings, git, git.state_dir / "setup", progress.note)
+    setup = workplaces.project_setup(settings, git, git.state_dir / "setup", progress.note)
     return replace(setup, keeps=not staged)
 
 
@@ -174,7 +174,7 @@ def _ask(settings: Config, git: Git) -> AskAgent | None:
         return None
 
     def ask(question: AgentQuestion, parse: Callable[[str], Parsed]) -> tuple[Parsed | None, str, Usage]:
-        from ralph_mission.app.proof.exploring import AgentSessions
+        from ralph_mission.app.exploring import AgentSessions
 
         return AgentSessions(git, settings)(question, parse)
 
@@ -217,7 +217,7 @@ def _observers(
         setup=setup,
     )
     if settings.observers.explore is not None and settings.hands.agent is not None and cache:
-        from ralph_mission.app.proof.exploring import AgentSessions, build_prover, explore  # they take a while to load
+        from ralph_mission.app.exploring import AgentSessions, build_prover, explore  # they take a while to load
 
         prover = build_prover(settings, git, cache, note)
         sources = replace(sources, explorer=partial(explore, AgentSessions(git, settings)), prover=prover)
@@ -252,16 +252,16 @@ def _command_fixers(
         return
     from ralph_mission.adapters.fixers.commands import CommandFixes
     from ralph_mission.adapters.projects.fixers import owners_fixer
-    from ralph_mission.app import sandboxes
+    from ralph_mission.app import workplaces
 
     checks = {command.name: command.run for command in settings.observers.commands}
     most = settings.limits.limits().auto_pr_lines
     for fixer in settings.hands.fixers:
         if isinstance(fixer, FixerCommand):
             own = (owners_fixer(fixer.name, fixer.run, checks),)
-            yield CommandFixes(f"fixers.{fixer.name}", git, setup, sandboxes.fixer_sandbox, most, cache, own)
+            yield CommandFixes(f"fixers.{fixer.name}", git, setup, workplaces.fixer_sandbox, most, cache, own)
         elif fixer == "project" and settings.hands.verify:
-            yield CommandFixes("fixers.project", git, setup, sandboxes.fixer_sandbox, most, cache)
+            yield CommandFixes("fixers.project", git, setup, workplaces.fixer_sandbox, most, cache)
 
 
 def _bumper(git: Git) -> Bumper:

@@ -24,7 +24,7 @@ from ralph_mission.adapters.sandbox.isolation import describe_level
 from ralph_mission.adapters.storage.loop import run_files as run_place
 from ralph_mission.adapters.wakers import REVIEW, DispatchWaker, by_dispatch, listening
 from ralph_mission.adapters.workspace.parallel import make_parts
-from ralph_mission.app import sandboxes
+from ralph_mission.app import workplaces
 from ralph_mission.app.cycle import App, build_app
 from ralph_mission.app.hosting import poster
 from ralph_mission.app.run import PausingClock, agent_of
@@ -35,9 +35,8 @@ from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop import planning
 from ralph_mission.loop.cost import CostMeter, MeteredAgent
-from ralph_mission.loop.model.spec import RunLimits
+from ralph_mission.loop.model.spec import RunEvent, RunLimits
 from ralph_mission.loop.model.state import Session, SessionUsage
-from ralph_mission.loop.model.watch import RunEvent
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.loop.ports import Agent
 from ralph_mission.mission.model.agent_job import AgentJob
@@ -108,7 +107,7 @@ def reviewer(
     factory = AppFactory(options, progress, spell)
     first = factory.first()
     reader = AgentReader(options, first, progress)
-    progress.note(f"isolation: {describe_level(sandboxes.agent_level(first.config))}")
+    progress.note(f"isolation: {describe_level(workplaces.agent_level(first.config))}")
     return ReviewSetup(
         factory.context,
         reader,
@@ -130,7 +129,7 @@ class AgentReader:
         """Raises UserError if no session can run, before money is reserved for it."""
         if self.first.git.work_tree is not None:
             self._agent(self.first.git, self.first.git.work_tree)
-        level = sandboxes.agent_level(self.first.config)
+        level = workplaces.agent_level(self.first.config)
         if stranger and level.level != "bwrap" and not level.wrap:
             what = "its author may not write here, and an agent reads code of strangers at the isolation bwrap alone"
             raise UserError(what, level.lacking or "take sandbox: env out of hands.agent")
@@ -184,7 +183,7 @@ class AgentReader:
         options, settings = self.options, self.first.config
         run_options = RunOptions(root, agent=options.agent, command=options.command, model=options.model)
         return agent_of(
-            run_options, settings, git, root, self._model(), sandboxes.agent_level(settings), tell=self.progress.agent
+            run_options, settings, git, root, self._model(), workplaces.agent_level(settings), tell=self.progress.agent
         )
 
     def _model(self) -> str:

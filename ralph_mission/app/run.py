@@ -29,16 +29,15 @@ from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.workplace import Workspace
-from ralph_mission.app import checkouts, sandboxes, stand_ins
+from ralph_mission.app import stand_ins, workplaces
 from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions, follows, read_stories, resolve_run
 from ralph_mission.app.secrets import ControlFiles, environment_secrets, require_unaltered
 from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop import cost
-from ralph_mission.loop.model.spec import RunResult, RunSpec
+from ralph_mission.loop.model.spec import HoldOrder, RunEvent, RunResult, RunSpec
 from ralph_mission.loop.model.state import AgentTurn, Prd, Session, UserStory
-from ralph_mission.loop.model.watch import HoldOrder, RunEvent
 from ralph_mission.loop.ports import Agent, RunPorts, RunProgress, Workplace
 from ralph_mission.loop.stories.lint import is_ui
 from ralph_mission.values import dataclass
@@ -100,22 +99,22 @@ def build_run(
     `planned`: the work tree where the first part of this run has just written its stories. `order`: who may end it
     between sessions, if not the progress' watcher alone.
     """
-    git, root = checkouts.open_checkout(options.repo)
+    git, root = workplaces.open_checkout(options.repo)
     keep_out_of_git(git)
     settings = read(git, options.config)
     found = _find_level(options, settings)
     options = replace(options, go_on=True) if planned else options
     if not options.errand and options.agent != SCRIPTED:
-        checkouts.require_committed(git, root, _choose_agent(options, settings)[1])
+        workplaces.require_committed(git, root, _choose_agent(options, settings)[1])
     apart = options.worktree
     if apart and (previous := _left_worktree(options, git)):
-        options, (git, root) = replace(options, worktree=False), checkouts.open_checkout(previous)
+        options, (git, root) = replace(options, worktree=False), workplaces.open_checkout(previous)
     prd = read_stories(options, root)
     ordered = resolve_run(options, settings, root, prd)
     spec, began_with = ordered.spec, ordered.obeyed.read()
     if options.worktree:
         here, named = root, options.prd_file.resolve() if options.prd_file else None
-        git, root = checkouts.open_worktree(git, here, prd.branch if prd else "", spec.objective, named)
+        git, root = workplaces.open_worktree(git, here, prd.branch if prd else "", spec.objective, named)
         if named and named.is_relative_to(here):
             options = replace(options, prd_file=root / named.relative_to(here))
     project = ProjectTools.of(options, settings, git, root, progress.note)
@@ -138,7 +137,7 @@ def build_run(
         order or progress.watch.asked,
     )
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
-    after = (checkouts.describe_worktree(git, root),) if apart else ()
+    after = (workplaces.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
     if options.go_on and not planned and not options.errand and not follows(root, spec.objective):
         progress.note(NEW)
@@ -181,7 +180,7 @@ def _suggest_check(setup: ProjectSetup, commit: str, by_file: bool) -> str:
 def _left_worktree(options: RunOptions, git: Git) -> Path | None:
     """The linked work tree whose run is to be continued, if the options name none."""
     named = options.task or options.prompt_file or options.prd or options.prd_file
-    return checkouts.find_newest_worktree(git, state.STATE) if options.go_on and not named else None
+    return workplaces.find_newest_worktree(git, state.STATE) if options.go_on and not named else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +205,7 @@ class ProjectTools:
         cls, options: RunOptions, settings: Config, git: Git, root: Path, note: Callable[[str], None]
     ) -> ProjectTools:
         """The tools of a run in the checkout at `root`."""
-        setup = sandboxes.project_setup(settings, git, options.setup or git.state_dir / "setup", note)
+        setup = workplaces.project_setup(settings, git, options.setup or git.state_dir / "setup", note)
         if not options.setup:
             setup.forget_failures()  # a person began this run, perhaps as what was missing is here now
         needed = setup.needed(git.resolve("HEAD"))
@@ -229,7 +228,7 @@ def _store_and_place(
     clone = root / CLONE
     workplace = Workspace(
         git, clone, checks, settings.hands.verify_timeout,
-        lambda: _browser_check(settings.loop.browser_check, store.item()), sandboxes.checks_sandbox(found, git, clone),
+        lambda: _browser_check(settings.loop.browser_check, store.item()), workplaces.checks_sandbox(found, git, clone),
         no_agent_settings=options.errand, lists=lambda: store.paths.kept, shared=root / ".ralph",
         environment=project.environment, known=known_red(options.red),
     )  # fmt: skip  # one call
@@ -239,13 +238,13 @@ def _store_and_place(
         workplace.undo_cut_off()
         for path in carried:
             files.remove_drafts(root / path)
-        checkouts.settle_branch(git, prd.branch if prd else "", carried, project.note)
+        workplaces.settle_branch(git, prd.branch if prd else "", carried, project.note)
         if planned and prd:
             _take_over(options, planned, root, prd)
         workplace.prepare()
         workplace.exclude(project.lend(git, required=bool(checks)).names)
         if not options.errand and not (settings.hands.agent and settings.hands.agent.fallback):
-            checkouts.require_program(_choose_agent(options, settings)[1], project.environment.get("PATH"))
+            workplaces.require_program(_choose_agent(options, settings)[1], project.environment.get("PATH"))
         if checks and not options.errand and not options.go_on:
             _look_at_base(settings, git, checks, project.note)
 
@@ -281,7 +280,7 @@ def _look_at_base(settings: Config, git: Git, checks: tuple[str, ...], note: Cal
     """Report checks that fail before the first session: they still have to pass, as a person gave them to this run.
     Raises UserError if packages are missing, which no session can install."""
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        base = sandboxes.workbench(settings, git, checks, note).base(git.resolve("HEAD"), scratch)
+        base = workplaces.workbench(settings, git, checks, note).base(git.resolve("HEAD"), scratch)
     for check in base.red:
         if check.broken.startswith(NOT_SET_UP) and settings.hands.setup != ():
             raise UserError(f"`{check.command}`: {check.broken}", "give the commands in hands.setup, or [] for none")
@@ -323,7 +322,7 @@ def _find_login(options: RunOptions, settings: Config) -> tuple[Login, Path] | N
 
 def _find_level(options: RunOptions, settings: Config) -> Found:
     """The level of the settings; if they name none and there is only a person's login, one that sees it."""
-    found, choice = sandboxes.agent_level(settings), settings.hands.agent
+    found, choice = workplaces.agent_level(settings), settings.hands.agent
     unasked = choice is None or choice.sandbox is None
     if found.level == "bwrap" and unasked and not acts_on_github(os.environ):
         login = _find_login(options, settings)
@@ -353,8 +352,8 @@ def agent_of(
     )  # fmt: skip  # one call
 
     def sandbox_for(player: CommandAgent) -> CommandAgent:
-        sandbox = sandboxes.agent_sandbox(found, git, player.allow, player.command, clone)
-        return replace(player, sandbox=sandboxes.sharing(sandbox, root / ".ralph") if clone else sandbox)
+        sandbox = workplaces.agent_sandbox(found, git, player.allow, player.command, clone)
+        return replace(player, sandbox=workplaces.sharing(sandbox, root / ".ralph") if clone else sandbox)
 
     if name == SCRIPTED:
         agent: Agent = ScriptedAgent(load(Path(str(command))), sandbox_for(player), root / ".ralph/loop/calls.json")

@@ -12,7 +12,7 @@ from pathlib import Path
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.app.cycle import App, build_app, refuse_links
-from ralph_mission.loop.model.watch import RunWatch
+from ralph_mission.loop.model.spec import RunWatch
 from ralph_mission.mission.publishing.publish_now import PublishSetup
 from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.values import dataclass

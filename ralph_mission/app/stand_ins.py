@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.report.progress import begin_phase
-from ralph_mission.loop.model.watch import UNWATCHED, RunWatch
+from ralph_mission.loop.model.spec import UNWATCHED, RunWatch
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from ralph_mission.adapters.storage.loop.state import FileArtifactStore
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.parallel import MOST, ClonePool, Part, SessionTools, WorkspaceApart
-from ralph_mission.app import sandboxes
-from ralph_mission.app.checkouts import open_checkout
+from ralph_mission.app import workplaces
 from ralph_mission.app.run import SCRIPTED, RunSetup, build_run, describe_work
 from ralph_mission.app.run_options import RunOptions, needs_planning, recall_planning
+from ralph_mission.app.workplaces import open_checkout
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats, planning
 from ralph_mission.loop.model.spec import SIDE_BY_SIDE, RunResult, RunSpec
@@ -183,7 +183,7 @@ def _move_command_agent(
 ) -> CommandAgent:
     env, sandbox = (
         {**agent.extra_env, **environment, "RALPH_TASK": task},
-        sandboxes.writable_elsewhere(agent.sandbox, git),
+        workplaces.writable_elsewhere(agent.sandbox, git),
     )
     return replace(agent, work_tree=git.work_tree or agent.work_tree, home=home, extra_env=env, sandbox=sandbox)
 

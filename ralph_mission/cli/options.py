@@ -149,7 +149,7 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     from ralph_mission.adapters.storage.loop.live import NAMED, NOTICE, LiveRun
     from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.cli.errors import format_problem
-    from ralph_mission.loop.model.watch import RunEvent
+    from ralph_mission.loop.model.spec import RunEvent
 
     try:
         home = Git.open(repo).state_dir

@@ -12,7 +12,7 @@ import pytest
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.setup import LentSetup
 from ralph_mission.adapters.workspace.clone import clone
-from ralph_mission.app import sandboxes
+from ralph_mission.app import workplaces
 from ralph_mission.config.settings import Config
 from tests.helpers import git, make_repo
 from tests.integration.isolation_attacks import TOKEN, Place, level_or_skip, place
@@ -38,7 +38,7 @@ def attack(here: Place, script: str) -> tuple[LentSetup, dict[str, bytes]]:
     """What was lent after a set-up by `script`, and all files of the clone that got it, its `.git` too."""
     repo = Git.open(here.root / "repo")
     settings = Config.model_validate({"hands": {"setup": [script]}})
-    setup = sandboxes.project_setup(settings, repo, repo.state_dir / "setup")
+    setup = workplaces.project_setup(settings, repo, repo.state_dir / "setup")
     head = git(here.root / "repo", "rev-parse", "HEAD")
     with clone(repo, head, here.root) as folder:
         lent = setup.lend(head, folder, here.root / "tools")

@@ -17,7 +17,7 @@ from ralph_mission.adapters.report.repository_report import collect_report
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.live import LiveRun
 from ralph_mission.cli.loop.web import RunsServer
-from ralph_mission.loop.model.watch import RunEvent
+from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.mission.lifecycle.waiting import find_waiting
 from ralph_mission.mission.model.mission import Limits
 from tests.adapters.report.samples import NOON, RECALLED, STATE, mission

@@ -200,7 +200,7 @@ def _may_run(command: str, name: str, git: Git) -> bool:
 def _lacks(settings: Config, git: Git, project: DetectedProject, tool: str) -> bool:
     """Whether the set-up does not install a program: by what it left, or before it ran, by the manifests."""
     from ralph_mission.adapters.projects.setup import lent_environment
-    from ralph_mission.app.sandboxes import project_setup
+    from ralph_mission.app.workplaces import project_setup
 
     setup, head = project_setup(settings, git, git.state_dir / "setup"), git.resolve("HEAD")
     result = setup.last_result(head) if project.steps else None
@@ -243,7 +243,7 @@ def _check_installed(package: str) -> DoctorLine:
 
 def _project(git: Git, settings: Config) -> DetectedProject:
     """What is installed for checks and agents here, and by which steps."""
-    from ralph_mission.app.sandboxes import project_setup
+    from ralph_mission.app.workplaces import project_setup
 
     head = git.resolve("HEAD")
     if settings.hands.setup != "auto":
@@ -254,7 +254,7 @@ def _project(git: Git, settings: Config) -> DetectedProject:
 def _set_up(git: Git, settings: Config, project: DetectedProject, commands: Sequence[str]) -> DoctorLine:
     """`commands`: the checks that use what the set-up installs."""
     from ralph_mission.adapters.projects.setup import AGAIN
-    from ralph_mission.app.sandboxes import project_setup
+    from ralph_mission.app.workplaces import project_setup
 
     missing = sorted({name for step in project.steps for name in step.needs if not shutil.which(name)})
     tools = ", ".join(project.tools) or "; ".join(project.notes) or "none"

@@ -22,7 +22,7 @@ from ralph_mission.adapters.agents.clients import Presence
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level, missing_bwrap
-from ralph_mission.app import sandboxes
+from ralph_mission.app import workplaces
 from ralph_mission.cli.doctor.line import DoctorLine, attempt, off, wrong
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module
@@ -343,7 +343,7 @@ def line(found: Presence, names: Sequence[str], hides_login: bool = False) -> Do
 def isolation(settings: Config, environ: Mapping[str, str], agent: Presence | None = None) -> DoctorLine:
     """The isolation that agents really get here; wrong when what is asked for cannot be had. `agent`: the first."""
     try:
-        found = sandboxes.agent_level(settings, environ)
+        found = workplaces.agent_level(settings, environ)
     except UserError as problem:
         return DoctorLine("isolation", "wrong", problem.what, problem.next_step)
     why, remedy = missing_bwrap() if found.level == "env" else ("", "")

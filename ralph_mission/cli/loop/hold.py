@@ -25,7 +25,7 @@ from ralph_mission.words import stamp
 if TYPE_CHECKING:
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import LiveRecord
-    from ralph_mission.loop.model.watch import HoldOrder, RunEvent
+    from ralph_mission.loop.model.spec import HoldOrder, RunEvent
 
 LAST = 2  # lines of an agent's output, in the list
 LONGEST_DIFF = 200_000  # characters

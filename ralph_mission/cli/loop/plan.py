@@ -71,8 +71,8 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
 def _writing(options: RunOptions, force: bool) -> bool:
     """Whether stories are already being written. Raises UserError if they exist."""
     from ralph_mission.adapters.storage.loop.stories import Stories
-    from ralph_mission.app.checkouts import open_checkout
     from ralph_mission.app.run_options import left_planning
+    from ralph_mission.app.workplaces import open_checkout
 
     root = open_checkout(options.repo)[1]
     found, writing = Stories(root).find(), left_planning(options, root)

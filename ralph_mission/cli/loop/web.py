@@ -27,7 +27,7 @@ from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.inbox import LENGTH, Guide
 from ralph_mission.cli.loop.hold import COLUMNS, describe_commits, event_line, order_run, run_cells
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.watch import HoldOrder
+from ralph_mission.loop.model.spec import HoldOrder
 
 ORDERS: dict[str, HoldOrder] = {"pause": "pause", "resume": "", "stop": "stop"}
 LINES = 400  # of a run's steps on the page

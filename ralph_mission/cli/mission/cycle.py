@@ -56,7 +56,7 @@ def cycle(
     from ralph_mission.adapters.report.progress import speaking
     from ralph_mission.adapters.report.step_summary import tell_runner
     from ralph_mission.app.secrets import environment_secrets
-    from ralph_mission.loop.model.watch import UNWATCHED
+    from ralph_mission.loop.model.spec import UNWATCHED
 
     with (
         nullcontext(UNWATCHED) if staged else watched_run(repo, "cycle") as live,

@@ -76,7 +76,7 @@ def check(context: click.Context, repo: Path, patch: str | None, claims: Path | 
 
 def _tell_claims(repo: Path, place: Path, as_json: bool) -> bool:
     """Print each claim's result; returns whether all are proven."""
-    from ralph_mission.app.proof.exploring import prove_claims
+    from ralph_mission.app.exploring import prove_claims
 
     judged = []
     for claim in prove_claims(repo, place, lambda note: click.echo(f"  {_plain(note)}", err=True)):

@@ -151,7 +151,7 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
     from ralph_mission.adapters.report.progress import rest
     from ralph_mission.app.stand_ins import SystemClock
     from ralph_mission.config.reading import read
-    from ralph_mission.loop.model.watch import RunEvent
+    from ralph_mission.loop.model.spec import RunEvent
     from ralph_mission.mission.operations.control import WatchSetup
     from ralph_mission.mission.operations.control import watch_cycles as keep_watch
 

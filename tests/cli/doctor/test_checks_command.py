@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.app.sandboxes import project_setup
+from ralph_mission.app.workplaces import project_setup
 from ralph_mission.config.reading import load
 from ralph_mission.errors import UserError
 from tests.cli.init_place import LOOP, PINNED, hosted

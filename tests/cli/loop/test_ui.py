@@ -14,7 +14,7 @@ from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.live import LiveRun
 from ralph_mission.cli.loop.ui import RunsApp
-from ralph_mission.loop.model.watch import RunEvent
+from ralph_mission.loop.model.spec import RunEvent
 from tests.helpers import commit, make_repo
 
 

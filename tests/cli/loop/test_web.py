@@ -21,7 +21,7 @@ from ralph_mission.adapters.storage.loop.live import LiveRun
 from ralph_mission.cli.loop import web
 from ralph_mission.cli.loop.hold import describe_commits
 from ralph_mission.cli.loop.web import LARGEST, RunsServer
-from ralph_mission.loop.model.watch import RunEvent
+from ralph_mission.loop.model.spec import RunEvent
 from tests.helpers import commit, make_repo
 
 

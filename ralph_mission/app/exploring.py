@@ -14,7 +14,7 @@ from ralph_mission.adapters.git.remote import without_steering
 from ralph_mission.adapters.projects.prover import Prover
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.workspace.parallel import make_parts
-from ralph_mission.app import sandboxes
+from ralph_mission.app import workplaces
 from ralph_mission.app.hosting import choose_hosting
 from ralph_mission.app.run import PausingClock, agent_of
 from ralph_mission.app.run_options import RunOptions
@@ -54,7 +54,7 @@ class JudgedClaim:
 def build_prover(settings: Config, git: Git, cache: Path | None, note: Callable[[str], None]) -> Prover:
     """The prover of claims about this repository; `cache`: a folder for the test results of commits."""
     place = git.state_dir / "setup" if cache else None
-    setup = sandboxes.project_setup(settings, git, place, note)
+    setup = workplaces.project_setup(settings, git, place, note)
     return Prover(git, setup, FileCache(cache / "proof" if cache else None), note=note)
 
 
@@ -79,7 +79,7 @@ class AgentSessions:
             choice = self.settings.hands.agent
             model = choice.model if choice else ""
             options = RunOptions(part.folder, model=model)
-            level = sandboxes.agent_level(self.settings)
+            level = workplaces.agent_level(self.settings)
             agent = agent_of(options, self.settings, part.git, part.folder, model, level)
             session = Session(question.hat, 1, "", str(run_dir), model, question.seconds, TURNS, schema=schema)
             limits = RunLimits(runtime=question.seconds, usd=question.usd, unpriced=False)

@@ -1,1 +1,0 @@
-"""Composition roots for exploring code and proving claims about it."""
