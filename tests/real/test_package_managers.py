@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.fixers import bumps
 from ralph_mission.adapters.fixers.bumps import Bumps
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages import managers, node
+from ralph_mission.adapters.packages import node
 from ralph_mission.adapters.packages.model import Bump, Bumped, Project
 from tests import packages_world as world
 from tests.conftest import ROOT
@@ -64,7 +65,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         made.parent.mkdir(exist_ok=True)
         made.write_text(f'#!/bin/sh\nexec "{NODE}" "{TRIED[tool].script}" "$@"\n')
         made.chmod(0o755)
-        monkeypatch.setattr("ralph_mission.adapters.packages.managers.find_program", lambda manager: str(made))
+        monkeypatch.setattr("ralph_mission.adapters.fixers.bumps.find_program", lambda manager: str(made))
         return made
 
     return of
@@ -72,11 +73,11 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 def run(program: Path, folder: Path, registry: Registry, *arguments: str) -> None:
     environment = {
-        **managers.SETTLED,
+        **bumps.SETTLED,
         **{
             name: value
-            for m in managers.MANAGERS.values()
-            for name, value in managers.manager_environment(m, registry.node).items()
+            for m in bumps.MANAGERS.values()
+            for name, value in bumps.manager_environment(m, registry.node).items()
         },
         "PATH": f"{NODE.parent}:/usr/bin:/bin",
         "HOME": str(folder),
@@ -95,7 +96,7 @@ def locked(tool: str, program: Path, folder: Path, registry: Registry) -> dict[s
         files |= {"yarn.lock": ""}
     for name, text in files.items():
         (folder / name).write_text(text)
-    run(program, folder, registry, *managers.MANAGERS[tool].settle)
+    run(program, folder, registry, *bumps.MANAGERS[tool].settle)
     return {name: (folder / name).read_text() for name in {**files, TRIED[tool].lock: ""}}
 
 

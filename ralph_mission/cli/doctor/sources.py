@@ -80,8 +80,8 @@ def _source(settings: WebSettings, environment: Mapping[str, str]) -> Iterator[D
 
 def _dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
     """Then a note for each missing package manager."""
+    from ralph_mission.adapters.fixers.bumps import MANAGERS, find_program
     from ralph_mission.adapters.observers.dependencies.observer import build
-    from ralph_mission.adapters.packages.managers import MANAGERS, find_program
     from ralph_mission.mission.model.forge import Branch
     from ralph_mission.mission.model.proposal import ObservationContext
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.fixers import bumps
 from ralph_mission.adapters.fixers.bumps import Bumps
 from ralph_mission.adapters.fixers.places import npm_pins, python_pins
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages import lockfiles, managers, node, scratch
+from ralph_mission.adapters.packages import lockfiles, node, scratch
 from ralph_mission.adapters.packages.model import Bump, Bumped, Project, Tool
 from ralph_mission.errors import UserError
 from tests import packages_world as world
@@ -138,13 +139,13 @@ def test_nothing_is_built_of_a_registry_either(tmp_path: Path, registry: Registr
 
 def test_a_manager_that_is_missing_or_of_another_line_is_named(tmp_path: Path, registry: Registry, monkeypatch) -> None:
     files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry)}
-    monkeypatch.setattr("ralph_mission.adapters.packages.managers.find_program", lambda manager: "")
+    monkeypatch.setattr("ralph_mission.adapters.fixers.bumps.find_program", lambda manager: "")
     found = bumped(tmp_path / "a", files, {"tidy": "2.0.2"}, registry)
     assert [why for _, why in found.refused] == ["yarn is not installed"] and found.patch is None
     other = tmp_path / "yarn"
     other.write_text("#!/bin/sh\necho 4.1.0\n")
     other.chmod(0o755)
-    monkeypatch.setattr("ralph_mission.adapters.packages.managers.find_program", lambda manager: str(other))
+    monkeypatch.setattr("ralph_mission.adapters.fixers.bumps.find_program", lambda manager: str(other))
     found = bumped(tmp_path / "b", files, {"tidy": "2.0.2"}, registry)
     assert [why for _, why in found.refused] == ["yarn here is 4.1.0, of another line"]
 
@@ -166,7 +167,7 @@ def test_settings_stay_behind_and_another_registry_keeps_the_manager_from_runnin
     mark, yarn = tmp_path / "ran", tmp_path / "yarn"
     yarn.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 1.22.22 || ls -A >{mark}\n')
     yarn.chmod(0o755)
-    monkeypatch.setattr("ralph_mission.adapters.packages.managers.find_program", lambda manager: str(yarn))
+    monkeypatch.setattr("ralph_mission.adapters.fixers.bumps.find_program", lambda manager: str(yarn))
     files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry)}
     scoped = files | {".npmrc": "@harbour:registry=https://npm.example.org\n"}
     ((_, why),) = bumped(tmp_path / "a", scoped, {"tidy": "2.0.2"}, registry).refused
@@ -181,7 +182,7 @@ def test_settings_stay_behind_and_another_registry_keeps_the_manager_from_runnin
 def locked_by_npm(folder: Path, registry: Registry) -> dict[str, str]:
     folder.mkdir(parents=True)
     (folder / "package.json").write_text(world.PACKAGE_JSON)
-    npm(folder, registry, *managers.NPM)
+    npm(folder, registry, *bumps.NPM)
     return {name: (folder / name).read_text() for name in ("package.json", "package-lock.json")}
 
 
@@ -214,7 +215,7 @@ def test_npm_moves_ranges_and_pins_and_installs_what_it_locked(tmp_path: Path, r
 
 @pytest.mark.parametrize("name", ["yarn", "berry"])
 def test_yarn_runs_no_other_program_that_a_repository_names(name: Tool) -> None:
-    assert managers.MANAGERS[name].environment["YARN_IGNORE_PATH"] == "1"
+    assert bumps.MANAGERS[name].environment["YARN_IGNORE_PATH"] == "1"
 
 
 def test_what_opens_a_registry_is_in_no_refusal(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from ralph_mission.adapters.fixers import bumps
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages import managers, scratch
+from ralph_mission.adapters.packages import scratch
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.scratch import addresses, files_for_manager
 from ralph_mission.errors import UserError
@@ -102,7 +103,7 @@ def test_settings_within_a_manifest_are_left_out() -> None:
     given = files_for_manager({"pnpm-workspace.yaml": workspace.encode(), "package.json": manifest.encode()})
     assert json.loads(given["pnpm-workspace.yaml"]) == {"packages": ["a"], "catalog": {"b": "^1.0.0"}}
     assert json.loads(given["package.json"]) == {"name": "a", "pnpm": {"overrides": {"b": "1.0.0"}}}
-    assert "--no-config" in managers.UV  # of a pyproject.toml
+    assert "--no-config" in bumps.UV  # of a pyproject.toml
 
 
 def asking(place: str) -> str:
@@ -177,17 +178,17 @@ def test_no_manager_is_told_to_become_another_one() -> None:
     assert json.loads(files_for_manager({"package.json": json.dumps(manifest).encode()})["package.json"]) == {
         "name": "a"
     }
-    told = managers.manager_environment(managers.MANAGERS["pnpm"], "https://npm.example.org")
+    told = bumps.manager_environment(bumps.MANAGERS["pnpm"], "https://npm.example.org")
     assert {told["npm_config_registry"], told["pnpm_config_registry"]} == {"https://npm.example.org"}  # pnpm 11 on
-    assert managers.MANAGERS["pnpm"].environment["npm_config_manage_package_manager_versions"] == "false"
-    assert (managers.QUIET["COREPACK_ENABLE_NETWORK"], managers.QUIET["COREPACK_ENABLE_PROJECT_SPEC"]) == ("0", "0")
+    assert bumps.MANAGERS["pnpm"].environment["npm_config_manage_package_manager_versions"] == "false"
+    assert (bumps.QUIET["COREPACK_ENABLE_NETWORK"], bumps.QUIET["COREPACK_ENABLE_PROJECT_SPEC"]) == ("0", "0")
 
 
 def test_scripts_and_hooks_are_off_by_each_managers_own_word() -> None:
-    for settle in (managers.NPM, managers.YARN, managers.PNPM):
+    for settle in (bumps.NPM, bumps.YARN, bumps.PNPM):
         assert "--ignore-scripts" in settle
-    assert "--ignore-pnpmfile" in managers.PNPM
-    assert managers.MANAGERS["berry"].environment["YARN_ENABLE_SCRIPTS"] == "0"
+    assert "--ignore-pnpmfile" in bumps.PNPM
+    assert bumps.MANAGERS["berry"].environment["YARN_ENABLE_SCRIPTS"] == "0"
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_ready(tmp_path: Path) -> None:
 
 
 def test_a_package_manager_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ralph_mission.adapters.packages.managers.find_program", lambda manager: "")
+    monkeypatch.setattr("ralph_mission.adapters.fixers.bumps.find_program", lambda manager: "")
     with serving(packages.young()) as registry:
         files = {
             "package.json": packages.PACKAGE_JSON,

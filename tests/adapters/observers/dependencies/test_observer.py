@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ralph_mission.adapters.fixers import bumps
 from ralph_mission.adapters.fixers.bumps import Bumps
 from ralph_mission.adapters.http.guard import GuardedWeb
 from ralph_mission.adapters.observers.dependencies import observer as dependencies
 from ralph_mission.adapters.observers.dependencies import updates as bots
-from ralph_mission.adapters.packages import lockfiles, managers
+from ralph_mission.adapters.packages import lockfiles
 from ralph_mission.adapters.packages import scratch as rooms
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.errors import UserError
@@ -180,7 +181,7 @@ def test_an_index_that_speaks_html_alone_is_understood(tmp_path: Path, registry:
 
 
 def test_a_lock_file_of_yarn_is_classified(tmp_path: Path, registry: Registry, monkeypatch) -> None:
-    monkeypatch.setattr(managers, "find_program", lambda manager: "")
+    monkeypatch.setattr(bumps, "find_program", lambda manager: "")
     files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry)}
     place = project(tmp_path, files)
     world.grow(registry)
@@ -205,7 +206,7 @@ def test_exact_versions_in_a_package_json_without_a_lock_file_are_rewritten(tmp_
 def test_a_version_that_is_locked_in_two_places_is_one_update(
     tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managers, "find_program", lambda manager: "")
+    monkeypatch.setattr(bumps, "find_program", lambda manager: "")
     lock = json.loads(world.npm_lock(registry))
     lock["packages"]["node_modules/lantern/node_modules/buoy"] = lock["packages"]["node_modules/buoy"]
     place = project(tmp_path, {"package.json": world.PACKAGE_JSON, "package-lock.json": json.dumps(lock, indent=2)})
