@@ -35,7 +35,7 @@ from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgre
 from ralph_mission.loop.ports import ArtifactStore as ArtifactsPort
 from ralph_mission.loop.ports import SessionPool as PoolPort
 from ralph_mission.loop.run import run_loop
-from ralph_mission.loop.teams import ralplan, stories, team, ultrawork
+from ralph_mission.loop.teams import ralplan, team, ultrawork
 
 
 class TeamRun(Protocol):
@@ -132,7 +132,7 @@ def _play_stories(setup: RunSetup, most: int) -> RunResult:
     if not setup.spec.preset.stories:
         raise UserError("--parallel builds stories side by side", "give it with --prd or --prd-file", usage=True)
     clones = pool(setup, Git.open(setup.root), most)
-    return stories.run_stories(setup.spec, setup.ports, clones, FileArtifactStore(setup.root / ".ralph"), most)
+    return ultrawork.run_stories(setup.spec, setup.ports, clones, FileArtifactStore(setup.root / ".ralph"), most)
 
 
 def _no_gate(name: str) -> UserError:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers import turns
+from ralph_mission.adapters.observers.forge import turns
+from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Item, Told, fair
 from ralph_mission.adapters.observers.looking import age_days, block, one_line, quote
-from ralph_mission.adapters.observers.turns import ForgeCursor, Item, Told, fair
 from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.forge import Actor, Issue, Pull

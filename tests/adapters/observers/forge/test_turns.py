@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.adapters.observers import forge, turns
-from ralph_mission.adapters.observers.turns import ForgeCursor, Told
+from ralph_mission.adapters.observers import forge
+from ralph_mission.adapters.observers.forge import turns
+from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Told
 from ralph_mission.mission.findings.identity import identify, merge_findings
 from ralph_mission.mission.model.effects import Label
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse
