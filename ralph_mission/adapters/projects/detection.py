@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from ralph_mission.adapters.projects.requirements import locked_packages, required_packages
+from ralph_mission.adapters.projects.manifests import locked_packages, required_packages, run_script, workspaces
 from ralph_mission.values import compile_regex, dataclass
 
 Read = Callable[[str], str]
@@ -203,8 +203,6 @@ def _node(folder: Folder) -> Detected:
     manifest = _json(folder.text("package.json"))
     if manifest is None:
         return NOTHING
-    from ralph_mission.adapters.projects import monorepo  # for Node.js alone
-
     tool, version = _node_tool(folder, manifest)
     rc = (".npmrc", ".yarnrc", ".yarnrc.yml", "pnpm-workspace.yaml", "bunfig.toml", ".pnpmfile.cjs")
     manifests = [name for name in folder.files if posixpath.basename(name) == "package.json"]
@@ -212,7 +210,7 @@ def _node(folder: Folder) -> Detected:
     steps = [*_bring(tool, version), folder.step(tool, _node_install(folder, tool, version), *inputs, needs=("node",))]
     steps += _generated(folder, manifest)
     run = {"npm": "npm run --silent", "yarn": "yarn run", "pnpm": "pnpm run", "bun": "bun run"}[tool]
-    places = monorepo.workspaces(folder.files, manifest, folder.text("pnpm-workspace.yaml"))
+    places = workspaces(folder.files, manifest, folder.text("pnpm-workspace.yaml"))
     members = {place: _json(folder.text(f"{place}/package.json")) or {} for place in places}
     checks = []
     for name, names in SCRIPTS.items():
@@ -220,7 +218,7 @@ def _node(folder: Folder) -> Detected:
             checks.append(folder.check(name, f"{run} {script}"))
         elif script := next((one for one in names if any(_has_check(each, one) for each in members.values())), ""):
             having = {place: each for place, each in members.items() if _has_check(each, script)}
-            checks.append(folder.check(name, monorepo.run_script(tool, script, having)))
+            checks.append(folder.check(name, run_script(tool, script, having)))
     if "tsconfig.json" in folder and "typescript" in _asked(manifest) and not any(c.name == "types" for c in checks):
         checks.append(folder.check("types", "tsc --noEmit --pretty false"))
     return steps, checks

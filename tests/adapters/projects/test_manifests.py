@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ralph_mission.adapters.projects.detection import detect_project
-from ralph_mission.adapters.projects.monorepo import workspaces
+from ralph_mission.adapters.projects.manifests import workspaces
 
 NONE = 'echo "Error: no test specified" && exit 1'
 PARTS = {

@@ -1,12 +1,20 @@
-"""Which Python packages a set-up installs by name: as manifests and lock files write it, without resolving anything."""
+"""What a project's manifests say: the Python packages that a set-up installs, and the workspaces of Node.js.
+
+Packages are named as manifests and lock files write them, without resolving anything. One command runs a script in
+those workspaces that have it.
+"""
 
 from __future__ import annotations
 
 import configparser
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
+
+import yaml
 
 from ralph_mission.values import compile_regex
 
@@ -15,6 +23,8 @@ _QUOTED = compile_regex(r"""["']([A-Za-z0-9][\w.-]*)""")
 _REQUIRED = compile_regex(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?")
 _EDITABLE = compile_regex(r"\s*(?:-e|--editable)?[ =]?\s*\./?\[([^\]]*)\]")
 _INCLUDED = compile_regex(r"\s*(?:-r|--requirement)[ =]?\s*(\S+)")
+ONE = {"npm": "--workspace {}", "pnpm": "--filter ./{}", "bun": "--filter ./{}"}
+"""How a tool is given a workspace by its folder; yarn takes names, one in each call."""
 
 
 def locked_packages(lock: str) -> frozenset[str]:
@@ -99,3 +109,45 @@ def _listed(lists: Sequence[str], read: Callable[[str], str]) -> Iterator[str]:
                 waiting.append(posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1])))
             else:
                 yield line
+
+
+def workspaces(files: Iterable[str], manifest: Mapping[str, Any], pnpm: str) -> list[str]:
+    """Folders of the workspaces that `manifest` names or, for pnpm, the text of its pnpm-workspace.yaml; sorted.
+
+    `files`: paths of the repository. `**` means one folder.
+    """
+    patterns = _patterns(manifest, pnpm)
+    wanted = [one for one in patterns if not one.startswith("!")]
+    omitted = [one.removeprefix("!").removeprefix("./") for one in patterns if one.startswith("!")]
+    folders = sorted(posixpath.dirname(name) for name in files if name.endswith("/package.json"))
+    return [one for one in folders if _matches(one, wanted) and not _matches(one, [*omitted, "**/node_modules/*"])]
+
+
+def run_script(tool: str, script: str, members: Mapping[str, Mapping[str, Any]]) -> str:
+    """The command that runs `script` in the workspaces `members`: their package.json by folder."""
+    if tool == "yarn":
+        names = (str(manifest.get("name") or folder) for folder, manifest in members.items())
+        return " && ".join(f"yarn workspace {shlex.quote(name)} run {script}" for name in names)
+    chosen = " ".join(ONE[tool].format(shlex.quote(folder)) for folder in members)
+    return {
+        "npm": f"npm run --silent {script} {chosen}",
+        "pnpm": f"pnpm {chosen} run {script}",
+        "bun": f"bun run {chosen} {script}",
+    }[tool]
+
+
+def _patterns(manifest: Mapping[str, Any], pnpm: str) -> list[str]:
+    found = manifest.get("workspaces")
+    if pnpm:
+        try:
+            found = yaml.safe_load(pnpm)
+        except (yaml.YAMLError, RecursionError, ValueError):
+            return []
+    if isinstance(found, dict):  # pnpm's file, and yarn's long form
+        found = found.get("packages")
+    known = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    return [one.removeprefix("./").rstrip("/") for one in known if one.strip("./")]
+
+
+def _matches(folder: str, patterns: Iterable[str]) -> bool:
+    return any(PurePosixPath("/", folder).match(f"/{one}") for one in patterns)
