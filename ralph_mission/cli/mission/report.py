@@ -219,8 +219,7 @@ def backtest(
     No network is used, except GitHub's API if GITHUB_TOKEN and GITHUB_REPOSITORY are set, for issues, pull
     requests, workflow runs and alerts.
     """
-    from ralph_mission.adapters.report.backtest import lines, to_document
-    from ralph_mission.adapters.report.backtest_page import page
+    from ralph_mission.adapters.report.backtest import lines, page, to_document
     from ralph_mission.adapters.report.progress import speaking
     from ralph_mission.app import backtest as replay
     from ralph_mission.app.secrets import environment_secrets
