@@ -1,5 +1,5 @@
-"""Atomic writes, locks that the kernel releases with their holder, and safe access to folders where sessions also
-write.
+"""Atomic writes, locks that the kernel releases with their holder, safe access to folders where sessions also write,
+and a cache on disk.
 
 A kill, a full disk or a crash of the machine leaves the old file or the new one.
 
@@ -8,12 +8,16 @@ in, so our locks there have other names.
 
 A link in place of one of our folders or files would make us read or write elsewhere. At `bwrap` we can reach more than
 the session that made the link, so links are never followed.
+
+A cache is a folder with one JSON file per key; the newest ones stay. Unreadable files count as absent, and an
+unwritable folder is not an error.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import stat
@@ -23,6 +27,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import Any
+
+from ralph_mission.values import dataclass
+
+CAP = 64_000_000  # bytes of a cached value
 
 
 def write(path: Path, content: bytes, mode: int = 0o666, *, lasting: bool = True, keep: bool = True) -> None:
@@ -334,3 +342,35 @@ def _why_not(found: os.stat_result, folder: os.stat_result) -> int:
         return errno.EISDIR
     known = found.st_uid in (os.geteuid(), folder.st_uid) or found.st_mode & stat.S_IROTH
     return errno.EPERM if found.st_nlink > 1 or not known else 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileCache:
+    """`folder` None caches nothing; at most `most` files stay."""
+
+    folder: Path | None
+    most: int = 20
+    cap: int = CAP
+
+    def get(self, name: str) -> Any:
+        """The stored value, or None."""
+        return None if self.folder is None else read_json(self.folder / f"{name}.json", self.cap)
+
+    def put(self, name: str, value: object) -> None:
+        """Store a value as JSON."""
+        if self.folder is not None:
+            with suppress(OSError):
+                write(own(self.folder) / f"{name}.json", json.dumps(value).encode(), lasting=False)
+
+    def tidy(self) -> None:
+        """Remove the oldest files."""
+        if self.folder is not None:
+            with suppress(OSError):
+                found = own(self.folder).glob("*.json")
+                for old in sorted(found, key=lambda file: file.stat().st_mtime_ns)[: -self.most]:
+                    old.unlink(missing_ok=True)
+
+
+def cache_key(*parts: str) -> str:
+    """The file name for a key."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -21,7 +21,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import cast
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.forges.local.branches import default_branch
 from ralph_mission.adapters.git.git import Git

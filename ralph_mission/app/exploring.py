@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ralph_mission.adapters.agents.clients import PRICED
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import without_steering
 from ralph_mission.adapters.projects.prover import Prover

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix, parts_of, quote_corrections
 from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.git.git import Git

@@ -12,7 +12,7 @@ from dataclasses import asdict, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, parts_of, quote_corrections
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git

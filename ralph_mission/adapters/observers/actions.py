@@ -16,7 +16,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import HEADS, REPOSITORY, Remote
 from ralph_mission.adapters.http.guard import GuardedWeb

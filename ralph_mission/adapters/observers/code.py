@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.adapters.observers.looking import age_days, block, one_line, split_lines, surroundings, valid_path
 from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan

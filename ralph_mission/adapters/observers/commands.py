@@ -17,7 +17,7 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import markers
 from ralph_mission.adapters.observers.looking import block, one_line, plain, split_lines, surroundings

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.doc_tree import MOST_PAGES, PAGES, DocTree, KnownHistory, find_missing
 from ralph_mission.adapters.observers.looking import one_line

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.git.git import Git, TreeEntry
 from ralph_mission.adapters.observers.looking import unavailable
 from ralph_mission.adapters.observers.markers import excluder

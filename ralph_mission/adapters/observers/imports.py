@@ -21,7 +21,7 @@ from dataclasses import asdict
 from functools import lru_cache, partial
 from typing import Protocol
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.looking import block, one_line, valid_path
 from ralph_mission.adapters.observers.markers import is_test_data

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers.looking import age_days, block, one_line
 from ralph_mission.config.observers import ReleaseSettings

@@ -18,7 +18,7 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, TreeEntry
 from ralph_mission.adapters.observers import actions
 from ralph_mission.adapters.observers.commands import RECIPES, keep_secret, run_check, search_path

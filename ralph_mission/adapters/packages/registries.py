@@ -30,7 +30,7 @@ from urllib.parse import quote, unquote, urlsplit
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.http.guard import Web, WebAnswer
 from ralph_mission.adapters.packages.model import Ecosystem, Package, Release
 from ralph_mission.adapters.sandbox.process import run_foreign

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup, copy_entries
 from ralph_mission.adapters.projects.suites import SuiteTool, find_suite, notes_file, parse_report, unloaded

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.observers import commands, matching
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.mission import Observation, Severity

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.prover import ProofOutcome, Prover
 from ralph_mission.adapters.projects.setup import ProjectSetup

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.ci import history
 from ralph_mission.adapters.observers.ci.history import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from ralph_mission.adapters.cache import cache_key
+from ralph_mission.adapters.files import cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.adapters.packages.imports import Importers

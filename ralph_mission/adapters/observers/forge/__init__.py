@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.forge import turns
 from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Item, Told, fair

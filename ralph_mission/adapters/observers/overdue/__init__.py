@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.looking import age_days, block, one_line, split_lines, surroundings, valid_path
 from ralph_mission.adapters.observers.markers import PROSE, Hit, is_test_data

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer
 from ralph_mission.adapters.observers.looking import too_soon, unavailable
 from ralph_mission.adapters.observers.web import reading, state

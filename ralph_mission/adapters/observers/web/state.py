@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from urllib.parse import quote as percent_encode
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.http.guard import AGENT, GuardedWeb, WebAnswer
 from ralph_mission.adapters.observers.looking import age_days, block, one_line, quote
 from ralph_mission.config.observers import WebSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.forges.github import history
 from ralph_mission.adapters.forges.github.history import GitHubHistory, compact
 from ralph_mission.errors import UserError

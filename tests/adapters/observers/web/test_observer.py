@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.observers import look_once, web
 from ralph_mission.adapters.observers.looking import together
 from ralph_mission.adapters.observers.web.state import WebCursor

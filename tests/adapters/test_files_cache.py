@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.packages.registries import AnswerCache, CachedAnswer
 
 PLANTED = [pytest.param("[" * 200_000, id="nested"), "{", "null"]
