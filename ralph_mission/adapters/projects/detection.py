@@ -237,7 +237,8 @@ def _node_tool(folder: Folder, manifest: Mapping[str, Any]) -> tuple[str, str]:
         return named, version
     tool = next((tool for lock, tool in NODE_LOCKS.items() if lock in folder), "npm")
     if tool == "yarn" and _is_berry(folder):
-        return tool, "4"
+        found = re.search(r"^__metadata:\s+version: (\d+)", folder.text("yarn.lock"), re.MULTILINE)
+        return tool, {"4": "2", "5": "3", "6": "3"}.get(found[1], "4") if found else "4"
     if tool == "pnpm":
         found = re.search(r"^lockfileVersion: '?(\d+)", folder.text("pnpm-lock.yaml"), re.MULTILINE)
         return tool, {"5": "7", "6": "8", "9": "9"}.get(found[1], "") if found else ""

@@ -60,6 +60,9 @@ def test_package_manager_field_decides_between_two_lock_files_and_names_the_vers
     [
         ({"yarn.lock": "# yarn lockfile v1\n"}, "yarn@1"),
         ({"yarn.lock": "__metadata:\n"}, "@yarnpkg/cli-dist@4"),
+        ({"yarn.lock": "__metadata:\n  version: 8\n  cacheKey: 10\n"}, "@yarnpkg/cli-dist@4"),
+        ({"yarn.lock": "__metadata:\n  version: 6\n"}, "@yarnpkg/cli-dist@3"),
+        ({"yarn.lock": "__metadata:\n  version: 4\n"}, "@yarnpkg/cli-dist@2"),
         ({"pnpm-lock.yaml": "lockfileVersion: 5.4\n"}, "pnpm@7"),
         ({"pnpm-lock.yaml": "lockfileVersion: '6.0'\n"}, "pnpm@8"),
     ],
