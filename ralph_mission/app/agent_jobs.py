@@ -19,7 +19,7 @@ from math import isfinite
 from pathlib import Path
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.agents.clients import PRICED
+from ralph_mission.adapters.agents.clients import PRICED, describe_missing
 from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
@@ -227,7 +227,12 @@ def build_coder(
         partial(check_patch, git, settings),
         partial(look_at_base, git, settings, settings.hands.verify),
         partial(_prove, git, settings),
+        partial(_missing, named.agent or (settings.hands.agent.kind if settings.hands.agent else "")),
     )
+
+
+def _missing(usual: str, agent: str) -> str:
+    return "" if agent == usual else describe_missing(agent)
 
 
 def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerdict:

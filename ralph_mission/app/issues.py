@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, find_client, presence
+from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, describe_missing
 from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.report.loop_progress import clock as spell_clock
@@ -181,12 +178,12 @@ class LoopHands:
         """Why this agent ("" for the default) cannot run here, or "". Without its program or its key it would waste an
         attempt."""
         if agent and agent != self.usual:
-            problem = _lacking(agent)
+            problem = describe_missing(agent)
             return f"its label asks for {agent}, which {problem}" if problem else ""
         choice = self.first.config.hands.agent
         others = choice.fallback if choice else ()
-        problem = _lacking(self.usual, self._command())
-        return f"{self.usual} {problem}" if problem and all(map(_lacking, others)) else ""
+        problem = describe_missing(self.usual, self._command())
+        return f"{self.usual} {problem}" if problem and all(map(describe_missing, others)) else ""
 
     def _command(self) -> tuple[str, ...] | str:
         choice = self.first.config.hands.agent
@@ -291,18 +288,6 @@ class LoopHands:
             return self.options.config.absolute() if self.options.config else None
         here = self.first.git.work_tree / NAME
         return here if here.exists() else None
-
-
-def _lacking(agent: str, command: tuple[str, ...] | str = "") -> str:
-    """An agent's missing requirements; for a custom command only its program is checked."""
-    if agent not in CLIENTS:
-        return ""
-    if command:
-        program = next(iter(shlex.split(command) if isinstance(command, str) else command), "")
-        return "" if shutil.which(program) else "is not installed here"
-    with tempfile.TemporaryDirectory(prefix="ralph-work-") as home:
-        found = presence(find_client(agent), Path(home), environ=os.environ)
-    return "is not installed here" if not found.version else "has no key here" if not (found.key or found.login) else ""
 
 
 def _role(options: WorkOptions, first: App) -> str:

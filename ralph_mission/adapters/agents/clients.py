@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -401,6 +403,19 @@ def presence(client: Client, home: Path, environ: Mapping[str, str] = os.environ
     return Presence(client.name, version, key, client.keys, client.install, login, token)
 
 
+def describe_missing(agent: str, command: tuple[str, ...] | str = "") -> str:
+    """What an agent lacks here, as the end of a sentence, or ""; for a command of one's own, its program alone."""
+    if agent not in CLIENTS:
+        return "" if agent in ("", OWN) else f"is no agent that Ralph knows ({', '.join(CLIENTS)})"
+    if command:
+        program = next(iter(shlex.split(command) if isinstance(command, str) else command), "")
+        return "" if shutil.which(program) else "is not installed here"
+    with tempfile.TemporaryDirectory(prefix="ralph-agent-") as home:
+        found = presence(find_client(agent), Path(home))
+    return "is not installed here" if not found.version else "has no key here" if not (found.key or found.login) else ""
+
+
+OWN = "command"  # the kind of a program of the owner's
 PATIENCE = 300.0  # seconds of a limit to wait for rather than change the agent
 GONE = ("missing", "auth", "server")
 

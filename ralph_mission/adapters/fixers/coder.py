@@ -24,6 +24,7 @@ from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
 from ralph_mission.loop.prompt.framing import GUIDES, conventions
 from ralph_mission.mission.coder import baseline, reproduction
+from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE, PICK_AGENT
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.mission.proof.claim import CodeClaim, claim_of_patch, is_code
@@ -53,7 +54,8 @@ LookAtBase = Callable[[str], BaseChecks]
 @dataclass(frozen=True, slots=True)
 class AgentCoder:
     """`mission.ports.Coder`. `place`: the folder of clones. `check`: verifies work of an earlier cycle. `base`: checks
-    the base first (else the job says what fails). `prove`: judges the test for a bug."""
+    the base first (else the job says what fails). `prove`: judges the test for a bug. `missing`: what an agent that a
+    label names lacks here, or ""."""
 
     git: Git
     place: Path
@@ -61,14 +63,18 @@ class AgentCoder:
     check: Check
     base: LookAtBase | None = None
     prove: Prove | None = None
+    missing: Callable[[str], str] = lambda _: ""
 
     def work(self, job: AgentJob) -> AgentResult:
         """As in the port; an interrupt passes through, to end the cycle."""
         try:
+            if why := job.agent and self.missing(job.agent):
+                why = f"its label asks for {job.agent}, which {why}"
+                return AgentResult(job.number, "held", why, blocked=PICK_AGENT)
             if self.base:
                 baseline_checks = self.base(job.default_sha or job.base_sha)
                 if why := baseline.why_not_asked(baseline_checks, job.task):
-                    return AgentResult(job.number, "held", why, blocked=True)
+                    return AgentResult(job.number, "held", why, blocked=CORRECT_BASE)
                 job = replace(job, red=baseline.tolerated(baseline_checks, job.task))
             folder = self._clone(job)
             base, tree = _base(folder), folder / "tree"

@@ -18,7 +18,7 @@ from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
 from ralph_mission.mission.lifecycle.step_builder import StepBuilder, build_step, count_wait, tell_once
 from ralph_mission.mission.lifecycle.table import advance
-from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION, CORRECT_BASE, WAITS_FOR_AGENT
+from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION, WAITS_FOR_AGENT
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
@@ -144,7 +144,7 @@ def _kept_pushes(mission: Mission, context: StepContext) -> tuple[PushBranch, ..
 def step_from_result(mission: Mission, facts: MissionFacts, result: AgentResult, context: StepContext) -> MissionStep:
     """The step that follows from the agent's work in this cycle."""
     if result.blocked:
-        return tell_once(mission, context, baseline.held_line(result.reason), CORRECT_BASE)
+        return tell_once(mission, context, baseline.held_line(result.reason), result.blocked)
     if result.outcome == "held":
         return MissionStep(replace(mission, next_step=f"An agent continues it when it is allowed to: {result.reason}."))
     begun = advance(mission, MissionEvent.STARTED, context.now) if mission.status is Status.PLANNED else mission

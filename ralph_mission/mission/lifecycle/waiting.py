@@ -24,6 +24,7 @@ ANSWER_QUESTION = "Answer the question on the issue; the agent continues after t
 CORRECT_BASE = (
     "Correct the default branch, `hands.setup` or `hands.verify`; the agent starts in the next round after that."
 )
+PICK_AGENT = "Set the label of an agent that is installed here, or take its label off: the usual agent continues then."
 RULE = compile_regex(r"[a-z]+(?:-[a-z]+)+")
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
 
@@ -155,7 +156,7 @@ def _in_words(failure: str) -> str:
 def is_stuck(status: Status, next_step: str) -> bool:
     """Whether only a person can go on with a mission that was approved."""
     decides = status in (Status.ESCALATED, Status.PLANNED) and next_step != WAITS_FOR_AGENT
-    return decides or (status.active and next_step in (ANSWER_QUESTION, CORRECT_BASE))
+    return decides or (status.active and next_step in (ANSWER_QUESTION, CORRECT_BASE, PICK_AGENT))
 
 
 def waits_for_agent(mission: Mission) -> bool:

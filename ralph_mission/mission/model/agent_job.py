@@ -94,8 +94,8 @@ class AgentResult:
     `mission` is the job's number. `reason` is why it is not finished, in our words; `words` are the agent's last ones.
     `guided_at`: the newest guidance that it was given, `answered_at`: the newest review, both by the forge's clock.
     `code` is the exit code of its loop; `away`: the agent could not be reached, which is no fault of the work.
-    `standing`: checks that were red before and still are. `blocked`: it was held by the checks of its base, which only
-    a person can change. `proof`: what the runs of its test showed of a bug, or why nobody could look; `unseen`: no test
+    `standing`: checks that were red before and still are. `blocked`: what a person has to do before it can
+    begin. `proof`: what the runs of its test showed of a bug, or why nobody could look; `unseen`: no test
     of it showed the bug.
     """
 
@@ -115,7 +115,7 @@ class AgentResult:
     run_id: str = ""
     away: bool = False
     standing: tuple[str, ...] = ()
-    blocked: bool = False
+    blocked: str = ""
     proof: str = ""
     unseen: bool = False
 

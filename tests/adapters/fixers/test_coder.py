@@ -16,6 +16,7 @@ from ralph_mission.adapters.fixers import coder as module
 from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
+from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE, PICK_AGENT
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.model.proposal import PatchVerification
@@ -239,9 +240,16 @@ RED = RedCheck("make lint", "exit code 1\nE501 too long")
 def test_an_agent_is_not_asked_where_nothing_can_turn_green(shop: Shop) -> None:
     shop.base = BaseChecks((RED,))
     told = shop.work()
-    assert (told.outcome, told.blocked, shop.plays, told.usd) == ("held", True, 0, 0.0)
+    assert (told.outcome, told.blocked, shop.plays, told.usd) == ("held", CORRECT_BASE, 0, 0.0)
     assert "make lint" in told.reason and "E501 too long" in told.reason
     assert not shop.place.exists()
+
+
+def test_an_agent_of_a_label_that_is_not_here_is_told_and_nobody_works(shop: Shop) -> None:
+    here = replace(shop.coder, missing=lambda agent: f"is no agent that Ralph knows ({agent})")
+    told = here.work(shop.commission(agent="foo"))
+    assert (told.outcome, told.blocked, shop.plays) == ("held", PICK_AGENT, 0)
+    assert told.reason == "its label asks for foo, which is no agent that Ralph knows (foo)"
 
 
 def test_a_check_that_is_red_already_is_handed_on_as_one_that_may_stay_so(shop: Shop) -> None:
