@@ -27,7 +27,7 @@ from ralph_mission.mission.model.cycle import (
 )
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, MonitorRecord, RedBase, monitor_key
-from ralph_mission.mission.model.mission import HUMAN, Action, Finding, Mission, Status, update_mission
+from ralph_mission.mission.model.mission import BRIEFS, HUMAN, Action, Finding, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import BUMPS, KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, close_lists, draft_all, leave_reopened
@@ -52,7 +52,7 @@ def with_fresh_findings(situation: Situation) -> Situation:
         finding
         for finding in still_to_handle(situation.findings, situation)
         if finding.kind not in silenced
-        and not (finding.signal.observer == identity.BRIEFS and finding.fingerprint in begun)
+        and not (finding.signal.observer == BRIEFS and finding.fingerprint in begun)
         and not any(
             do_not_repeat.is_forbidden(bans, path, finding.kind, finding.signal.reference)
             for path in finding.signal.paths
@@ -205,7 +205,7 @@ def _was_looked_for(mission: Mission, situation: Situation) -> bool:
     """Whether the observer of each of its findings looked in this cycle. A standing brief is nothing to look for."""
     if mission.action is Action.PUBLISH or not mission.members:
         return False
-    there = {one.name for one in situation.observations if one.status == "ok"} - {"briefs"}
+    there = {one.name for one in situation.observations if one.status == "ok"} - {BRIEFS}
     records = [situation.records.get(member) for member in mission.members]
     return all(isinstance(record, FindingRecord) and record.observer in there for record in records)
 

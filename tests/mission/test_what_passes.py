@@ -39,6 +39,14 @@ def test_what_is_grave_has_the_last_thread_of_a_week_and_waits_for_no_answer(spe
     assert judge(ask(effects=opened), bench(spent=spent)).rules == ("thread-cap",)
 
 
+def test_what_people_wrote_down_counts_for_no_week():
+    week = bench(spent=BudgetUsed(threads_week=9, unanswered=9))
+    brief = ask(effects=(OpenIssue("k", "t", "b"),), members=(finding(observer="briefs"),))
+    assert brief.threads == 0 and "thread-cap" not in judge(brief, week).rules
+    mixed = replace(brief, members=(*brief.members, finding()))
+    assert mixed.threads == 1 and "thread-cap" in judge(mixed, week).rules
+
+
 def test_a_ready_fix_has_the_thread_before_the_last_and_a_question_has_not():
     opened = (OpenPull("k", "t", "b", "ralph/spelling-1", "main", 0),)
     for most, used in ((5, 3), (3, 1)):

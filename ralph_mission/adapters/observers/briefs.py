@@ -22,8 +22,8 @@ from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.looking import one_line, plain
 from ralph_mission.errors import UserError
-from ralph_mission.mission.findings.identity import BRIEFS, identify
-from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal, Usage
+from ralph_mission.mission.findings.identity import identify
+from ralph_mission.mission.model.mission import BRIEFS, Observation, Quote, Severity, Signal, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.front_matter import Document, YamlError, parse_front_matter
 from ralph_mission.safety.front_matter import Path as KeyPath

@@ -14,10 +14,9 @@ from typing import Any
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
 from ralph_mission.config.publishers import Publishers
 from ralph_mission.errors import UserError
-from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.model.effects import Fate, Publish, Receipt
 from ralph_mission.mission.model.forge import OUTBOX, Chart, Post, Wording
-from ralph_mission.mission.model.mission import FailureReason, Finding, Signal
+from ralph_mission.mission.model.mission import BRIEFS, FailureReason, Finding, Signal
 from ralph_mission.mission.publishing import texts
 from ralph_mission.mission.publishing.texts import clean_fact, label, template_facts, thousands
 from ralph_mission.values import dataclass

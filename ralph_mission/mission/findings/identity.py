@@ -27,8 +27,6 @@ from ralph_mission.mission.model.proposal import count_findings, lookup
 from ralph_mission.safety.patch import Span, line_hunks
 
 BACKLOG = 200  # findings in the backlog; bounded to keep memory small
-BRIEFS = "briefs"
-"""The observer whose findings return in every period, and wait while the previous one is under way."""
 WIDTH = 300  # characters of a line that count for an essence
 
 

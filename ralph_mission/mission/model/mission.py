@@ -44,6 +44,9 @@ class Status(StrEnum):
         return self in (Status.COMPLETED, Status.REJECTED)
 
 
+BRIEFS = "briefs"
+"""The observer of what people of the project wrote down, briefs and texts: its findings return in every period, and
+wait while the previous one is under way."""
 HUMAN = "human"
 """The kind of a mission that a person made by labelling an issue."""
 

@@ -15,7 +15,17 @@ from ralph_mission.mission.model.effects import Effect, OpenIssue, OpenPull, Pub
 from ralph_mission.mission.model.forge import Branch, Issue, Pull
 from ralph_mission.mission.model.ledger import MonitorRecord, Record
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Limits, Mission, Tier, Usage, Verdict
+from ralph_mission.mission.model.mission import (
+    BRIEFS,
+    Acceptance,
+    Action,
+    Finding,
+    Limits,
+    Mission,
+    Tier,
+    Usage,
+    Verdict,
+)
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
@@ -225,8 +235,9 @@ class Proposal:
 
     @property
     def threads(self) -> int:
-        """How many issues and pull requests it opens unasked; work on an issue was asked for."""
-        if self.before is not None or self.action is Action.WORK:
+        """How many issues and pull requests it opens unasked; work on an issue was asked for, and so is a brief."""
+        briefs = bool(self.members) and all(member.signal.observer == BRIEFS for member in self.members)
+        if self.before is not None or self.action is Action.WORK or briefs:
             return 0
         return sum(isinstance(effect, OpenIssue | OpenPull) for effect in self.effects)
 

@@ -35,6 +35,7 @@ from ralph_mission.mission.model.effects import (
 from ralph_mission.mission.model.forge import Branch, Issue, Post, Pull, Wording
 from ralph_mission.mission.model.ledger import EffectRecord, MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model.mission import (
+    BRIEFS,
     Action,
     FailureReason,
     Finding,
@@ -223,7 +224,7 @@ def question(
         body = wording.proposal_body(finding, ranked.why, visible, named, ranked.sections, context.agent, context.page)
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, members, context)
     if not visible and not context.agent:
-        then = CLOSED_BY_PEOPLE if finding.signal.observer == "briefs" else CLOSES_BY_ITSELF
+        then = CLOSED_BY_PEOPLE if finding.signal.observer == BRIEFS else CLOSES_BY_ITSELF
         mission = replace(mission, last_action="reported in an issue", next_step=then)
     proposal = _question_proposal(
         ranked, members, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned

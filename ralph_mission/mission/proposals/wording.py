@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ralph_mission.mission.coder.baseline import standing_note
-from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.lifecycle.approval import DETAILS_END, content_hash
 from ralph_mission.mission.model.effects import Number, Ref, marker
 from ralph_mission.mission.model.forge import Actor, Branch, FailedJob
-from ralph_mission.mission.model.mission import Finding, Mission, Status, Tier
+from ralph_mission.mission.model.mission import BRIEFS, Finding, Mission, Status, Tier
 from ralph_mission.mission.model.proposal import count_findings, lookup, reason
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.mission.proposals.analysis import place_link, quote_line, thread_link
