@@ -238,8 +238,10 @@ def _judge_missing(tree: DocTree, reference: DocReference, path: str, rest: str)
     """`rest`: the link's query and fragment."""
     commit, now = tree.went_to(path)
     if now:
-        better = _link_to(now, reference.page) + rest
-        return _broken(reference, f"{path} was moved to {now} in {commit[:12]}", better, 0.95)
+        moved = f"{path} was moved to {now} in {commit[:12]}"
+        if lost := _judge_anchor(tree, reference, now, unquote(rest.partition("#")[2])):
+            return _broken(reference, f"{moved}, and {lost.why}")
+        return _broken(reference, moved, _link_to(now, reference.page) + rest, 0.95)
     if tree.is_in_site(reference.page):
         return None  # a site may fill it in
     if commit:

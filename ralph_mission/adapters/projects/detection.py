@@ -41,6 +41,7 @@ GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradl
           "libs.versions.toml")  # fmt: skip  # one list
 MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "setup.py", "Cargo.toml", "go.mod", "pom.xml",
              "build.gradle", "build.gradle.kts", "Gemfile", "composer.json")  # fmt: skip  # one list
+LISTED = 50  # test files that are read to tell how they are run
 NO_CHECK = compile_regex(r"no test specified|\s--(?:fix|write)(?![\w-])")
 """The script that `npm init` writes for a project without tests, or one that changes files."""
 SCRIPTS = {
@@ -135,7 +136,8 @@ def detect_project(paths: Collection[str], read: Read) -> DetectedProject:
             found_steps, found_checks = detect(Folder(folder, files, read))
             steps += found_steps
             checks += found_checks
-    checks += [] if any(check.name == "test" for check in checks) else _make(paths, read)
+    known = {check.name for check in checks}
+    checks += [check for check in _make(paths, read) if check.name not in known]
     notes = [f"{len(folders) - MOST_FOLDERS} more folders with packages are not set up"] * (len(folders) > MOST_FOLDERS)
     if not steps:
         notes.append("no packages to install: no known manifest or lock file")
@@ -368,6 +370,8 @@ def _python_checks(folder: Folder, project: Mapping[str, Any], packages: Collect
         yield folder.check("test", "python -m pytest -q")
     elif "noxfile.py" in folder:
         yield check("test", "nox", "nox")
+    elif place := _unittests(folder):
+        yield folder.check("test", f"python -m unittest discover -q{'' if place == '.' else f' -s {place}'}")
 
 
 def _names_mypys_files(folder: Folder, section: Mapping[str, Any]) -> bool:
@@ -380,6 +384,17 @@ def _names_mypys_files(folder: Folder, section: Mapping[str, Any]) -> bool:
 
 def _has_pytests(folder: Folder) -> bool:
     return any(re.search(r"(^|/)test_[^/]+\.py$|_test\.py$", name) for name in folder.files)
+
+
+def _unittests(folder: Folder) -> str:
+    """Where `unittest` finds the tests of a project that uses nothing else, or ""."""
+    tests = [name for name in folder.files if re.search(r"(^|/)test[^/]*\.py$", name)][:LISTED]
+    tests = [name for name in tests if re.search(r"^(?:import|from) unittest\b", folder.text(name), re.MULTILINE)]
+    tops = {posixpath.dirname(name).partition("/")[0] for name in tests}
+    if len(tops) != 1:
+        return "." if tests else ""
+    (top,) = tops
+    return shlex.quote(top) if top and f"{top}/__init__.py" not in folder else "."
 
 
 # --- other languages ------------------------------------------------------------------
@@ -451,11 +466,10 @@ def _php(folder: Folder) -> Detected:
 
 
 def _make(paths: Collection[str], read: Read) -> list[ProjectCheck]:
-    """`make test` or `make check`, if no language's tool defines the tests."""
-    if "Makefile" not in paths:
-        return []
-    targets = set(_MAKE_TARGET.findall(read("Makefile")))
-    return [ProjectCheck("test", "", f"make {name}") for name in ("test", "check") if name in targets][:1]
+    """`make lint`, and `make test` or `make check`: for what no language's tool defines."""
+    targets = set(_MAKE_TARGET.findall(read("Makefile"))) if "Makefile" in paths else set()
+    named = [("lint", "lint"), *(("test", name) for name in ("test", "check") if name in targets)][:2]
+    return [ProjectCheck(name, "", f"make {target}") for name, target in named if target in targets]
 
 
 def _json(text: str) -> dict[str, Any] | None:

@@ -369,21 +369,28 @@ NODE = """\
       # The project's packages are installed and checked with it.
       - uses: actions/setup-node@49933ea5288caeca8642d1e84afbd3f7d6820020 # v4.4.0
         with:
-          node-version: lts/*
+          node-version: "@NODE@"
 """
 NEEDS_NODE = ("cycle", "work")
 """Modes that run a project's own checks."""
 
 
-def render_workflow(mode: str, action: ActionReference, labels: tuple[str, ...], node: bool = False) -> str:
-    """The file of a mode, with Node.js where a project is built with it.
+def node_version(top: Path) -> str:
+    """The version of Node.js that a repository names in a file of its own, else the newest that is supported long."""
+    found = [(read_text(top / name) or "").strip().removeprefix("v") for name in (".nvmrc", ".node-version")]
+    return next(filter(compile_regex(r"\d+(?:\.\d+){0,2}").fullmatch, found), "lts/*")
+
+
+def render_workflow(mode: str, action: ActionReference, labels: tuple[str, ...], node: str = "") -> str:
+    """The file of a mode, with this version of Node.js ("" for none), with which a project is built.
 
     What goes into it was checked against a pattern: nothing can end a YAML scalar.
     """
     often = {True: (HOSTED_HEARTBEAT, "*/6"), False: (HEARTBEAT, "*")}[is_hosted(labels)]
     words = {"RUNNER": runs_on(labels), "ACTION": str(action), "HEARTBEAT": often[0], "HOURS": often[1]}
     text = render_template(Path(PLACES[mode]).name, **words)
-    return text.replace("    steps:\n", f"    steps:\n{NODE}", 1) if node and mode in NEEDS_NODE else text
+    step = NODE.replace("@NODE@", node)
+    return text.replace("    steps:\n", f"    steps:\n{step}", 1) if node and mode in NEEDS_NODE else text
 
 
 ENVIRONMENT = ".ralph/ralph.env"  # in the work tree

@@ -216,7 +216,7 @@ def _workflows(git: Git, top: Path, options: InitOptions, project: DetectedProje
     """The loop's, those of the agents that were asked for, and with another runner or action those that are there."""
     if not _for_github(git, options):
         return
-    node = any("node" in step.needs for step in project.steps)
+    node = files.node_version(top) if any("node" in step.needs for step in project.steps) else ""
     loop, renewed = read_text(top / LOOP) or "", options.runner is not None or options.action is not None
     for mode, name in files.PLACES.items():
         present = read_text(top / name) or ""

@@ -58,19 +58,23 @@ def test_what_leads_somewhere_or_cannot_be_judged_is_left_alone(tmp_path, page):
 
 def test_a_link_to_a_file_that_moved_is_told_with_its_new_place(tmp_path):
     repo = make_repo(
-        tmp_path / "repo", {"docs/old.md": "# Long text\n\nthat stays\n", "README.md": "see\n[o](docs/old.md#x)\n"}
+        tmp_path / "repo",
+        {"docs/old.md": "# Long text\n\nthat stays\n", "README.md": "see\n[o](docs/old.md#long-text)\n"},
     )
     git(repo, "mv", "docs/old.md", "docs/new.md")
     moved = commit(repo, {})
     (one,) = broken(repo)
-    assert (one.line, one.better) == (2, "docs/new.md#x")
+    assert (one.line, one.better) == (2, "docs/new.md#long-text")
     assert one.why == f"docs/old.md was moved to docs/new.md in {moved[:12]}"
+    commit(repo, {"README.md": "see\n[o](docs/old.md#gone)\n"})
+    (one,) = broken(repo)
+    assert (one.better, "docs/new.md has no heading #gone" in one.why) == ("", True)
 
 
 def test_a_fix_changes_links_alone_and_writes_them_as_markdown_reads_them(tmp_path):
     page = (
         "We moved docs/old.md (docs/old.md), do `cat docs/old.md now` and `[a](docs/old.md)`,\n"
-        "see [one](docs/old.md?plain=1#x) or [two](docs/old.md) and [again](docs/old.md).\n"
+        "see [one](docs/old.md?plain=1#long) or [two](docs/old.md) and [again](docs/old.md).\n"
         "It is [here](docs/old.md) too,\n\nand [there].\n\n<!-- <a href='docs/old.md'> -->\n\n[there]: docs/old.md\n"
     )
     place = Place(make_repo(tmp_path / "repo", {"docs/old.md": "# Long\n\ntext\n", "README.md": page}), tmp_path)

@@ -259,6 +259,25 @@ def test_phpunit_tests_where_composer_has_no_script_for_it():
     assert [check.command for check in of(files).checks] == ["vendor/bin/phpunit"]
 
 
+def test_make_lint_is_a_check_beside_the_tests_of_a_language():
+    files = {"Makefile": "lint:\n\tx\ntest:\n\ty\n", "go.mod": ""}
+    assert [check.line for check in of(files).checks] == ["go vet ./...", "go test ./...", "make lint"]
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"tests/test_a.py": "import unittest\n"}, "python -m unittest discover -q -s tests"),
+        ({"tests/test_a.py": "import unittest\n", "tests/__init__.py": ""}, "python -m unittest discover -q"),
+        ({"test_a.py": "from unittest import TestCase\n"}, "python -m unittest discover -q"),
+        ({"tests/test_a.py": "import pytest\n"}, ""),
+    ],
+)
+def test_a_project_with_nothing_but_unittest_is_tested_by_it(files, command):
+    found = of({"pyproject.toml": "[project]\nname = 'a'\n[build-system]\nrequires = []\n", **files})
+    assert [check.line for check in found.checks] == ([command] if command else [])
+
+
 def test_make_test_is_the_check_where_no_language_names_one():
     assert [check.line for check in of({"Makefile": "all:\n\ntest: all\n\t./t\n"}).checks] == ["make test"]
     assert of({"Makefile": "test := 1\n"}).checks == ()

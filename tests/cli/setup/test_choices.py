@@ -113,6 +113,10 @@ def test_the_explorer_preset_writes_a_whole_world_that_loads(tmp_path: Path) -> 
     job = workflow(repo)["jobs"]["cycle"]
     assert [step["uses"].partition("@")[0] for step in job["steps"]] == ["actions/setup-node", "mara/ralph_mission"]
     assert {"SEARCH_URL", "RALPH_WEB_ALLOW"} <= set(job["env"])
+    assert job["steps"][0]["with"] == {"node-version": "lts/*"}
+    commit(repo, {".nvmrc": "v20.11\n"})
+    assert cli_here("init", "--preset", "explorer", "--action", PINNED, "--force", repo=repo).code == 0
+    assert workflow(repo)["jobs"]["cycle"]["steps"][0]["with"] == {"node-version": "20.11"}
 
 
 def test_without_a_preset_or_a_terminal_watches_stand_there_as_a_comment(tmp_path: Path) -> None:
