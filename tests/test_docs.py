@@ -188,7 +188,8 @@ def test_the_picture_of_the_layers_is_current() -> None:
 
 
 def test_documents_use_plain_words() -> None:
-    texts = {page: page.read_text().partition("\n## Words we avoid\n")[0] for page in PAGES}
+    pages = [*PAGES, *(ROOT / "changelog.d").glob("*.md"), *(ROOT / "ralph_mission/cli/setup_templates").iterdir()]
+    texts = {page: page.read_text().partition("\n## Words we avoid\n")[0] for page in pages}
     wrong = [f"{page.relative_to(ROOT)}: {hit[0]}" for page, text in texts.items() for hit in avoided().finditer(text)]
     assert wrong == []
 
