@@ -260,6 +260,7 @@ def _cycle_summary(
         taken=sum(map(_was_done, acts)),
         subjects=tuple((item.effect.key, act.decision.proposal.title) for act in acts for item in act.applied),
         answers=tuple(_answers(decided.decisions, {act.decision.proposal.key: act for act in acts}).items()),
+        paused=conclusion.header.paused,
         needs_person=needs_person(
             waiting, situation.state.unknown, decide.red_base(situation).checks, (*situation.state.held, *for_people)
         ),

@@ -141,7 +141,7 @@ def summary(
         parts += _texts(cycle_summary.threads, paint)
     if verbose and requests:
         parts += ["", f"Asked: {requests}"]
-    following = at.typed("What waits for you now: ralph status") if past else _next(report, at, verbose)
+    following = at.typed("What waits for you now: ralph status") if past else _next(report, cycle_summary, at, verbose)
     return "\n".join([*parts, "", paint(following, "quiet")])
 
 
@@ -302,9 +302,11 @@ def _verdicts(report: CycleReport) -> list[str]:
     return [f"{count} x {kind}: {verdict} ({rules})" for (kind, verdict, rules), count in counted.items()]
 
 
-def _next(report: CycleReport, at: Standpoint, verbose: bool) -> str:
+def _next(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint, verbose: bool) -> str:
     if report.staged:
         return at.typed(f"To do it: type {at.begin}") if report.effects else "There is nothing to do now"
+    if cycle_summary.paused:
+        return at.typed("Paused: nothing is done until ralph resume")
     if report.next_due_at is None:
         return at.typed("Next cycle: whenever you type ralph cycle")
     pause = report.next_due_at - report.finished_at

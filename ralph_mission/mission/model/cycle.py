@@ -176,6 +176,7 @@ class CycleSummary:
     answers: tuple[tuple[int, Answer], ...] = ()  # what came of what people asked for, by the number of its thread
     subjects: tuple[tuple[str, str], ...] = ()  # what each effect is about, by its key
     needs_person: bool = False  # whether anything does: without it, the summary may say that nothing needs them
+    paused: bool = False  # whether people paused everything, so that no cycle follows
 
 
 @dataclass(frozen=True, slots=True)

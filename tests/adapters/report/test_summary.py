@@ -152,6 +152,11 @@ def test_one_long_reason_of_several_observers_is_told_once_and_never_only_counte
     assert "Note\n  z z" in noted and "  … the rest: ralph journal show" in noted
 
 
+def test_a_cycle_that_was_told_to_pause_names_no_next_one() -> None:
+    text = summary(REPORT, replace(CYCLE_SUMMARY, paused=True))
+    assert text.splitlines()[-1] == "Paused: nothing is done until ralph resume" and "Next cycle" not in text
+
+
 def test_without_words_for_what_is_held_the_rules_are_named() -> None:
     assert "1 x todo: hold (new-mission-cap)" in summary(REPORT, CycleSummary())
 
