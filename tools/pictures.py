@@ -48,7 +48,9 @@ RALPH = str(ROOT / ".venv/bin/ralph")
 RECORDED = (
     ("signals", "journal show 1"),
     ("doctor", "config show", "doctor"),
+    ("due", "due", "status"),
     ("team", "agent simulate --pattern team"),
+    ("ralplan", "agent simulate --pattern ralplan"),
     ("simulate", "agent simulate --pattern plan-build-review"),
 )
 """Commands on the sample after two cycles, by the name of the picture."""
