@@ -61,7 +61,7 @@ def addressed(tree: Path, repository: str, tag: str, commit: str) -> Path:
     return tree
 
 
-NONE_YET = re.compile(r"\bno\s+release\b")
+NONE_YET = re.compile(r"\bthere\s+is\s+no\s+release\b", re.IGNORECASE)
 FROM_CLONE = re.compile(r"`uv tool install \.` or\s+`pipx install \.` in the clone[^)]*\)")
 """How a README of a clone has it installed: a package index knows no clone."""
 

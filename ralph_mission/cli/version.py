@@ -14,7 +14,7 @@ SHOWN = 12  # digits of a commit
 def find_commit(digits: int = SHOWN) -> str:
     """The commit of the checkout that we run from, that pip or uv installed, or of which a release was built.
 
-    Of a clone that was installed, it is the present one, unless that is newer than the installation.
+    Of a clone that was installed, it is the present one, unless the clone has changed since.
     """
     root = Path(__file__).parents[2]
     if (root / ".git").exists() and (root / "pyproject.toml").exists():
@@ -48,8 +48,9 @@ def _of_clone(root: Path, installed: metadata.Distribution) -> str:
     from ralph_mission.errors import UserError
 
     try:
-        commit, seconds = Git.open(root).run("log", "-1", "--format=%H %ct").decode().split()
-        return commit if int(seconds) <= Path(str(record.locate())).stat().st_mtime else ""
+        commit, moved = Git.open(root).run("log", "-g", "-1", "--date=unix", "--format=%H %gd").decode().split()
+        seconds = int(moved.partition("{")[2].rstrip("}"))
+        return commit if seconds <= Path(str(record.locate())).stat().st_mtime else ""
     except (UserError, OSError, ValueError):
         return ""
 

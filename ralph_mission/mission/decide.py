@@ -14,7 +14,7 @@ from ralph_mission.mission.findings import exclusions as do_not_repeat
 from ralph_mission.mission.findings import identity, ranking
 from ralph_mission.mission.findings.exclusions import is_near, other_pulls, own_pulls
 from ralph_mission.mission.lifecycle.steps import next_step
-from ralph_mission.mission.lifecycle.table import interpret_facts
+from ralph_mission.mission.lifecycle.table import ASKED, interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW, learn
 from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.cycle import (
@@ -179,8 +179,8 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     for mission in situation.missions:
         if mission.thread and mission.id in facts:
             reading = interpret_facts(mission, facts[mission.id], situation.now)
-            if situation.steering and reading.event is MissionEvent.DONE:
-                continue  # a cycle that looks can tell whether it is
+            if situation.steering and reading.event is MissionEvent.DONE and mission.status in ASKED:
+                continue  # a cycle that looks can tell whether it was done, or is a no
             steps = next_step(mission, facts[mission.id], reading, context)
             found += [_without_wait(step, mission) for step in steps] if situation.steering else steps
     return tuple(found)
@@ -194,20 +194,24 @@ def _without_wait(step: MissionStep, before: Mission) -> MissionStep:
 def facts_of_missions(situation: Situation) -> dict[int, MissionFacts]:
     """What is known of each mission now: what the forge says, and whether what it is about is still found."""
     solved = {mission.id for mission in situation.missions if _is_solved(mission, situation)}
-    looked = {mission.id for mission in situation.missions if _was_looked_for(mission, situation)}
+    signals = [s for one in situation.observations if one.name in AT_THE_COMMIT for s in one.signals]
+    there = {finding.fingerprint for finding in identity.identify(signals)}
+    present = {mission.id for mission in situation.missions if not there.isdisjoint(mission.members)}
+    certain = {mission.id for mission in situation.missions if _observers_of(mission, situation) <= set(AT_THE_COMMIT)}
     return {
-        number: replace(facts, solved=number in solved, present=number in looked - solved)
+        number: replace(facts, solved=number in solved, present=number in present, certain=number in certain)
         for number, facts in situation.world.facts
     }
 
 
-def _was_looked_for(mission: Mission, situation: Situation) -> bool:
-    """Whether the observer of each of its findings looked in this cycle. A standing brief is nothing to look for."""
-    if mission.action is Action.PUBLISH or not mission.members:
-        return False
-    there = {one.name for one in situation.observations if one.status == "ok"} - {BRIEFS}
-    records = [situation.records.get(member) for member in mission.members]
-    return all(isinstance(record, FindingRecord) and record.observer in there for record in records)
+def _observers_of(mission: Mission, situation: Situation) -> set[str]:
+    """The observers of its findings; "" for one whose record is not known."""
+    records = (situation.records.get(member) for member in mission.members)
+    return {record.observer if isinstance(record, FindingRecord) else "" for record in records}
+
+
+AT_THE_COMMIT = ("code", "docs", "scanners")
+"""Observers that tell for certain, for the very commit, that something is still there: a build or an alert is late."""
 
 
 def _is_solved(mission: Mission, situation: Situation) -> bool:
@@ -233,7 +237,9 @@ def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool)
     spent = BudgetUsed(
         active=situation.slots_taken,
         threads_week=len(threads_of_week(situation)),
-        unanswered=sum(is_unanswered(mission) for mission in situation.missions),
+        unanswered=sum(
+            is_unanswered(mission) and _observers_of(mission, situation) != {BRIEFS} for mission in situation.missions
+        ),
         usd_cycle=situation.usage.cost_usd,
         usd_day=(header.spend_usd if today else 0.0) + situation.usage.cost_usd,
         dispatches_day=header.dispatches if today else 0,

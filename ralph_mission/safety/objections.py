@@ -220,7 +220,7 @@ MUTE = _any(
     r"#[ \t]*nosec\b",
     r"#[ \t]*pylint[ \t]*:[ \t]*disable",
     r"#[ \t]*pragma:[ \t]*no cover",
-    r"(?://|/\*+)[ \t]*@ts-(?:ignore|nocheck|expect-error)",
+    r"@ts-(?:ignore|nocheck|expect-error)",
     r"eslint-disable",
     r"//[ \t]*nolint",
     r"#!?\[allow\(",

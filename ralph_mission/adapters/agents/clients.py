@@ -404,9 +404,11 @@ def presence(client: Client, home: Path, environ: Mapping[str, str] = os.environ
 
 
 def describe_missing(agent: str, command: tuple[str, ...] | str = "") -> str:
-    """What an agent lacks here, as the end of a sentence, or ""; for a command of one's own, its program alone."""
+    """What an agent lacks here, as the end of a sentence, or ""; for a command of one's own, its program alone. What
+    those lack that speak a protocol or are of one's own is found out when they start."""
     if agent not in CLIENTS:
-        return "" if agent in ("", OWN) else f"is no agent that Ralph knows ({', '.join(CLIENTS)})"
+        known = agent in ("", "command", "scripted", acp.NAME) or is_client(agent)
+        return "" if known else f"is no agent that Ralph knows ({', '.join((*CLIENTS, *SPEAKERS))})"
     if command:
         program = next(iter(shlex.split(command) if isinstance(command, str) else command), "")
         return "" if shutil.which(program) else "is not installed here"
@@ -415,7 +417,6 @@ def describe_missing(agent: str, command: tuple[str, ...] | str = "") -> str:
     return "is not installed here" if not found.version else "has no key here" if not (found.key or found.login) else ""
 
 
-OWN = "command"  # the kind of a program of the owner's
 PATIENCE = 300.0  # seconds of a limit to wait for rather than change the agent
 GONE = ("missing", "auth", "server")
 

@@ -30,7 +30,7 @@ from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.config.observers import CommandSettings, JsonResults, Regex
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
-from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
+from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal, SignalPart
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Observer
 from ralph_mission.safety.secrets import find_secrets, redact
@@ -262,6 +262,7 @@ class Command:
         if result.identity:
             thing = (normalise_line(result.identity),)
         line = f"\n{text[number - 1].strip()}" if any(nearby) else ""
+        same = " ".join((result.code, normalise_line(_PLACES.sub("#", result.message)), nearby[0]))
         label = " ".join(filter(None, (result.code, f"in {place}" if place else "")))
         quote = Quote(text[number - 1].strip(), result.path, number, commit) if line else None
         return Signal(
@@ -276,6 +277,7 @@ class Command:
             path=result.path,
             line=number,
             quotes=(quote,) if quote else (),
+            parts=(SignalPart(same, same, 0),) if line else (),
         )
 
 

@@ -136,8 +136,8 @@ def detect_project(paths: Collection[str], read: Read) -> DetectedProject:
             found_steps, found_checks = detect(Folder(folder, files, read))
             steps += found_steps
             checks += found_checks
-    known = {check.name for check in checks}
-    checks += [check for check in _make(paths, read) if check.name not in known]
+    if not any(check.name == "test" for check in checks):
+        checks += _make(paths, read) or _unittest(Folder("", {path: path for path in paths}, read))
     notes = [f"{len(folders) - MOST_FOLDERS} more folders with packages are not set up"] * (len(folders) > MOST_FOLDERS)
     if not steps:
         notes.append("no packages to install: no known manifest or lock file")
@@ -370,8 +370,6 @@ def _python_checks(folder: Folder, project: Mapping[str, Any], packages: Collect
         yield folder.check("test", "python -m pytest -q")
     elif "noxfile.py" in folder:
         yield check("test", "nox", "nox")
-    elif place := _unittests(folder):
-        yield folder.check("test", f"python -m unittest discover -q{'' if place == '.' else f' -s {place}'}")
 
 
 def _names_mypys_files(folder: Folder, section: Mapping[str, Any]) -> bool:
@@ -386,15 +384,20 @@ def _has_pytests(folder: Folder) -> bool:
     return any(re.search(r"(^|/)test_[^/]+\.py$|_test\.py$", name) for name in folder.files)
 
 
-def _unittests(folder: Folder) -> str:
-    """Where `unittest` finds the tests of a project that uses nothing else, or ""."""
-    tests = [name for name in folder.files if re.search(r"(^|/)test[^/]*\.py$", name)][:LISTED]
-    tests = [name for name in tests if re.search(r"^(?:import|from) unittest\b", folder.text(name), re.MULTILINE)]
-    tops = {posixpath.dirname(name).partition("/")[0] for name in tests}
-    if len(tops) != 1:
-        return "." if tests else ""
+def _unittest(folder: Folder) -> list[ProjectCheck]:
+    """The tests of a project that uses nothing but `unittest`: all in one folder, which it can discover."""
+    tests = [name for name in folder.files if re.search(r"(^|/)test_[^/]+\.py$", name)][:LISTED]
+    texts = [folder.text(name) for name in tests]
+    tops = {posixpath.dirname(name) for name in tests}
+    if len(tops) != 1 or any("pytest" in text or "django" in text for text in texts):
+        return []
+    if not any(re.search(r"\bunittest\b.*\bTestCase\b", text, re.DOTALL) for text in texts):
+        return []
     (top,) = tops
-    return shlex.quote(top) if top and f"{top}/__init__.py" not in folder else "."
+    packages = [top.rsplit("/", depth)[0] for depth in range(top.count("/") + 1)]
+    whole = all(f"{package}/__init__.py" in folder for package in packages)  # with what they are below the top
+    place = f" -s {shlex.quote(top)}{' -t .' if whole else ''}" if top else ""
+    return [ProjectCheck("test", "", f"python3 -m unittest discover -q{place}", ("python3",))]
 
 
 # --- other languages ------------------------------------------------------------------
@@ -466,10 +469,11 @@ def _php(folder: Folder) -> Detected:
 
 
 def _make(paths: Collection[str], read: Read) -> list[ProjectCheck]:
-    """`make lint`, and `make test` or `make check`: for what no language's tool defines."""
-    targets = set(_MAKE_TARGET.findall(read("Makefile"))) if "Makefile" in paths else set()
-    named = [("lint", "lint"), *(("test", name) for name in ("test", "check") if name in targets)][:2]
-    return [ProjectCheck(name, "", f"make {target}") for name, target in named if target in targets]
+    """`make test` or `make check`, if no language's tool defines the tests."""
+    if "Makefile" not in paths:
+        return []
+    targets = set(_MAKE_TARGET.findall(read("Makefile")))
+    return [ProjectCheck("test", "", f"make {name}") for name in ("test", "check") if name in targets][:1]
 
 
 def _json(text: str) -> dict[str, Any] | None:

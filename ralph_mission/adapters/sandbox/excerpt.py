@@ -65,8 +65,9 @@ MISSING = tuple(
 GENERATED = compile_regex(r"^@prisma/client$|^\.prisma/")
 """Packages with generated contents: a missing member is not the importer's fault."""
 NOT_SET_UP = "not set up"
-STORM = 5
-"""Places that miss packages, from which on these are not installed rather than the code of each place wrong."""
+STORM_NAMES, STORM_PLACES = 2, 5
+"""Missing packages, and places, from which on the set-up is missing rather than the code wrong; a single missing
+package may as well be an undeclared dependency."""
 _NUMBERS = compile_regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*")
 
 
@@ -74,7 +75,7 @@ def not_set_up(lines: Iterable[str]) -> str:
     """A sentence that packages are not installed, if a command's output says so in many places; else ""."""
     found = Counter(filter(None, map(_missing_package, lines)))
     places = sum(found.values())
-    if places < STORM:
+    if places < STORM_PLACES or (len(found) < STORM_NAMES and not any(map(GENERATED.search, found))):
         return ""
     named = ", ".join(name for name, _ in found.most_common(3))
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""

@@ -164,7 +164,7 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     choices = "edit the text, or close it" if mission.action is Action.PUBLISH else choices
     step = step.advance(MissionEvent.STUCK).change(**_last_seen(mission, facts))
     stuck = f"{who} {why}" if who else why
-    then = f"{wording.retry_after(f'A person is needed: {stuck}' if who else capitalise(why))}; or {choices}."
+    then = f"{wording.retry_after(f'It is stuck: {stuck}' if who else capitalise(why))}; or {choices}."
     step = step.tell(f"escalated: {stuck}", then)
     slot = f"escalated {mission.review.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)
@@ -362,11 +362,12 @@ def _close_gone(mission: Mission, facts: MissionFacts, reading: Interpretation, 
 
 
 def _close_done(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """A person did it by hand. A proposal that nobody looked for teaches nothing: it may have been a no."""
+    """A person did it by hand. A proposal that could have been looked for, and was not, teaches nothing."""
     who = wording.person_name(reading.opinion.actor)
     step = build_step(mission, context).advance(MissionEvent.DONE).tell(f"done by {who}", NOTHING_LEFT)
     step = step.finish("done by a person", f"{who} did it")
-    step = step.teach("accepted") if facts.solved or mission.status not in ASKED else step
+    unsure = facts.certain and not facts.solved and mission.status in ASKED
+    step = step if unsure else step.teach("accepted")
     step = step.close_pull(facts.pull, f"the issue #{mission.issue} was completed by {who}")
     return step.send_story().propose(Action.FINISH, who)
 

@@ -156,7 +156,7 @@ def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pul
     reason = thing.state_reason if isinstance(thing, Issue) else ""
     # A proposal asks to be closed for a no, and GitHub's button gives a reason that nobody picked.
     refused = facts.present and mission.status in ASKED and reason == facts.usual_reason
-    done = facts.solved or (reason == "completed" and not refused)
+    done = isinstance(thing, Issue) and (facts.solved or (reason == "completed" and not refused))
     event = MissionEvent.DONE if done and reason != "not_planned" else MissionEvent.REFUSED
     words = _last_words(thing, closer.id)
     return Interpretation(event, PersonVerdict("rejected", closer, words), words)

@@ -251,7 +251,8 @@ class MissionFacts:
     seen_at: datetime | None = None  # the newest activity there, by the forge's clock
     heard_at: datetime | None = None  # the newest chat approval in memory, proven or not
     solved: bool = False  # whether all its findings were looked for in this cycle and are gone
-    present: bool = False  # whether they were looked for, and are not
+    present: bool = False  # whether one of them was seen in this cycle, as certain as a look at the commit can be
+    certain: bool = False  # whether all are of observers whose look at the commit tells for certain
     usual_reason: str = ""  # of closing an issue, where a person picks none
     untold: bool = False  # whether one of its boxes is ticked on the dashboard by an unknown person
     unasked: bool = False  # whether our own issue says we began it unasked, and nobody revived it

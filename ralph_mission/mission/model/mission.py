@@ -125,7 +125,8 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class SignalPart:
-    """One of several corrections that a signal stands for: what a person refuses is each of them, not their set.
+    """One of several corrections that a signal stands for: what a person refuses is each of them, not their set. What
+    stands on one line of a file has one, the line: it is the same whatever becomes of its neighbours.
 
     `essence` is its share of the signal's. It is known again in its file by `what` is corrected and the line that this
     makes, whatever else of that line is corrected before. `line` (1-based) is where it stands; 0 where it cannot be

@@ -62,6 +62,7 @@ ASKS_FOR_NAME = compile_regex(
     r"|\btypeof\s+(?:\w+\.)*(\w+)|\b(?:hasOwn|hasOwnProperty)\([^()]*[\"'](\w+)[\"']"
 )
 """Matches a test that asks whether something of this name exists."""
+ASSERTS = compile_regex(r"\b(?:assert|expect|should|is|equal|ok)\w*[ (.]|\bself\.assert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +290,8 @@ def _ended(content: bytes) -> bytes:
 
 
 def _of_test(claim: CodeClaim) -> Iterator[tuple[str, str]]:
+    if name := _asks_for_names(claim):
+        yield "reads-source", f"its test asks whether {name} exists, which only the change brings"
     for change in claim.test:
         if change.new is None:
             yield "weakens-tests", f"it deletes {change.path}"
@@ -299,10 +302,14 @@ def _of_test(claim: CodeClaim) -> Iterator[tuple[str, str]]:
         for line in touched_lines(change)[1]:
             if READS_SOURCE.search(line):
                 yield "reads-source", f"its test looks at how code is written: {line.strip()[:120]}"
-            for found in ASKS_FOR_NAME.finditer(line):
-                name = next(filter(None, found.groups()))
-                if _is_brought(name, claim):
-                    yield "reads-source", f"its test asks whether {name} exists, which only the change brings"
+
+
+def _asks_for_names(claim: CodeClaim) -> str:
+    """The name that the change brings, if all that the tests assert is that such names exist."""
+    added = [line for change in claim.test for line in touched_lines(change)[1] if ASSERTS.search(line)]
+    asked = [ASKS_FOR_NAME.search(line) for line in added]
+    names = [next(filter(None, found.groups())) for found in asked if found]
+    return names[0] if names and all(asked) and all(_is_brought(name, claim) for name in names) else ""
 
 
 def _is_brought(name: str, claim: CodeClaim) -> bool:

@@ -259,23 +259,29 @@ def test_phpunit_tests_where_composer_has_no_script_for_it():
     assert [check.command for check in of(files).checks] == ["vendor/bin/phpunit"]
 
 
-def test_make_lint_is_a_check_beside_the_tests_of_a_language():
-    files = {"Makefile": "lint:\n\tx\ntest:\n\ty\n", "go.mod": ""}
-    assert [check.line for check in of(files).checks] == ["go vet ./...", "go test ./...", "make lint"]
+CASE = "import unittest\n\nclass A(unittest.TestCase):\n    pass\n"
 
 
 @pytest.mark.parametrize(
     ("files", "command"),
     [
-        ({"tests/test_a.py": "import unittest\n"}, "python -m unittest discover -q -s tests"),
-        ({"tests/test_a.py": "import unittest\n", "tests/__init__.py": ""}, "python -m unittest discover -q"),
-        ({"test_a.py": "from unittest import TestCase\n"}, "python -m unittest discover -q"),
-        ({"tests/test_a.py": "import pytest\n"}, ""),
+        ({"tests/test_a.py": CASE}, "python3 -m unittest discover -q -s tests"),
+        ({"tests/test_a.py": CASE, "tests/__init__.py": ""}, "python3 -m unittest discover -q -s tests -t ."),
+        ({"a/b/test_a.py": CASE, "a/b/__init__.py": ""}, "python3 -m unittest discover -q -s a/b"),
+        (
+            {"a/b/test_a.py": CASE, "a/b/__init__.py": "", "a/__init__.py": ""},
+            "python3 -m unittest discover -q -s a/b -t .",
+        ),
+        ({"test_a.py": CASE}, "python3 -m unittest discover -q"),
+        ({"tests/test_a.py": CASE, "Makefile": "test:\n\tx\n"}, "make test"),
+        ({"tests/test_a.py": "from unittest.mock import patch\n"}, ""),
+        ({"tests/test_a.py": f"import pytest\n{CASE}"}, ""),
+        ({"shop/test_a.py": f"from django.test import Client\n{CASE}"}, ""),
+        ({"a/test_a.py": CASE, "b/test_b.py": CASE}, ""),
     ],
 )
 def test_a_project_with_nothing_but_unittest_is_tested_by_it(files, command):
-    found = of({"pyproject.toml": "[project]\nname = 'a'\n[build-system]\nrequires = []\n", **files})
-    assert [check.line for check in found.checks] == ([command] if command else [])
+    assert [check.line for check in of(files).checks] == ([command] if command else [])
 
 
 def test_make_test_is_the_check_where_no_language_names_one():

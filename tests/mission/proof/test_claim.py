@@ -48,7 +48,8 @@ def with_test(content: bytes) -> Callable[[CodeClaim], CodeClaim]:
 
 def with_name(line: bytes) -> Callable[[CodeClaim], CodeClaim]:
     brought = replace(CHANGE, new=MENDED + b"third = 1\n")
-    return lambda claim: replace(claim, change=(brought,), test=(replace(TEST, new=NEW_TEST + line),))
+    test = replace(TEST, new=OLD_TEST + b"def test_x():\n" + line)
+    return lambda claim: replace(claim, change=(brought,), test=(test,))
 
 
 def changed(*more: FileChange) -> Callable[[CodeClaim], CodeClaim]:
@@ -88,6 +89,7 @@ def test_a_claim_whose_texts_are_in_order_is_let_through() -> None:
         ("reads-source", with_name(b"    assert 'third' in dir(app)\n")),
         ("reads-source", with_name(b"  assert(typeof app.third === 'number')\n")),
         ("", with_name(b"    assert hasattr(app, 'twice')\n")),
+        ("", with_name(b"    assert hasattr(app, 'third')\n    assert half(3) == 1.5\n")),
     ],
 )
 def test_what_the_texts_speak_against(rule: str, spoil: Callable[[CodeClaim], CodeClaim]) -> None:

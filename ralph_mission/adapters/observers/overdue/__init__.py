@@ -1,7 +1,6 @@
 """Tells of markers that are overdue: with the line itself, and the line that proves it.
 
-What one fact made overdue is one finding, however many markers wait for it; so are markers that name the same day, or
-that say the same. Looked at once for each commit and day.
+What one fact made overdue is one finding, however many markers wait for it. Looked at once for each commit and day.
 
 A marker may also name an issue of the repository's own. The lists of what is open are at hand; only what is on none of
 them is asked for, a few at a look, and remembered.
@@ -9,7 +8,6 @@ them is asked for, a few at a look, and remembered.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -22,13 +20,13 @@ from ralph_mission.adapters.observers.looking import age_days, block, one_line, 
 from ralph_mission.adapters.observers.markers import PROSE, Hit, is_test_data
 from ralph_mission.adapters.observers.overdue.rules import WORDS, OverdueMarker, declared_versions, overdue
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.mission import Quote, Severity, Signal
+from ralph_mission.mission.model.mission import Quote, Severity, Signal, SignalPart
 from ralph_mission.mission.ports import Forge
 from ralph_mission.values import compile_regex, dataclass
 from ralph_mission.words import count_noun
 
 KIND = "overdue-marker"
-ENCODING = 2  # of what is kept
+ENCODING = 3  # of what is kept
 MOST = 20  # findings of one look
 QUOTED = 8  # lines of one finding
 TAG = compile_regex(r"\([\w@.-]{1,40}\)")  # whose a marker is, or what it is for
@@ -79,12 +77,8 @@ class OverdueSearch:
 
     def essences(self, commit: str, now: datetime, hits: Sequence[Hit]) -> set[Essence]:
         """Those that these markers of a commit may have had."""
-        if not hits:
-            return set()
-        found = self._among(commit, now, hits)
         named = {(KIND, f"issue {one.number}") for one in named_issues(hits)}
-        like = {(KIND, one.like) for one in found if one.like}
-        return {*named, *like, *self._surrounded(commit, found).values(), *self._by_essence(commit, found)}
+        return {*self._by_essence(commit, self._among(commit, now, hits)), *named} if hits else set()
 
     def _read(self, commit: str, now: datetime, hits: Sequence[Hit], written: Written) -> OverdueReading:
         found, named = self._among(commit, now, hits)[:LOOKED_UP], list(named_issues(hits))[:LOOKED_UP]
@@ -108,22 +102,15 @@ class OverdueSearch:
             return ()
 
     def _by_essence(self, commit: str, found: Iterable[OverdueMarker]) -> dict[Essence, list[OverdueMarker]]:
-        """They by what tells one finding from another: the cause that they share, what they have in common, or the
-        line and its neighbours."""
+        """They by what tells one finding from another: the cause that they share, or the line and its neighbours."""
         found = tuple(found)
-        like = Counter(one.like for one in found if not one.cause)
-        alone = self._surrounded(commit, (one for one in found if not one.cause and like[one.like] == 1))
+        blobs = self.git.blobs(f"{commit}:{one.hit.path}" for one in found if not one.cause)
+        lines = {name: split_lines(content) for name, content in blobs.items()}
         groups: dict[Essence, list[OverdueMarker]] = {}
         for one in found:
-            groups.setdefault(alone.get(one.hit) or (KIND, one.cause or one.like), []).append(one)
+            alone = () if one.cause else surroundings(lines[f"{commit}:{one.hit.path}"], one.hit.line)
+            groups.setdefault((KIND, *(alone or (one.cause,))), []).append(one)
         return groups
-
-    def _surrounded(self, commit: str, found: Iterable[OverdueMarker]) -> dict[Hit, Essence]:
-        """What tells one from others where it stands alone: the line and its neighbours."""
-        found = tuple(found)
-        blobs = self.git.blobs({f"{commit}:{one.hit.path}": None for one in found})
-        lines = {name: split_lines(content) for name, content in blobs.items()}
-        return {one.hit: (KIND, *surroundings(lines[f"{commit}:{one.hit.path}"], one.hit.line)) for one in found}
 
 
 def _encode(reading: OverdueReading) -> dict[str, Any]:
@@ -146,8 +133,8 @@ def _restore(document: Any) -> OverdueReading | None:
         return None
 
 
-def _marker(hit: dict[str, Any], cause: str, why: str, proof: dict[str, Any] | None, like: str) -> OverdueMarker:
-    return OverdueMarker(Hit(**hit), cause, why, Quote(**proof) if proof else None, like)
+def _marker(hit: dict[str, Any], cause: str, why: str, proof: dict[str, Any] | None) -> OverdueMarker:
+    return OverdueMarker(Hit(**hit), cause, why, Quote(**proof) if proof else None)
 
 
 def _told(
@@ -182,6 +169,7 @@ def overdue_signal(essence: Essence, found: Sequence[OverdueMarker], commit: str
         author=one_line(author),
         age_days=age,
         quotes=(*lines, *((first.proof,) if first.proof else ())),
+        parts=() if first.cause else (SignalPart(essence[1], essence[1], 0),),
     )
 
 

@@ -283,14 +283,13 @@ def _table(value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class OverdueMarker:
-    """A marker that is overdue. `cause` is a fact outside it that several may share, "" if there is none; `why` is for
-    people; `proof` the line that says so; `like` what markers without a cause have in common: a day, or their words."""
+    """A marker that is overdue. `cause` is what several may share, "" for what stands alone; `why` is for people;
+    `proof` the line that says so."""
 
     hit: Hit
     cause: str
     why: str
     proof: Quote | None = None
-    like: str = ""
 
 
 def overdue(hits: Iterable[Hit], declared: Callable[[], DeclaredVersions], today: date) -> Iterator[OverdueMarker]:
@@ -306,7 +305,7 @@ def overdue(hits: Iterable[Hit], declared: Callable[[], DeclaredVersions], today
 def _left(hit: Hit, text: str) -> OverdueMarker | None:
     if not (_TAGGED.search(text) or _LEFT.search(text)):
         return None
-    return OverdueMarker(hit, "", "It says that it should be gone by now", like=" ".join(text.lower().split()))
+    return OverdueMarker(hit, "", "It says that it should be gone by now")
 
 
 def _dated(hit: Hit, text: str, today: date) -> OverdueMarker | None:
@@ -314,7 +313,7 @@ def _dated(hit: Hit, text: str, today: date) -> OverdueMarker | None:
     last = last_day(found["date"]) if found else None
     if found is None or last is None or last >= today or last.year < 2000:
         return None
-    return OverdueMarker(hit, "", f"The date that it names is over: {found['date']}", like=last.isoformat())
+    return OverdueMarker(hit, "", f"The date that it names is over: {found['date']}")
 
 
 def _by_version(hit: Hit, text: str, declared: Callable[[], DeclaredVersions]) -> OverdueMarker | None:
