@@ -232,7 +232,8 @@ def _cycle_summary(
     how: How,
     staged: bool,
 ) -> CycleSummary:
-    waiting = find_waiting(conclusion.missions, how)
+    newest = sorted(conclusion.missions, key=lambda one: one.started_cycle != situation.cycle)  # what was just opened
+    waiting = find_waiting(newest, how)
     refusals = [decision for decision in decided.decisions if decision.verdict is not Verdict.ALLOW]
     for_people = [decision for decision in refusals if LIFTED_BY_APPROVAL.intersection(decision.rules)]
     return CycleSummary(

@@ -86,6 +86,21 @@ def test_a_question_whose_finding_is_gone_is_closed_and_teaches_nothing(place):
     assert "people accepted" not in place.memory()
 
 
+def test_a_marker_stays_the_same_whatever_becomes_of_its_neighbours(tmp_path):
+    marked = "def add(x):\n    # TODO(2024-03-01): refuse duplicates\n"
+    with hub(tmp_path, {"a.py": f"{marked}    return x\n"}, "hands: {fixers: []}\n") as there:
+        there.cycle()
+        (asked,) = [one for one in there.threads if "Overdue" in one.title]
+        for line in ("x = x.strip()", "x = x.lower()"):
+            there.fake.push(there.fake.default_branch, {"a.py": f"{marked}    {line}\n    return x\n".encode()})
+            there.cycle()
+            assert [one.number for one in there.threads if "Overdue" in one.title] == [asked.number]
+            there.person("mara").close_issue(asked.number, "not_planned")  # once more changes nothing
+        there.fake.push(there.fake.default_branch, {"a.py": b"def add(x):\n    return x\n"})
+        there.cycle()
+        assert "Outcome: rejected" in there.memory()
+
+
 @pytest.mark.parametrize("mend", [False, True])
 def test_github_s_plain_close_is_a_no_unless_it_was_done_by_hand(tmp_path, mend):
     with hub(tmp_path, {"a.py": "x = 1\n# TODO(TEST): revert this before merging\n"}, "hands: {fixers: []}\n") as there:

@@ -214,6 +214,8 @@ def _node(folder: Folder) -> Detected:
     run = {"npm": "npm run --silent", "yarn": "yarn run", "pnpm": "pnpm run", "bun": "bun run"}[tool]
     places = workspaces(folder.files, manifest, folder.text("pnpm-workspace.yaml"))
     members = {place: _json(folder.text(f"{place}/package.json")) or {} for place in places}
+    if tool == "yarn":  # which knows a workspace by its name alone
+        members = {place: each for place, each in members.items() if each.get("name")}
     checks = []
     for name, names in SCRIPTS.items():
         if script := next((one for one in names if _has_check(manifest, one)), ""):

@@ -82,6 +82,7 @@ SHOWN = {
     "publish": "posted",
 }
 """Effects visible to people; a branch or a label belongs to one of these."""
+PLANNED = {"close_pull": "finish with pull request"}  # which may be closed already
 _RULES = compile_regex(r" \([a-z-]+(?:, [a-z-]+)*\)\Z")
 _HIDDEN = compile_regex(r"<!--.*?-->|<details>.*?</details>", re.DOTALL)
 
@@ -292,7 +293,7 @@ def is_done(effect: EffectLine) -> bool:
 def name_effect(effect: EffectLine) -> str:
     """The effect in words, done or planned: `opened issue`, `open issue`."""
     if effect.status == "staged":
-        return effect.kind.replace("_", " ").replace("pull", "pull request")
+        return PLANNED.get(effect.kind, effect.kind.replace("_", " ").replace("pull", "pull request"))
     return SHOWN.get(effect.kind, effect.kind.replace("_", " "))
 
 

@@ -280,7 +280,7 @@ def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove
 @click.option("--reason", type=click.Choice(["completed", "not-planned"]), help="Why; default: no reason.")
 @common
 def close_issue(store: LocalForgeSession, number: int, reason: str | None) -> None:
-    """Close an issue, which rejects a proposal, unless the reason is `completed`."""
+    """Close an issue, which rejects a proposal, unless it is fixed or the reason is `completed`."""
     store.person.close_issue(number, (reason or "").replace("-", "_"))
     closed = store.forge.issue(number)
     verdict = "as done" if reason == "completed" else "as a rejection and remembers it, unless it is fixed by then"

@@ -80,7 +80,7 @@ def _may_write(hat: Hat) -> str:
         sentence = f"{sentence} You may not write {_join_names(hat.write_denied)}.".strip()
     if hat.no_agent_settings:
         sentence = f"{sentence} You may not write what configures agents (.claude/, .mcp.json and the like).".strip()
-    return f"{sentence} What you change elsewhere, committed or not, is undone." if sentence else ""
+    return f"{sentence} A change of what you may not write is undone, committed or not." if sentence else ""
 
 
 def callable_hats(spec: RunSpec) -> str:

@@ -44,6 +44,8 @@ def read_answers(ports: CyclePorts, settings: CycleSettings, state: OpenState, n
     for mission in state.missions:
         if mission.thread and mission.status.active:
             event = interpret_facts(mission, facts_about(ports, settings, mission, state), now).event
+            if event is MissionEvent.MERGEABLE and mission.progress.failure:
+                continue  # it was tried, and its reason is among what waits
             if event in ANSWERS:
                 found[mission.id] = ANSWERS[event]
     return found

@@ -31,7 +31,7 @@ def checks(top: dict[str, object], **files: str) -> list[tuple[str, str]]:
         ("package-lock.json", "{}", "npm run --silent lint --workspace packages/a",
          "npm run --silent test --workspace packages/a --workspace packages/b"),
         ("yarn.lock", "# yarn lockfile v1\n", "yarn workspace @x/a run lint",
-         "yarn workspace @x/a run test && yarn workspace packages/b run test"),
+         "yarn workspace @x/a run test"),
         ("pnpm-lock.yaml", "", "pnpm --filter ./packages/a run lint",
          "pnpm --filter ./packages/a --filter ./packages/b run test"),
         ("bun.lock", "{}", "bun run --filter ./packages/a lint",

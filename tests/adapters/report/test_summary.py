@@ -123,7 +123,7 @@ def test_what_would_be_closed_is_told_by_its_mission() -> None:
     effect = EffectLine("4c90d153c6a7bf90", "finish", "close_pull", "staged", "")
     about = CycleSummary(subjects=(("4c90d153c6a7bf90", "Correct 3 misspellings"),))
     text = summary(replace(REPORT, effects=(effect,), staged=True), about)
-    assert "Close pull request: Correct 3 misspellings" in text and "4c90d153" not in text
+    assert "Finish with pull request: Correct 3 misspellings" in text and "4c90d153" not in text
 
 
 def test_what_the_forge_was_asked_is_told_where_somebody_counted() -> None:
