@@ -307,9 +307,9 @@ def _of_test(claim: CodeClaim) -> Iterator[tuple[str, str]]:
 def _asks_for_names(claim: CodeClaim) -> str:
     """The name that the change brings, if all that the tests assert is that such names exist."""
     added = [line for change in claim.test for line in touched_lines(change)[1] if ASSERTS.search(line)]
-    asked = [ASKS_FOR_NAME.search(line) for line in added]
-    names = [next(filter(None, found.groups())) for found in asked if found]
-    return names[0] if names and all(asked) and all(_is_brought(name, claim) for name in names) else ""
+    questions = [ASKS_FOR_NAME.search(line) for line in added]
+    names = [next(filter(None, found.groups())) for found in questions if found]
+    return names[0] if names and all(questions) and all(_is_brought(name, claim) for name in names) else ""
 
 
 def _is_brought(name: str, claim: CodeClaim) -> bool:
