@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,6 +198,10 @@ HINTS = {
     "ralph:rejected": "the next cycle takes it as a rejection and remembers it",
 }
 
+WORDS = ("approve", "reject", "park", "retry", "revise", "review", "guidance")
+"""What a comment that begins with `/ralph` may ask for."""
+OURS = (*HINTS, "ralph-ready", "ralph:parked", "ralph:escalated", "content:approved")
+"""Labels that people set to ask for something, or take off."""
 PULL_HINTS = {
     "ralph:mission": "the next cycle continues it",
     "ralph:approved": "a pull request is approved by `ralph pr approve`",
@@ -245,8 +250,12 @@ def comment(store: LocalForgeSession, number: int, text: str) -> None:
     """Add a comment, to a pull request too; - reads it from standard input."""
     read = store.reader(number)
     read(number)
-    store.person.comment(number, text_of(text))
-    store.say(f"Commented on #{number}.", read(number))
+    words = text_of(text)
+    store.person.comment(number, words)
+    first = words.split()[:2]
+    unknown = first[:1] == ["/ralph"] and (first[1:] or [""])[0].lower() not in WORDS
+    hint = f", which is nothing that Ralph knows: /ralph {', '.join(WORDS)}" if unknown else ""
+    store.say(f"Commented on #{number}{hint}.", read(number))
 
 
 @issue.command()
@@ -270,6 +279,9 @@ def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove
     store.person.label(number, labels)
     hints = {**HINTS, **PULL_HINTS} if isinstance(before, Pull) else HINTS
     hint = next((f"; {hints[name]}" for name in reversed(hints) if name in labels), "")
+    if near := [one for name in labels if name not in OURS for one in get_close_matches(name, OURS, 1, 0.8)]:
+        store.say(f"Labelled #{number}; did you mean {near[0]}?", read(number))
+        return
     if hint and _nobody_makes_it(before, labels, store.repo):
         hint += ", and no agent is configured (hands.agent) to make the change: it stays with you"
     store.say(f"Labelled #{number}{hint}.", read(number), CYCLE if hint else "")

@@ -31,6 +31,14 @@ def proposal(repo: Path) -> int:
     return forge(repo).perform(OpenIssue(KEY, "Proposal", f"May I?\n{marker(KEY)}")).number
 
 
+def test_a_misspelt_word_or_label_is_told(repo: Path) -> None:
+    ralph(repo, "create", "--title", "Count")
+    assert "nothing that Ralph knows: /ralph approve, reject" in ralph(repo, "comment", "1", "/ralph frobnicate").out
+    assert ralph(repo, "comment", "1", "/ralph park").out.startswith("Commented on #1.")
+    assert "did you mean ralph:approved?" in ralph(repo, "label", "1", "ralph:aproved").out
+    assert "did you mean" not in ralph(repo, "label", "1", "size:small").out
+
+
 def test_issue_is_created_and_listed(repo: Path) -> None:
     made = ralph(repo, "create", "--title", "Tides are late", "--body", "By an hour.", "--label", "bug")
     assert (made.code, made.out) == (0, "Opened #1: .ralph/forge/issues/0001.md\n")
