@@ -194,10 +194,12 @@ def _without_wait(step: MissionStep, before: Mission) -> MissionStep:
 def facts_of_missions(situation: Situation) -> dict[int, MissionFacts]:
     """What is known of each mission now: what the forge says, and whether what it is about is still found."""
     solved = {mission.id for mission in situation.missions if _is_solved(mission, situation)}
-    signals = [s for one in situation.observations if one.name in AT_THE_COMMIT for s in one.signals]
+    looks = [one for one in situation.observations if one.at_commit and one.status == "ok"]
+    signals, names = [signal for one in looks for signal in one.signals], {one.name for one in looks}
     there = {finding.fingerprint for finding in identity.identify(signals)}
-    present = {mission.id for mission in situation.missions if not there.isdisjoint(mission.members)}
-    certain = {mission.id for mission in situation.missions if _observers_of(mission, situation) <= set(AT_THE_COMMIT)}
+    there |= {key for signal in signals for key in identity.keys_of_parts(signal)}
+    present = {mission.id for mission in situation.missions if not there.isdisjoint(_keys_of(mission, situation))}
+    certain = {mission.id for mission in situation.missions if _observers_of(mission, situation) <= names}
     return {
         number: replace(facts, solved=number in solved, present=number in present, certain=number in certain)
         for number, facts in situation.world.facts
@@ -210,8 +212,11 @@ def _observers_of(mission: Mission, situation: Situation) -> set[str]:
     return {record.observer if isinstance(record, FindingRecord) else "" for record in records}
 
 
-AT_THE_COMMIT = ("code", "docs", "scanners")
-"""Observers that tell for certain, for the very commit, that something is still there: a build or an alert is late."""
+def _keys_of(mission: Mission, situation: Situation) -> set[str]:
+    """The keys of its findings, and of what they are known by again."""
+    records = (situation.records.get(member) for member in mission.members)
+    parts = {key for record in records if isinstance(record, FindingRecord) for key in record.parts}
+    return {*mission.members, *parts}
 
 
 def _is_solved(mission: Mission, situation: Situation) -> bool:

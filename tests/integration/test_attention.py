@@ -101,6 +101,22 @@ def test_a_marker_stays_the_same_whatever_becomes_of_its_neighbours(tmp_path):
         assert "Outcome: rejected" in there.memory()
 
 
+def test_what_says_the_same_in_several_places_is_one_issue_until_the_last_is_gone(tmp_path):
+    marked = {f"{name}.py": f"{name} = 1\n# TODO(2024-03-01): refuse duplicates\n" for name in "abc"}
+    with hub(tmp_path, marked, "hands: {fixers: []}\n") as there:
+        there.cycle()
+        there.cycle()
+        (issue,) = [one for one in there.threads if "Overdue" in one.title]
+        assert issue.title.endswith("(and in 2 other places)")
+        there.fake.push(there.fake.default_branch, {"a.py": b"a = 1\n"})
+        there.cycle()
+        assert [one.state for one in there.threads if "Overdue" in one.title] == ["open"]
+        there.fake.push(there.fake.default_branch, {"b.py": b"b = 1\n", "c.py": b"# new\nc = 1\n"})
+        there.cycle()
+        assert [one.state for one in there.threads if "Overdue" in one.title] == ["closed"]
+        assert "Outcome: gone by itself" in there.memory()
+
+
 @pytest.mark.parametrize("mend", [False, True])
 def test_github_s_plain_close_is_a_no_unless_it_was_done_by_hand(tmp_path, mend):
     with hub(tmp_path, {"a.py": "x = 1\n# TODO(TEST): revert this before merging\n"}, "hands: {fixers: []}\n") as there:

@@ -22,7 +22,8 @@ from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.adapters.observers.looking import age_days, block, one_line, split_lines, surroundings, valid_path
 from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan
-from ralph_mission.adapters.observers.overdue import OverdueSearch
+from ralph_mission.adapters.observers.overdue import KIND, OverdueSearch
+from ralph_mission.adapters.observers.overdue import MOST as MOST_OVERDUE
 from ralph_mission.config.observers import CodeSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
@@ -207,9 +208,11 @@ class Code:
         look = self._news(before, head, commits, context.now) if before else (*self._first(head, context.now), ())
         authors = count_noun(len({commit.origin.author for commit in commits}), "author")
         detail = f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or stamp(since)}"
+        late = sum(signal.kind == KIND for signal in look[0])
         return Observation(
-            self.name, "ok", look[0], detail=f"{look[1]}; {detail}", cursor=head, complete=not before, gone=look[2]
-        )
+            self.name, "ok", look[0], detail=f"{look[1]}; {detail}", cursor=head, complete=not before, gone=look[2],
+            whole=(KIND,) if late < MOST_OVERDUE else (), at_commit=True,
+        )  # fmt: skip  # one look
 
     def _first(self, head: str, now: datetime) -> tuple[tuple[Signal, ...], str]:
         hits = self._scan(head, None)

@@ -225,7 +225,9 @@ class Command:
             + (f", only the first {MOST} are reported" if len(selection) > MOST else "")
         )
         signals = self._signals(selection[:MOST], commit)
-        return Observation(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(selection) <= MOST)
+        return Observation(
+            self.name, "ok", signals, detail=detail, cursor=commit, complete=len(selection) <= MOST, at_commit=True
+        )
 
     def _results(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
         cache, question = FileCache(self.cache), cache_key(str(ENCODING), commit, repr(self.settings))

@@ -99,7 +99,9 @@ class DocsObserver:
         pages, broken = self._broken(commit)
         detail = f"{count_noun(pages, 'page')}, {count_noun(len(broken), 'broken reference')}"
         signals = tuple(_signals(broken[:MOST], self.git, commit))
-        return Observation(NAME, "ok", signals, detail=detail, cursor=commit, complete=len(broken) <= MOST)
+        return Observation(
+            NAME, "ok", signals, detail=detail, cursor=commit, complete=len(broken) <= MOST, at_commit=True
+        )
 
     def _broken(self, commit: str) -> tuple[int, list[BrokenReference]]:
         """The number of pages, and their broken references."""

@@ -267,6 +267,7 @@ class ScannerObserver:
             cursor=commit,
             complete=not failed,
             unchecked=(*(failed if len(failed) < len(remarks) else ()), *missing),
+            at_commit=True,
         )
 
     def _unpinned(

@@ -192,7 +192,8 @@ def _weeks(weeks: Sequence[WeekRecord]) -> Markup:
 
 
 def _legend() -> Markup:
-    keys = (("good", "fixed by people later"), ("warn", "stayed"), ("other", "too young to tell (90 days), or gone with its file."))
+    other = "too young to tell (90 days), or gone with its file."
+    keys = (("good", "fixed by people later"), ("warn", "stayed"), ("other", other))
     return legend(keys, "Things found at each step: ", "A dot is an issue or pull request that would have been opened.")
 
 

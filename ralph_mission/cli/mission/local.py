@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -252,8 +253,8 @@ def comment(store: LocalForgeSession, number: int, text: str) -> None:
     read(number)
     words = text_of(text)
     store.person.comment(number, words)
-    first = words.split()[:2]
-    unknown = first[:1] == ["/ralph"] and (first[1:] or [""])[0].lower() not in WORDS
+    request = re.match(r"\s*/ralph(?:[ \t]+([a-z]*)(?![\w-]))?", words, re.IGNORECASE)
+    unknown = request is not None and (request[1] or "").lower() not in WORDS
     hint = f", which is nothing that Ralph knows: /ralph {', '.join(WORDS)}" if unknown else ""
     store.say(f"Commented on #{number}{hint}.", read(number))
 
@@ -279,12 +280,11 @@ def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove
     store.person.label(number, labels)
     hints = {**HINTS, **PULL_HINTS} if isinstance(before, Pull) else HINTS
     hint = next((f"; {hints[name]}" for name in reversed(hints) if name in labels), "")
-    if near := [one for name in labels if name not in OURS for one in get_close_matches(name, OURS, 1, 0.8)]:
-        store.say(f"Labelled #{number}; did you mean {near[0]}?", read(number))
-        return
+    near = [one for name in labels if name not in OURS for one in get_close_matches(name, OURS, 1, 0.8)]
+    hint += f"; did you mean {near[0]}?" if near else ""
     if hint and _nobody_makes_it(before, labels, store.repo):
         hint += ", and no agent is configured (hands.agent) to make the change: it stays with you"
-    store.say(f"Labelled #{number}{hint}.", read(number), CYCLE if hint else "")
+    store.say(f"Labelled #{number}{hint}{'' if near else '.'}", read(number), CYCLE if hint and not near else "")
 
 
 @issue.command("close")

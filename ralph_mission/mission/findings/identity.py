@@ -171,8 +171,9 @@ def is_gone(record: FindingRecord, observations: Iterable[Observation]) -> bool:
     look = next((one for one in observations if one.name == record.observer and one.status == "ok"), None)
     gone = {key_of("finding", record.kind, *essence, "0") for essence in look.gone} if look else set()
     if look and record.parts:
-        there = {_keys_of(part, signal)[0] for signal in look.signals for part in signal.parts}
-        return (look.complete or record.key in gone) and there.isdisjoint(record.parts)
+        there = {key for signal in look.signals for key in keys_of_parts(signal)}
+        all_seen = look.complete or record.kind in look.whole or record.key in gone
+        return all_seen and there.isdisjoint(record.parts)
     if look is None or any((one.kind, one.title) == (record.kind, record.title) for one in look.signals):
         return False
     if record.key in {finding.fingerprint for finding in identify(look.signals)}:

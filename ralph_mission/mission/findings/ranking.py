@@ -116,7 +116,7 @@ def rank(
     weights: Mapping[str, float],
     engagement: Mapping[str, float] = {},
 ) -> tuple[RankedFinding, ...]:
-    """Rank findings, best first: fixes and listed kinds in one group each, everything else alone."""
+    """Rank findings, best first: fixes, listed kinds and what says the same in one group each, all else alone."""
     scored = {f: score(f, acceptance, weights, engagement) for f in findings}
     groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
     best = [tuple(sorted(group, key=lambda f: (-scored[f], _readiness(f), *_age(f)))) for group in groups]
@@ -144,7 +144,14 @@ def _age(finding: Finding) -> tuple[float, str]:
 
 def _group(finding: Finding) -> tuple[str, ...]:
     alone = lookup(finding.kind).route is Route.PROPOSE
-    return (finding.kind, finding.fingerprint if alone else "")
+    return (finding.kind, (wherever(finding) or finding.fingerprint) if alone else "")
+
+
+def wherever(finding: Finding) -> str:
+    """What a finding without a ready change says, wherever in the repository; "" if it stands for itself."""
+    signal = finding.signal
+    place = f"{signal.path}:{signal.line}"
+    return "" if signal.patch or not signal.path or place not in signal.title else signal.title.replace(place, "", 1)
 
 
 def explain(

@@ -232,6 +232,8 @@ class Observation:
     measured: tuple[Measured, ...] = ()  # what became of our own posts
     usage: Usage = Usage()  # what a model cost that was asked for it
     unchecked: tuple[str, ...] = ()  # what it could not check though it looked, and why: "what: why"
+    whole: tuple[str, ...] = ()  # kinds of which all that have parts are among the signals, though not complete
+    at_commit: bool = False  # whether it looked at the commit alone: a build, an alert or a page may be late
 
 
 # --- what is intended -----------------------------------------------------------------

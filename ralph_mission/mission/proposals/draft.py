@@ -15,6 +15,7 @@ from dataclasses import field, replace
 from datetime import datetime
 
 from ralph_mission.mission.findings.exclusions import drop_touched, is_near, touched_by
+from ralph_mission.mission.findings.ranking import wherever
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.lifecycle.waiting import CLOSED_BY_PEOPLE, CLOSES_BY_ITSELF
@@ -193,8 +194,17 @@ def to_read(ranked: RankedFinding, finding: Finding, context: DraftContext) -> t
 
 
 def questions(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
-    """An issue about the first of them, one question at a time; with its change, if one is ready."""
-    return tuple(question(ranked, (member,), context, _askable_patch(member, context)) for member in members[:1])
+    """An issue about the first of them, one question at a time; with its change, if one is ready, else with all that
+    say the same elsewhere."""
+    if not members:
+        return ()
+    patch, what = _askable_patch(members[0], context), wherever(members[0])
+    alike = [] if patch or not what else [member for member in members[1:] if wherever(member) == what]
+    return (question(ranked, (members[0], *alike[: ALIKE - 1]), context, patch),)
+
+
+ALIKE = 20
+"""Places of one issue at most."""
 
 
 def _askable_patch(member: Finding, context: DraftContext) -> Patch | None:
@@ -211,8 +221,9 @@ def question(
     finding, subject = members[0], subject_of("ask", ranked.kind, members)
     if posts := to_read(ranked, finding, context):
         return _content(ranked, finding, context, subject, posts)
-    title = wording.fix_title(ranked.kind, members) if members[1:] else wording.proposal_title(finding)
     visible = patch if patch and showable(patch) else None
+    finding = finding if patch or not members[1:] else wording.together(members)
+    title = wording.fix_title(ranked.kind, members) if patch and members[1:] else wording.proposal_title(finding)
     issue = key_of(subject, "open_issue")
     planned = (
         carrying(subject, ranked.kind, title, members, visible, context, Ref(issue), ranked.why) if visible else ()

@@ -25,7 +25,7 @@ from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, sanitise
 from ralph_mission.values import compile_regex
-from ralph_mission.words import capitalise
+from ralph_mission.words import capitalise, count_noun
 
 UNUSED = "imported but unused"  # codes of linters
 TITLE = 120  # characters; two lines of a title on a phone
@@ -226,6 +226,14 @@ def catch_up_message(mission: Mission, base: Branch) -> str:
 def proposal_title(finding: Finding) -> str:
     """The finding's own title, sanitised."""
     return plain(finding.title) or f"A {lookup(finding.kind).noun} without a title"
+
+
+def together(members: Sequence[Finding]) -> Finding:
+    """The first of some findings that say the same, with the lines of all and their number."""
+    first, more = members[0], len(members) - 1
+    quotes = tuple(dict.fromkeys(one for member in members for one in member.signal.quotes))
+    title = f"{first.signal.title} (and in {count_noun(more, 'other place')})"
+    return replace(first, signal=replace(first.signal, title=title, quotes=quotes))
 
 
 def proposal_body(

@@ -34,7 +34,9 @@ def proposal(repo: Path) -> int:
 def test_a_misspelt_word_or_label_is_told(repo: Path) -> None:
     ralph(repo, "create", "--title", "Count")
     assert "nothing that Ralph knows: /ralph approve, reject" in ralph(repo, "comment", "1", "/ralph frobnicate").out
-    assert ralph(repo, "comment", "1", "/ralph park").out.startswith("Commented on #1.")
+    for fine in ("/ralph park", "/ralph reject: too early", "what about /ralph?", "\n/ralph guidance\nuse it"):
+        assert ralph(repo, "comment", "1", fine).out.startswith("Commented on #1."), fine
+    assert "nothing that Ralph knows" in ralph(repo, "comment", "1", "/ralph-approve").out
     assert "did you mean ralph:approved?" in ralph(repo, "label", "1", "ralph:aproved").out
     assert "did you mean" not in ralph(repo, "label", "1", "size:small").out
 

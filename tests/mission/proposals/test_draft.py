@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
 from ralph_mission.mission.model.forge import Branch, Post, Touch, Wording
-from ralph_mission.mission.model.mission import Action, Limits, Tier, Verdict
+from ralph_mission.mission.model.mission import Action, Limits, Quote, Tier, Verdict
 from ralph_mission.mission.model.proposal import KINDS, RankedFinding, Route
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
@@ -158,6 +158,21 @@ def test_what_the_owner_lets_go_unasked_is_a_pull_of_its_own_under_the_limits():
     assert len(proposal.members) == 1
     assert proposal.title == f"Fix: {bugs[0].title}"
     assert judge(proposal, bench(limits=unasked)).verdict is Verdict.ALLOW
+
+
+def test_findings_that_differ_in_their_place_alone_are_one_question():
+    def missing(path, line, what="react"):
+        quote = Quote(f"import '{what}'", path, line, BASE)
+        title = f"TS2307 in {path}:{line}: Cannot find module '{what}'"
+        return signal(kind="bug", title=title, path=path, line=line, essence=(path,), quotes=(quote,), patch=None)
+
+    (proposal,) = drafts(
+        [missing("a.ts", 1), missing("b.ts", 2), missing("c.ts", 3, "next"), missing("d.ts", 4)], "bug"
+    )
+    assert len(proposal.members) == 3 and not proposal.patch
+    assert proposal.title.endswith("(and in 2 other places)")
+    (issue,) = [effect for effect in proposal.effects if isinstance(effect, OpenIssue)]
+    assert all(f"{name}.ts" in issue.body for name in "abd") and "c.ts" not in issue.body
 
 
 def test_the_pull_of_a_proven_bug_shows_its_proof():

@@ -81,8 +81,8 @@ class OverdueSearch:
         return {*self._by_essence(commit, self._among(commit, now, hits)), *named} if hits else set()
 
     def _read(self, commit: str, now: datetime, hits: Sequence[Hit], written: Written) -> OverdueReading:
-        found, named = self._among(commit, now, hits)[:LOOKED_UP], list(named_issues(hits))[:LOOKED_UP]
-        origins = written([*(one.hit for one in found), *(one.hit for one in named)])
+        found, named = self._among(commit, now, hits), list(named_issues(hits))[:LOOKED_UP]
+        origins = written([*(one.hit for one in found[:LOOKED_UP]), *(one.hit for one in named)])
         authors = {place: (author, at.isoformat()) for place, (author, at) in origins.items()}
         dated = [replace(one, written=authors.get((one.hit.path, one.hit.line), ("", ""))[1]) for one in named]
         return OverdueReading(found, dated, authors)
