@@ -19,7 +19,7 @@ from math import isfinite
 from pathlib import Path
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.agents.clients import PRICED, describe_missing
+from ralph_mission.adapters.agents.clients import PRICED, describe_missing, is_client
 from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
@@ -232,7 +232,9 @@ def build_coder(
 
 
 def _missing(usual: str, agent: str) -> str:
-    return "" if agent == usual else describe_missing(agent)
+    if agent == usual:
+        return ""
+    return describe_missing(agent) if is_client(agent) else "is no agent that Ralph can start by its name"
 
 
 def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerdict:

@@ -391,11 +391,12 @@ def _unittest(folder: Folder) -> list[ProjectCheck]:
     tests = [name for name in folder.files if re.search(r"(^|/)test_[^/]+\.py$", name)][:LISTED]
     texts = [folder.text(name) for name in tests]
     tops = {posixpath.dirname(name) for name in tests}
-    if len(tops) != 1 or any("pytest" in text or "django" in text for text in texts):
-        return []
-    if not any(re.search(r"\bunittest\b.*\bTestCase\b", text, re.DOTALL) for text in texts):
+    others = any(re.search(r"\b(?:pytest|django|twisted)\b|^def test_", text, re.MULTILINE) for text in texts)
+    if len(tops) != 1 or others or not all(re.search(r"\bunittest\b", text) and "TestCase" in text for text in texts):
         return []
     (top,) = tops
+    if posixpath.basename(top) not in ("", "test", "tests"):
+        return []
     packages = [top.rsplit("/", depth)[0] for depth in range(top.count("/") + 1)]
     whole = all(f"{package}/__init__.py" in folder for package in packages)  # with what they are below the top
     place = f" -s {shlex.quote(top)}{' -t .' if whole else ''}" if top else ""
