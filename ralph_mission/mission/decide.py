@@ -179,7 +179,8 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     for mission in situation.missions:
         if mission.thread and mission.id in facts:
             reading = interpret_facts(mission, facts[mission.id], situation.now)
-            if situation.steering and reading.event is MissionEvent.DONE and mission.status in ASKED:
+            unsure = mission.status in ASKED and not mission.pull
+            if situation.steering and reading.event is MissionEvent.DONE and unsure:
                 continue  # a cycle that looks can tell whether it was done, or is a no
             steps = next_step(mission, facts[mission.id], reading, context)
             found += [_without_wait(step, mission) for step in steps] if situation.steering else steps

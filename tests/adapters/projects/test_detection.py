@@ -267,11 +267,13 @@ CASE = "import unittest\n\nclass A(unittest.TestCase):\n    pass\n"
     [
         ({"tests/test_a.py": CASE}, "python3 -m unittest discover -q -s tests"),
         ({"tests/test_a.py": CASE, "tests/__init__.py": ""}, "python3 -m unittest discover -q -s tests -t ."),
-        ({"a/b/test_a.py": CASE, "a/b/__init__.py": ""}, "python3 -m unittest discover -q -s a/b"),
+        ({"a/tests/test_a.py": CASE, "a/tests/__init__.py": ""}, "python3 -m unittest discover -q -s a/tests"),
         (
-            {"a/b/test_a.py": CASE, "a/b/__init__.py": "", "a/__init__.py": ""},
-            "python3 -m unittest discover -q -s a/b -t .",
+            {"a/tests/test_a.py": CASE, "a/tests/__init__.py": "", "a/__init__.py": ""},
+            "python3 -m unittest discover -q -s a/tests -t .",
         ),
+        ({"scripts/test_a.py": CASE}, ""),
+        ({"tests/test_a.py": CASE, "tests/test_b.py": "def test_b():\n    assert 0\n"}, ""),
         ({"test_a.py": CASE}, "python3 -m unittest discover -q"),
         ({"tests/test_a.py": CASE, "Makefile": "test:\n\tx\n"}, "make test"),
         ({"tests/test_a.py": "from unittest.mock import patch\n"}, ""),
