@@ -172,8 +172,9 @@ def is_gone(record: FindingRecord, observations: Iterable[Observation]) -> bool:
     gone = {key_of("finding", record.kind, *essence, "0") for essence in look.gone} if look else set()
     if look and record.parts:
         there = {key for signal in look.signals for key in keys_of_parts(signal)}
+        there |= {finding.fingerprint for finding in identify(look.signals)}  # which knows a file that was renamed
         all_seen = look.complete or record.kind in look.whole or record.key in gone
-        return all_seen and there.isdisjoint(record.parts)
+        return all_seen and there.isdisjoint((record.key, *record.parts))
     if look is None or any((one.kind, one.title) == (record.kind, record.title) for one in look.signals):
         return False
     if record.key in {finding.fingerprint for finding in identify(look.signals)}:

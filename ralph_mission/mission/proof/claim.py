@@ -62,7 +62,7 @@ ASKS_FOR_NAME = compile_regex(
     r"|\btypeof\s+(?:\w+\.)*(\w+)|\b(?:hasOwn|hasOwnProperty)\([^()]*[\"'](\w+)[\"']"
 )
 """Matches a test that asks whether something of this name exists."""
-ASSERTS = compile_regex(r"\b(?:assert|expect|should|is|equal|ok)\w*[ (.]|\bself\.assert")
+ASSERTS = compile_regex(r"^\s*assert\b|\bassert\w*[.(]|\bexpect\(|\.should\b")
 
 
 @dataclass(frozen=True, slots=True)
