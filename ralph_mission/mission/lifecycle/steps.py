@@ -362,11 +362,12 @@ def _close_gone(mission: Mission, facts: MissionFacts, reading: Interpretation, 
 
 
 def _close_done(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """A person did it by hand. A proposal that could have been looked for, and was not, teaches nothing."""
+    """A person did it by hand. A proposal that could have been looked for, and was not, teaches nothing where nobody
+    picked the reason."""
     who = wording.person_name(reading.opinion.actor)
     step = build_step(mission, context).advance(MissionEvent.DONE).tell(f"done by {who}", NOTHING_LEFT)
     step = step.finish("done by a person", f"{who} did it")
-    unsure = facts.certain and not facts.solved and mission.status in ASKED
+    unsure = facts.usual_reason and facts.certain and not facts.solved and mission.status in ASKED
     step = step if unsure else step.teach("accepted")
     step = step.close_pull(facts.pull, f"the issue #{mission.issue} was completed by {who}")
     return step.send_story().propose(Action.FINISH, who)

@@ -67,7 +67,7 @@ ON_GITHUB = {"usual_reason": "completed"}
         ("completed", Status.DISCOVERED, {"solved": True}, MissionEvent.DONE, "accepted"),
         ("", Status.DISCOVERED, {"solved": True}, MissionEvent.DONE, "accepted"),
         ("", Status.DISCOVERED, {"present": True}, MissionEvent.REFUSED, "rejected"),
-        ("completed", Status.DISCOVERED, {"present": True, "certain": True}, MissionEvent.DONE, None),
+        ("completed", Status.DISCOVERED, {"present": True, "certain": True}, MissionEvent.DONE, "accepted"),  # picked
         (
             "completed",
             Status.DISCOVERED,
@@ -75,7 +75,7 @@ ON_GITHUB = {"usual_reason": "completed"}
             MissionEvent.REFUSED,
             "rejected",
         ),
-        ("completed", Status.DISCOVERED, {"certain": True}, MissionEvent.DONE, None),
+        ("completed", Status.DISCOVERED, {"certain": True} | ON_GITHUB, MissionEvent.DONE, None),
         ("completed", Status.DISCOVERED, {}, MissionEvent.DONE, "accepted"),  # a brief, an alert, a build
         ("completed", Status.PLANNED, {"present": True}, MissionEvent.DONE, "accepted"),  # after a yes
         ("", Status.PLANNED, {"present": True}, MissionEvent.REFUSED, "rejected"),
