@@ -200,7 +200,8 @@ def facts_of_missions(situation: Situation) -> dict[int, MissionFacts]:
     there = {finding.fingerprint for finding in identity.identify(signals)}
     there |= {key for signal in signals for key in identity.keys_of_parts(signal)}
     present = {mission.id for mission in situation.missions if not there.isdisjoint(_keys_of(mission, situation))}
-    certain = {mission.id for mission in situation.missions if _observers_of(mission, situation) <= names}
+    found = [mission for mission in situation.missions if mission.members]  # not what a person asked for
+    certain = {mission.id for mission in found if _observers_of(mission, situation) <= names}
     return {
         number: replace(facts, solved=number in solved, present=number in present, certain=number in certain)
         for number, facts in situation.world.facts

@@ -1,7 +1,7 @@
 """How observers look: all at once, each within its own time; the results they share; and texts fit for a signal.
 
 Each look has a thread. What a look runs in another process is ended with it, when its time is over or a person
-interrupts; what it waits for on a network is left waiting, and its answer is not heard any more.
+interrupts; what it waits for on a network is left waiting, and its answer is ignored.
 
 What goes into a signal has no control characters and a bounded length; what may be *sent* is decided in wording.
 Which thing a line of code is follows from the line and its neighbours: it survives moves, renames and new
@@ -39,7 +39,7 @@ DETAIL = 2_000
 def together(
     requests: Iterable[tuple[Observer, ObservationContext]], patience: float
 ) -> Generator[Observation, None, None]:
-    """One sighting for each, in the same order; `unavailable` for a look that takes over `patience` seconds.
+    """One observation for each, in the same order; `unavailable` for a look that takes over `patience` seconds.
 
     An observer whose own `seconds` are more has those. What it raises is its own to handle.
     """
@@ -53,7 +53,7 @@ def together(
 class OneAtATime:
     """Anything that several threads call, as if it were for one: each call waits for the one before.
 
-    A look whose time is over is refused: whoever comes after it calls what is inside by themselves.
+    A look whose time is over is refused, so that the next caller has what is inside to itself.
     """
 
     def __init__(self, inner: object) -> None:
