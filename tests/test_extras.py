@@ -15,7 +15,7 @@ from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.networks import XReader
 from ralph_mission.adapters.observers.web import build
-from ralph_mission.adapters.publishers import twitter
+from ralph_mission.adapters.publishers.networks import X_KEYS, build_twitter
 from ralph_mission.app import extras
 from ralph_mission.app.ports import build_publishers
 from ralph_mission.app.stand_ins import SystemClock
@@ -32,7 +32,7 @@ from ralph_mission.mission.publishing import texts
 from tests.helpers import make_repo
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-KEYS = dict.fromkeys(twitter.NAMES, "x")
+KEYS = dict.fromkeys(X_KEYS, "x")
 DATABASE = "observers: {database: {watches: [{name: a, table: t, new_since: id, kind: content}]}}\n"
 PRISMA = DATABASE.replace("{watches", "{backend: prisma, prisma_schema: schema.prisma, watches")
 PAGE = "observers: {web: [{name: a, kind: page, url: 'https://example.org', path: 'main'}]}\n"
@@ -50,7 +50,7 @@ def _open(backend: str) -> None:
 NEEDS: tuple[tuple[str, str, Callable[[], object]], ...] = (
     ("database", "sqlalchemy", lambda: _open("sqlalchemy")),
     ("prisma", "prisma", lambda: _open("prisma")),
-    ("x", "tweepy", lambda: twitter.build(lambda chart: b"", KEYS)),
+    ("x", "tweepy", lambda: build_twitter(lambda chart: b"", KEYS)),
     ("x", "twitter_text", lambda: texts.measure_post("twitter", ("a",))),
     ("x", "tweepy", lambda: XReader("token", "http://127.0.0.1:9", Social()).look((), NOW)),
     ("mcp", "mcp", lambda: mcp.callback(None) if mcp.callback else None),

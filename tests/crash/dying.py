@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ralph_mission.adapters.forges.github.api import ReadCache
 from ralph_mission.adapters.forges.github.limits import GitHubRequester
 from ralph_mission.adapters.git.remote import Remote
-from ralph_mission.adapters.publishers import wire as networks
+from ralph_mission.adapters.publishers import networks
 from tests.fakes.github.faults import Crash
 from tests.fakes.github.nouns import Request
 from tests.integration.hub import Hub

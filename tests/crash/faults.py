@@ -13,7 +13,7 @@ from unittest import mock
 
 from ralph_mission.adapters.forges import github
 from ralph_mission.adapters.git import remote
-from ralph_mission.adapters.publishers import wire as networks
+from ralph_mission.adapters.publishers import networks
 from tests.crash.calls import Call
 from tests.crash.dying import dying
 from tests.crash.runners import NOW, as_run, fresh

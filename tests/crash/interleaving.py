@@ -26,7 +26,7 @@ from unittest import mock
 from ralph_mission.adapters.forges.github.limits import GitHubRequester
 from ralph_mission.adapters.git.remote import Remote
 from ralph_mission.adapters.http.client import HttpSession
-from ralph_mission.adapters.publishers import wire as networks
+from ralph_mission.adapters.publishers import networks
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.publishing import publish_now
 from ralph_mission.mission.transaction import TransactionContext

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ralph_mission.adapters.publishers import discord, telegram, twitter
+from ralph_mission.adapters.publishers.networks import BUILDS
 from ralph_mission.mission.publishing.texts import measure_post
 from tests.crash.publishing_hub import publishing_hub
 from tests.crash.stages import NOW, staged
@@ -130,7 +130,7 @@ def test_missions_and_copies_of_markers_are_our_doing_only_where_no_person_made_
     assert duplicates(harbour) == ["False 0123456789abcdef"]
 
 
-@pytest.mark.parametrize("build", [twitter.build, telegram.build, discord.build])
+@pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
 def test_a_post_that_is_sent_twice_is_seen_whether_the_network_takes_it_or_not(harbour, build):
     with publishing_hub(harbour, news=False, refusing=False) as place:
         channel = build(lambda _: b"", place.actions)

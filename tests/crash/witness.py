@@ -14,7 +14,7 @@ from unittest import mock
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
-from ralph_mission.adapters.publishers import wire as wire_wire
+from ralph_mission.adapters.publishers import networks as post_networks
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.mission.memory import layout
 from ralph_mission.mission.model import effects
@@ -138,14 +138,14 @@ def watched(harbour: Hub) -> Iterator[Witness]:
         witness.begins()
         return cycle(self, *arguments, **request)
 
-    class Watched(wire_wire.HttpSession):
+    class Watched(post_networks.HttpSession):
         def request(self, method: str, url: str, **options: Any) -> Any:
             if method != "GET":
                 witness.posting(url)
             return super().request(method, url, **options)
 
     try:
-        with mock.patch.object(Hub, "cycle", begun), mock.patch.object(wire_wire, "HttpSession", Watched):
+        with mock.patch.object(Hub, "cycle", begun), mock.patch.object(post_networks, "HttpSession", Watched):
             yield witness
     finally:
         for end in undo:

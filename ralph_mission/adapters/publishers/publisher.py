@@ -4,7 +4,7 @@ receipt."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from io import BytesIO
@@ -14,9 +14,9 @@ from typing import Any
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
 from ralph_mission.config.publishers import Publishers
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.effects import Fate, Publish, Receipt
+from ralph_mission.mission.model.effects import Publish, Receipt
 from ralph_mission.mission.model.forge import OUTBOX, Chart, Post, Wording
-from ralph_mission.mission.model.mission import BRIEFS, FailureReason, Finding, Signal
+from ralph_mission.mission.model.mission import BRIEFS, Finding, Signal
 from ralph_mission.mission.publishing import texts
 from ralph_mission.mission.publishing.texts import clean_fact, label, template_facts, thousands
 from ralph_mission.values import dataclass
@@ -142,51 +142,6 @@ class PublisherByNetwork:
             except UserError as problem:
                 problems.append(f"{template.name} on {network}: {problem.what}; {problem.next_step}")
         return tuple(posts), tuple(problems)
-
-
-LONGEST = 300  # characters of a detail
-
-
-@dataclass(frozen=True, slots=True)
-class PartResult:
-    """The result of a part: `id` and `url` of the network; `detail`, `reason` and `wait` as in a receipt."""
-
-    status: Fate
-    id: str = ""
-    url: str = ""
-    detail: str = ""
-    wait: float = 0.0
-    reason: FailureReason | None = None
-
-    @property
-    def out(self) -> bool:
-        """Whether it is public."""
-        return self.status in ("done", "adopted")
-
-
-def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], PartResult]) -> Receipt:
-    """Send each part once, in order: `say` gets its index, its text and the last known id.
-
-    Once the first part is out, the receipt says so, and what is missing; doubt about a later part is doubt about the
-    whole.
-    """
-    first = last = say(0, parts[0], "")
-    if not first.out:
-        return Receipt(key, first.status, detail=first.detail[:LONGEST], wait=first.wait, reason=first.reason)
-    for at, part in enumerate(parts[1:], 1):
-        if not last.id:  # nothing to reply to: a second part alone makes no sense
-            return _receipt(key, first.status, first, f"{first.detail}; the other parts were not sent")
-        now = say(at, part, last.id)
-        if not now.out:
-            detail = f"{at} of {len(parts)} parts are out; {now.detail}"
-            return _receipt(key, "unknown" if now.status == "unknown" else first.status, first, detail)
-        last = now if now.id else last
-    return _receipt(key, first.status, first, first.detail)
-
-
-def _receipt(key: str, status: Fate, first: PartResult, detail: str) -> Receipt:
-    name = f"id={first.id} " if first.id else ""
-    return Receipt(key, status, url=first.url, detail=f"{name}{detail}".strip()[:LONGEST])
 
 
 def chart_of(signal: Signal, about: str) -> Chart | None:

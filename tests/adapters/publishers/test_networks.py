@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.publishers import discord, telegram, twitter
+from ralph_mission.adapters.http.client import NoAnswer
+from ralph_mission.adapters.publishers import networks
 from ralph_mission.adapters.publishers.channel import Channel
+from ralph_mission.adapters.publishers.networks import BUILDS, build_discord, build_telegram, build_twitter
 from ralph_mission.errors import Unset, UserError
 from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.publishing.texts import measure_post
+from tests.adapters.web_server import reply, saying, serving
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.serving import Fault
 from tests.fakes.networks.telegram import TelegramServer
@@ -25,28 +28,24 @@ from tests.fakes.networks.x import XServer
 PNG = b"\x89PNG\r\n\x1a\n a small picture"
 START = datetime(2026, 2, 16, tzinfo=UTC)
 CHART = Chart("APR", "%", tuple((START + timedelta(hours=h), float(h)) for h in range(4)), "Line chart of APR, rising.")
-BUILDS: dict[str, tuple[Callable[[], Any], Any]] = {
-    "twitter": (XServer, twitter),
-    "telegram": (TelegramServer, telegram),
-    "discord": (DiscordServer, discord),
-}
+SERVERS: dict[str, Callable[[], Any]] = {"twitter": XServer, "telegram": TelegramServer, "discord": DiscordServer}
+KEYS = {"twitter": networks.X_KEYS, "telegram": networks.BOT_KEYS, "discord": (networks.WEBHOOK,)}
 
 
-@pytest.fixture(params=BUILDS)
+@pytest.fixture(params=SERVERS)
 def network(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def server(network: str) -> Iterator[Any]:
-    with BUILDS[network][0]() as made:
+    with SERVERS[network]() as made:
         yield made
 
 
 @pytest.fixture
 def channel(network: str, server: Any) -> Channel:
-    made: Channel = BUILDS[network][1].build(lambda _: PNG, server.environment)
-    return made
+    return BUILDS[network](lambda _: PNG, server.environment)
 
 
 def post(network: str, *parts: str, chart: Chart | None = None) -> Post:
@@ -130,8 +129,7 @@ def test_doubt_is_unknown_and_nothing_is_sent_again(network: str, server: Any, c
 
 
 def test_no_answer_in_time_is_doubt(network: str, server: Any) -> None:
-    module, environment = BUILDS[network][1], server.environment
-    made = module.build(lambda _: b"", environment)
+    made: Any = BUILDS[network](lambda _: b"", server.environment)
     patient = type(made)(**{**{name: getattr(made, name) for name in made.__slots__}, "patience": 0.3})
     server.fail(Fault(hang=True, delivered=True))
     receipt = patient.publish("aa11bb22", post(network, "Hello"))
@@ -162,9 +160,9 @@ def test_a_network_out_of_reach_is_for_later(network: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and never listens
         closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with BUILDS[network][0]() as server:
+        with SERVERS[network]() as server:
             environment = {name: value.replace(server.url, closed) for name, value in server.environment.items()}
-        receipt = BUILDS[network][1].build(lambda _: b"", environment).publish("aa11bb22", post(network, "Hello"))
+        receipt = BUILDS[network](lambda _: b"", environment).publish("aa11bb22", post(network, "Hello"))
     assert receipt.status == "failed"
     assert receipt.reason is FailureReason.LATER
 
@@ -221,7 +219,7 @@ def test_a_picture_that_is_refused_never_costs_the_text(network: str, server: An
 
 
 def test_a_picture_that_cannot_be_drawn_never_costs_the_text(network: str, server: Any) -> None:
-    channel = BUILDS[network][1].build(lambda _: b"", server.environment)
+    channel = BUILDS[network](lambda _: b"", server.environment)
     assert channel.publish("aa11bb22", post(network, "APR went up.", chart=CHART)).status == "done"
     assert len(server.sent) == 1
 
@@ -238,7 +236,7 @@ def test_doubt_about_a_text_that_a_picture_carries_is_doubt(network: str, server
 
 def test_what_x_has_already_counts_as_delivered() -> None:
     with XServer() as server:
-        channel = twitter.build(lambda _: b"", server.environment)
+        channel = build_twitter(lambda _: b"", server.environment)
         channel.publish("aa11bb22", post("twitter", "Hello"))
         assert channel.publish("cc33dd44", post("twitter", "Hello")).status == "adopted"
         assert server.texts == ["Hello"]
@@ -247,13 +245,13 @@ def test_what_x_has_already_counts_as_delivered() -> None:
 def test_a_duplicate_that_is_told_by_its_code_counts_too() -> None:
     with XServer() as server:
         server.fail(Fault(403, body={"errors": [{"code": 187, "message": "Status is a duplicate."}]}))
-        receipt = twitter.build(lambda _: b"", server.environment).publish("aa11bb22", post("twitter", "Hello"))
+        receipt = build_twitter(lambda _: b"", server.environment).publish("aa11bb22", post("twitter", "Hello"))
         assert receipt.status == "adopted"
 
 
 def test_what_follows_a_duplicate_is_not_sent_alone() -> None:
     with XServer() as server:
-        channel = twitter.build(lambda _: b"", server.environment)
+        channel = build_twitter(lambda _: b"", server.environment)
         channel.publish("aa11bb22", post("twitter", "one (1/2)"))
         receipt = channel.publish("cc33dd44", post("twitter", "one (1/2)", "two (2/2)"))
         assert (receipt.status, server.texts) == ("adopted", ["one (1/2)"])
@@ -263,14 +261,14 @@ def test_what_follows_a_duplicate_is_not_sent_alone() -> None:
 def test_wrong_keys_are_refused_by_the_signature() -> None:
     with XServer() as server:
         environment = {**server.environment, "TWITTER_API_SECRET": "another"}
-        receipt = twitter.build(lambda _: b"", environment).publish("aa11bb22", post("twitter", "Hello"))
+        receipt = build_twitter(lambda _: b"", environment).publish("aa11bb22", post("twitter", "Hello"))
         assert receipt.status == "failed"
         assert "TWITTER_API_KEY" in receipt.detail
 
 
 def test_a_long_text_comes_before_its_picture_on_telegram() -> None:
     with TelegramServer() as server:
-        channel = telegram.build(lambda _: PNG, server.environment)
+        channel = build_telegram(lambda _: PNG, server.environment)
         channel.publish("aa11bb22", post("telegram", "x" * 1_025, chart=CHART))
         text, photo = server.delivered
         assert (len(text.text), text.photo) == (1_025, b"")
@@ -280,14 +278,14 @@ def test_a_long_text_comes_before_its_picture_on_telegram() -> None:
 def test_a_picture_that_was_to_follow_is_never_doubt_about_the_text() -> None:
     with TelegramServer() as server:
         server.fail(None, Fault(500))
-        channel = telegram.build(lambda _: PNG, server.environment)
+        channel = build_telegram(lambda _: PNG, server.environment)
         assert channel.publish("aa11bb22", post("telegram", "x" * 1_025, chart=CHART)).status == "done"
 
 
 def test_a_private_channel_is_linked_for_its_members() -> None:
     with TelegramServer() as server:
         server.public = False
-        receipt = telegram.build(lambda _: b"", server.environment).publish("aa11bb22", post("telegram", "Hello"))
+        receipt = build_telegram(lambda _: b"", server.environment).publish("aa11bb22", post("telegram", "Hello"))
         assert receipt.url == "https://t.me/c/1234567890/1"
 
 
@@ -295,7 +293,7 @@ def test_a_private_channel_is_linked_for_its_members() -> None:
 def test_telegram_takes_what_just_fits(unit: str) -> None:
     with TelegramServer() as server:
         said = unit * (4_096 // (len(unit.encode("utf-16-le")) // 2))
-        receipt = telegram.build(lambda _: b"", server.environment).publish("aa11bb22", post("telegram", said))
+        receipt = build_telegram(lambda _: b"", server.environment).publish("aa11bb22", post("telegram", said))
         assert (receipt.status, server.texts) == ("done", [said])
 
 
@@ -303,8 +301,8 @@ def test_telegram_takes_what_just_fits(unit: str) -> None:
 def test_nobody_is_called_on_discord() -> None:
     with DiscordServer() as server:
         said = "@everyone @here <@123> <@&456>"
-        discord.build(lambda _: PNG, server.environment).publish("aa11bb22", post("discord", said, chart=CHART))
-        discord.build(lambda _: b"", server.environment).publish("cc33dd44", post("discord", said))
+        build_discord(lambda _: PNG, server.environment).publish("aa11bb22", post("discord", said, chart=CHART))
+        build_discord(lambda _: b"", server.environment).publish("cc33dd44", post("discord", said))
         assert [message.pinged for message in server.delivered] == [(), ()]
         assert len(server.sent) == 2
 
@@ -312,7 +310,7 @@ def test_nobody_is_called_on_discord() -> None:
 def test_a_webhook_that_names_a_thread_speaks_there() -> None:
     with DiscordServer() as server:
         hook = f"{server.environment['DISCORD_WEBHOOK_URL']}?thread_id=1100000000000000077"
-        channel = discord.build(lambda _: b"", {"DISCORD_WEBHOOK_URL": hook})
+        channel = build_discord(lambda _: b"", {"DISCORD_WEBHOOK_URL": hook})
         receipt = channel.publish("aa11bb22", post("discord", "Hello"))
         assert receipt.status == "done"
         assert server.sent[0].query == {"thread_id": "1100000000000000077", "wait": "true"}
@@ -322,7 +320,7 @@ def test_a_webhook_that_names_a_thread_speaks_there() -> None:
 
 def test_the_fields_of_a_picture_are_what_discord_wants() -> None:
     with DiscordServer() as server:
-        discord.build(lambda _: PNG, server.environment).publish("aa11bb22", post("discord", "Hello", chart=CHART))
+        build_discord(lambda _: PNG, server.environment).publish("aa11bb22", post("discord", "Hello", chart=CHART))
         assert json.dumps(server.sent[0].fields["attachments"][0], sort_keys=True) == json.dumps(
             {"description": CHART.alt, "filename": "chart.png", "id": 0}
         )
@@ -340,16 +338,16 @@ def test_who_is_not_known_there_is_told_what_to_mend(network: str, server: Any) 
     right = {name for name in server.environment if name.endswith(("_API_URL", "_CHANNEL_ID"))}
     environment = {name: value if name in right else f"{value}x" for name, value in server.environment.items()}
     with pytest.raises(UserError) as told:
-        BUILDS[network][1].build(lambda _: b"", environment).check()
-    assert any(name in told.value.next_step for name in BUILDS[network][1].NAMES)
+        BUILDS[network](lambda _: b"", environment).check()
+    assert any(name in told.value.next_step for name in KEYS[network])
     assert not any(secret in told.value.what for secret in secrets(server))
 
 
 def test_a_missing_secret_is_named(network: str, server: Any) -> None:
-    for name in BUILDS[network][1].NAMES:
+    for name in KEYS[network]:
         environment = {key: value for key, value in server.environment.items() if key != name}
         with pytest.raises(Unset, match=name):
-            BUILDS[network][1].build(lambda _: b"", environment)
+            BUILDS[network](lambda _: b"", environment)
 
 
 @pytest.mark.parametrize(
@@ -363,8 +361,59 @@ def test_a_missing_secret_is_named(network: str, server: Any) -> None:
     ],
 )
 def test_an_address_that_is_none_is_refused_without_being_shown(name: str, value: str) -> None:
-    module = {"TWITTER": twitter, "TELEGRAM": telegram, "DISCORD": discord}[name.partition("_")[0]]
-    environment = dict.fromkeys(module.NAMES, "12345:abc") | {name: value}
+    network = name.partition("_")[0].lower()
+    environment = dict.fromkeys(KEYS[network], "12345:abc") | {name: value}
     with pytest.raises(UserError, match=name) as told:
-        module.build(lambda _: b"", environment)
+        BUILDS[network](lambda _: b"", environment)
     assert value not in told.value.what + told.value.next_step
+
+
+@pytest.mark.attack(36)
+def test_a_caption_is_escaped_like_any_text() -> None:
+    with TelegramServer() as server:
+        channel = build_telegram(lambda _: PNG, server.environment)
+        channel.publish("aa11bb22", post("telegram", "a <b>bold</b> & more", chart=CHART))
+        assert [(one.text, one.photo) for one in server.delivered] == [("a <b>bold</b> & more", PNG)]
+
+
+# --- a request ---
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_no_answer_says_whether_it_may_have_got_through(sent: bool) -> None:
+    def call() -> None:
+        raise NoAnswer("did not answer in time", sent=sent)
+
+    assert networks.ask(call) == networks.Answer(0, sent=sent, why="did not answer in time")
+
+
+@pytest.mark.parametrize("body", [b'{"a":' + b"[" * 200_000, b'{"a": ' + b"1" * 5_000 + b"}", b"\xff\xfe", b"[]"])
+def test_what_is_no_object_is_none(body: bytes) -> None:
+    with serving(saying(reply(body))) as server:
+        answer = networks.ask(lambda: networks.open_session(60.0).get(server.url))
+    assert (answer.status, answer.body) == (200, {})
+
+
+def test_no_more_is_read_than_an_answer_may_have() -> None:
+    with serving(saying(reply(b"x" * (networks.BYTES + 1)))) as server:
+        answer = networks.ask(lambda: networks.open_session(60.0).post(server.url))
+    assert (answer.status, answer.sent) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("wait", "header", "seconds"),
+    [
+        (30, "", 30.0),
+        (1.5, "", 1.5),
+        (None, "12", 12.0),
+        (None, "soon", 0.0),
+        (-4, "9", 0.0),
+        (10**9, "", 0.0),
+        ([], "", 0.0),
+    ],
+)
+def test_how_long_a_network_wants_to_be_left_alone_is_told_as_a_number(
+    wait: object, header: str, seconds: float
+) -> None:
+    answer = networks.Answer(429, headers={"retry-after": header} if header else {})
+    assert networks.no("X", answer, {}, wait).wait == seconds
