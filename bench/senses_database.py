@@ -23,7 +23,7 @@ from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.database.sessions import stream_rows
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database import DatabaseObserver
-from ralph_mission.adapters.observers.database.state import WatchState
+from ralph_mission.adapters.observers.database.results import WatchState
 from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
 from tests.adapters.database.prisma_place import PLACE, environment
 from tests.postgres_server import Server, running

@@ -13,7 +13,7 @@ from ralph_mission.adapters.database import open_database
 from ralph_mission.adapters.database.address import Address
 from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.networks import XReader
+from ralph_mission.adapters.observers.social import XReader
 from ralph_mission.adapters.observers.web import build
 from ralph_mission.adapters.publishers.networks import X_KEYS, build_twitter
 from ralph_mission.app import extras

@@ -249,8 +249,7 @@ def _command_fixers(
     """The repository's own tools if there are checks to verify their changes, and the owner's commands."""
     if setup is None:
         return
-    from ralph_mission.adapters.fixers.commands import CommandFixes
-    from ralph_mission.adapters.projects.fixers import owners_fixer
+    from ralph_mission.adapters.fixers.commands import CommandFixes, owners_fixer
     from ralph_mission.app import workplaces
 
     checks = {command.name: command.run for command in settings.observers.commands}

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,25 +21,11 @@ from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.research import Researcher
-    from ralph_mission.adapters.observers.web.state import Errands
+    from ralph_mission.adapters.observers.web import Errands
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.adapters.projects.prover import Prover
     from ralph_mission.adapters.projects.setup import ProjectSetup
-    from ralph_mission.config.database import DatabaseSettings
-    from ralph_mission.config.observers import (
-        BriefSettings,
-        CiSettings,
-        CodeSettings,
-        CommandSettings,
-        DependencySettings,
-        DocsSettings,
-        ExploreSettings,
-        ForgeSettings,
-        ReleaseSettings,
-        ScannerSettings,
-        SocialSettings,
-        WebSettings,
-    )
+    from ralph_mission.config.observers import BriefSettings, DependencySettings, WebSettings
     from ralph_mission.mission.model.forge import Posted
     from ralph_mission.mission.model.mission import Finding
     from ralph_mission.mission.model.proposal import ObservationContext
@@ -85,30 +72,6 @@ def _build_briefs(settings: BriefSettings, sources: Sources) -> Observer:
     return briefs.build(sources.git, sources.cache, make, sources.begun)
 
 
-def _build_ci(settings: CiSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import ci
-
-    return ci.build(settings, sources.forge, sources.git, sources.cache)
-
-
-def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import code
-
-    return code.build(settings, sources.git, sources.cache, sources.forge)
-
-
-def _build_command(settings: CommandSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import commands
-
-    return commands.build(settings, sources.git, sources.cache, sources.secrets, sources.setup)
-
-
-def _build_database(settings: DatabaseSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import database
-
-    return database.build(settings, sources.git)
-
-
 def _build_dependencies(settings: DependencySettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers.dependencies import PackageObserver
 
@@ -122,42 +85,6 @@ def _build_dependencies(settings: DependencySettings, sources: Sources) -> Obser
     return PackageObserver(sources.git, make)
 
 
-def _build_docs(settings: DocsSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import docs
-
-    return docs.build(settings, sources.git, sources.cache)
-
-
-def _build_explore(settings: ExploreSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import explore
-
-    return explore.build(settings, sources.git, sources.cache, sources.explorer, sources.prover)
-
-
-def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import forge
-
-    return forge.build(settings, sources.forge, sources.git, sources.cache)
-
-
-def _build_releases(settings: ReleaseSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import releases
-
-    return releases.build(settings, sources.git, sources.cache)
-
-
-def _build_scanners(settings: ScannerSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import scanners
-
-    return scanners.build(settings, sources.git, sources.cache, sources.secrets, sources.setup)
-
-
-def _build_social(settings: SocialSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import social
-
-    return social.build(settings, sources.posted, sources.overheard)
-
-
 def _build_web(settings: WebSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import web
 
@@ -165,25 +92,27 @@ def _build_web(settings: WebSettings, sources: Sources) -> Observer:
     return web.build(settings, sources.cache, errands=sources.errands["web"])
 
 
+def _load(name: str) -> Any:
+    """An observer's module, only if it is configured: importing all takes longer than a cycle."""
+    return import_module(f"{__name__}.{name}")
+
+
 OBSERVERS: Mapping[str, Callable[[Any, Sources], Observer]] = {
     "briefs": _build_briefs,
-    "ci": _build_ci,
-    "code": _build_code,
-    "commands": _build_command,
-    "database": _build_database,
+    "ci": lambda settings, of: _load("ci").build(settings, of.forge, of.git, of.cache),
+    "code": lambda settings, of: _load("code").build(settings, of.git, of.cache, of.forge),
+    "commands": lambda settings, of: _load("commands").build(settings, of.git, of.cache, of.secrets, of.setup),
+    "database": lambda settings, of: _load("database").build(settings, of.git),
     "dependencies": _build_dependencies,
-    "docs": _build_docs,
-    "explore": _build_explore,
-    "forge": _build_forge,
-    "releases": _build_releases,
-    "scanners": _build_scanners,
-    "social": _build_social,
+    "docs": lambda settings, of: _load("docs").build(settings, of.git, of.cache),
+    "explore": lambda settings, of: _load("explore").build(settings, of.git, of.cache, of.explorer, of.prover),
+    "forge": lambda settings, of: _load("forge").build(settings, of.forge, of.git, of.cache),
+    "releases": lambda settings, of: _load("releases").build(settings, of.git, of.cache),
+    "scanners": lambda settings, of: _load("scanners").build(settings, of.git, of.cache, of.secrets, of.setup),
+    "social": lambda settings, of: _load("social").build(settings, of.posted, of.overheard),
     "web": _build_web,
 }
-"""By key below `observers:` in ralph.yml; a list makes one observer per item.
-
-Each is imported only if configured: importing all takes longer than a cycle.
-"""
+"""By key below `observers:` in ralph.yml; a list makes one observer per item."""
 
 
 def look_once(observer: Observer, context: ObservationContext) -> Observation:

@@ -5,17 +5,16 @@ A command counts as missing if it once existed: one that never did may belong to
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers.markers import excluder, is_test_data
+from ralph_mission.adapters.projects.manifests import read_json, read_toml, table
 from ralph_mission.values import compile_regex, dataclass
 
 PAGES = (".md", ".markdown")
@@ -63,10 +62,7 @@ def read_targets(makefile: str) -> frozenset[str] | None:
 
 def read_scripts(package: str) -> frozenset[str] | None:
     """The scripts of a package.json; None if unreadable."""
-    try:
-        found = json.loads(package)["scripts"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+    found = table(read_json(package)).get("scripts")
     return frozenset(found) if isinstance(found, dict) else None
 
 
@@ -149,15 +145,10 @@ class DocTree:
     @cached_property
     def programs(self) -> frozenset[str]:
         """The command-line programs that the repository installs, by its top-level manifests."""
-        import tomllib  # an idle cycle reads none
-
-        try:
-            package = json.loads(self.texts.get("package.json", "{}"))
-            project = tomllib.loads(self.texts.get("pyproject.toml", ""))
-        except (ValueError, RecursionError):
-            return frozenset()
-        bins = _table(package, "bin") or ({package["name"]: ""} if isinstance(package.get("bin"), str) else {})
-        scripts = {**_table(project, "project", "scripts"), **_table(project, "tool", "poetry", "scripts")}
+        package = table(read_json(self.texts.get("package.json", "")))
+        project = read_toml(self.texts.get("pyproject.toml", ""))
+        bins = table(package, "bin") or ({package["name"]: ""} if isinstance(package.get("bin"), str) else {})
+        scripts = {**table(project, "project", "scripts"), **table(project, "tool", "poetry", "scripts")}
         return frozenset(map(str, (*bins, *scripts)))
 
     def option_gone(self, name: str) -> str:
@@ -229,13 +220,6 @@ class DocTree:
             return ""
         moved = dict(zip(raw[1::3], raw[2::3], strict=False))
         return moved.get(path, "")
-
-
-def _table(document: Any, *path: str) -> Mapping[str, Any]:
-    """A table of a manifest; empty if it is none."""
-    for key in path:
-        document = document.get(key) if isinstance(document, dict) else None
-    return document if isinstance(document, dict) else {}
 
 
 def find_missing(tree: DocTree, command: str, folder: str = "") -> str:

@@ -1,7 +1,7 @@
 """A commit's dependencies, read from its blobs, never from a work tree.
 
-The files of uv, poetry and pip are read here, those of npm and its relatives in `node`, those of Cargo, Go and Maven in
-`compiled`: text in, values out.
+The files of uv, poetry and pip, and those of Cargo, Go and Maven, whose registries are not queried (OSV knows their
+packages by name and version), are read here, those of npm and its relatives in `node`: text in, values out.
 """
 
 from __future__ import annotations
@@ -13,15 +13,136 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages import compiled, node
-from ralph_mission.adapters.packages.model import SOUND, Ecosystem, Package, Project, Tool, reached, toml_lines
+from ralph_mission.adapters.packages import node
+from ralph_mission.adapters.packages.model import CRATES, SOUND, Ecosystem, Package, Project, Tool, reached, toml_lines
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
 from ralph_mission.values import compile_regex, dataclass
+
+CARGO, GO, MAVEN = COMPILED_LOCKS = ("Cargo.lock", "go.mod", "pom.xml")
+CARGO_MANIFEST = "Cargo.toml"
+CARGO_SECTIONS = ("dependencies", "build-dependencies")
+REQUIRED = compile_regex(r"(?P<name>[^\s()]+) v(?P<version>[^\s]+?)(?:\+incompatible)?(?P<indirect>\s*// indirect.*)?")
+PROPERTY = compile_regex(r"\$\{([\w.-]{1,100})\}")
+FOR_TESTS = ("test",)
+"""Maven scopes that are not shipped."""
+
+
+def is_compiled_file(path: str) -> bool:
+    """Whether this is a file of theirs."""
+    return posixpath.basename(path) in (*COMPILED_LOCKS, CARGO_MANIFEST)
+
+
+def read_compiled(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
+    """One project per lock file of Cargo, go.mod and pom.xml; (path, why) for what is unreadable."""
+    for path in sorted(files):
+        name = posixpath.basename(path)
+        try:
+            if name == CARGO:
+                manifests = tuple(p for p in sorted(files) if _is_below(p, path) and p.endswith(CARGO_MANIFEST))
+                yield Project(path, "", CRATES, tuple(_cargo(path, files, manifests)), manifests)
+            elif name == GO:
+                yield Project(path, "", "Go", tuple(_go(path, files[path])), (path,))
+            elif name == MAVEN:
+                yield Project(path, "", "Maven", tuple(_maven(path, files[path])), (path,))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ElementTree.ParseError):
+            yield path, "cannot be read"
+
+
+def _is_below(path: str, lock: str) -> bool:
+    folder = posixpath.dirname(lock)
+    return path.startswith(f"{folder}/") if folder else True
+
+
+def _cargo(path: str, files: Mapping[str, str], manifests: Sequence[str]) -> Iterator[Package]:
+    """Packages of a registry. Those that the workspace's crates only need for tests are for development."""
+    entries = [entry for entry in tomllib.loads(files[path]).get("package", []) if isinstance(entry, dict)]
+    lines = toml_lines(files[path])
+    used, tested = _asked_of_cargo([files[manifest] for manifest in manifests])
+    needs: dict[str, list[str]] = {}
+    for entry in entries:
+        named = [str(one).partition(" ")[0] for one in entry.get("dependencies", ())]
+        needs.setdefault(entry["name"], []).extend(named)
+    own = [entry["name"] for entry in entries if "source" not in entry]
+    direct = {name for crate in own for name in needs[crate]}
+    shipped = reached(direct - (tested.keys() - used.keys()), needs)
+    for entry in entries:
+        if str(entry.get("source", "")).startswith(("registry+", "sparse+")):
+            name, version = entry["name"], entry["version"]
+            range_ = used.get(name) or tested.get(name) or ""
+            yield Package(
+                CRATES,
+                name,
+                version,
+                path,
+                lines.get((name, version), 0),
+                direct=name in direct,
+                wanted=(range_,) if range_ and name in direct else (),
+                dev=name not in shipped,
+            )
+
+
+def _asked_of_cargo(manifests: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The manifests' requirements by range: for the program, and for its tests."""
+    used: dict[str, str] = {}
+    tested: dict[str, str] = {}
+    for text in manifests:
+        document = tomllib.loads(text)
+        platforms = [one for one in document.get("target", {}).values() if isinstance(one, dict)]
+        for table in (document, document.get("workspace", {}), *platforms):
+            for section in (*CARGO_SECTIONS, "dev-dependencies"):
+                for name, entry in table.get(section, {}).items():
+                    real = entry.get("package", name) if isinstance(entry, dict) else name
+                    range_ = entry.get("version", "") if isinstance(entry, dict) else str(entry)
+                    (tested if section.startswith("dev") else used).setdefault(real, range_)
+    return used, tested
+
+
+def _go(path: str, text: str) -> Iterator[Package]:
+    """Required modules that are not replaced. Go does not record which are only for tests."""
+    replaced = set(re.findall(r"^\s*(?:replace\s+)?(\S+)(?:\s+v\S+)?\s+=>", text, re.MULTILINE))
+    within = False
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.strip()
+        if words.startswith("require (") or (within and words == ")"):
+            within = words != ")"
+            continue
+        requirement = words.removeprefix("require ") if words.startswith("require ") else words if within else ""
+        found = REQUIRED.fullmatch(requirement)
+        if found and found["name"] not in replaced:
+            yield Package(
+                "Go", found["name"], found["version"], path, number, direct=not found["indirect"], wanted=(">=",)
+            )
+
+
+def _maven(path: str, text: str) -> Iterator[Package]:
+    """The parent, dependencies and managed versions with a version in the file itself."""
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise ValueError("a pom declares no entities")
+    root = ElementTree.fromstring(text)
+    space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
+    known = {one.tag.removeprefix(space): (one.text or "").strip() for one in root.iterfind(f"{space}properties/*")}
+    places = ("parent", "dependencies/dependency", "dependencyManagement/dependencies/dependency")
+    for place in places:
+        for entry in root.iterfind("/".join(f"{space}{part}" for part in place.split("/"))):
+            fields = {one.tag.removeprefix(space): (one.text or "").strip() for one in entry}
+            name = f"{fields.get('groupId', '')}:{fields.get('artifactId', '')}"
+            version = PROPERTY.sub(lambda found: known.get(found[1], found[0]), fields.get("version", ""))
+            if re.fullmatch(r"[0-9][\w.-]*", version):
+                line = _line_of(text, fields["artifactId"])
+                dev = fields.get("scope", "") in FOR_TESTS
+                yield Package("Maven", name, version, path, line, direct=True, wanted=(version,), dev=dev)
+
+
+def _line_of(text: str, artifact: str) -> int:
+    at = text.find(f"<artifactId>{artifact}</artifactId>")
+    return text.count("\n", 0, at) + 1 if at >= 0 else 0
+
 
 LOCKS: Mapping[str, Tool] = {"uv.lock": "uv", "poetry.lock": "poetry"}
 MANIFEST = "pyproject.toml"
@@ -239,7 +360,7 @@ class DependencyReading:
 def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[[str], bool]) -> DependencyReading:
     """Every project of `commit` except excluded ones; `also`: further files to read."""
     entries = [e for e in git.listing(commit) if e.mode in (REGULAR, EXECUTABLE) and not excluded(e.path)]
-    kinds = (node.is_node_file, is_python_file, compiled.is_compiled_file, also)
+    kinds = (node.is_node_file, is_python_file, is_compiled_file, also)
     found = [e for e in entries if any(chosen(e.path) for chosen in kinds)]
     ranked = sorted(found, key=lambda e: (not (also(e.path) or _lock(e.path)), e.path.count("/"), e.path))
     chosen, rest = ranked[:MOST], ranked[MOST:]
@@ -250,7 +371,7 @@ def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[
     items = [
         *read_projects(_of(texts, is_python_file)),
         *node.projects(_of(texts, node.is_node_file)),
-        *compiled.projects(_of(texts, compiled.is_compiled_file)),
+        *read_compiled(_of(texts, is_compiled_file)),
     ]
     unread = [item for item in items if not isinstance(item, Project)]
     unread += [(entry.path, "is too large") for entry in chosen if entry not in small]
@@ -269,7 +390,7 @@ def sound(project: Project) -> Project:
 
 
 def _lock(path: str) -> bool:
-    return posixpath.basename(path) in (*node.LOCKS, *LOCKS, *compiled.LOCKS)
+    return posixpath.basename(path) in (*node.LOCKS, *LOCKS, *COMPILED_LOCKS)
 
 
 def _of(texts: dict[str, str], matches: Callable[[str], bool]) -> dict[str, str]:

@@ -7,14 +7,21 @@ the set-up in the version that the repository names.
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from ralph_mission.adapters.projects.manifests import locked_packages, required_packages, run_script, workspaces
+from ralph_mission.adapters.projects.manifests import (
+    locked_packages,
+    read_json,
+    read_toml,
+    required_packages,
+    run_script,
+    table,
+    workspaces,
+)
 from ralph_mission.values import compile_regex, dataclass
 
 Read = Callable[[str], str]
@@ -202,8 +209,8 @@ def _is_own_project(folder: str, found: set[str], top: set[str]) -> bool:
 
 
 def _node(folder: Folder) -> Detected:
-    manifest = _json(folder.text("package.json"))
-    if manifest is None:
+    manifest = read_json(folder.text("package.json"))
+    if not isinstance(manifest, dict):
         return NOTHING
     tool, version = _node_tool(folder, manifest)
     rc = (".npmrc", ".yarnrc", ".yarnrc.yml", "pnpm-workspace.yaml", "bunfig.toml", ".pnpmfile.cjs")
@@ -213,7 +220,7 @@ def _node(folder: Folder) -> Detected:
     steps += _generated(folder, manifest)
     run = {"npm": "npm run --silent", "yarn": "yarn run", "pnpm": "pnpm run", "bun": "bun run"}[tool]
     places = workspaces(folder.files, manifest, folder.text("pnpm-workspace.yaml"))
-    members = {place: _json(folder.text(f"{place}/package.json")) or {} for place in places}
+    members = {place: table(read_json(folder.text(f"{place}/package.json"))) for place in places}
     if tool == "yarn":  # which knows a workspace by its name alone
         members = {place: each for place, each in members.items() if each.get("name")}
     checks = []
@@ -229,7 +236,7 @@ def _node(folder: Folder) -> Detected:
 
 
 def _has_check(manifest: Mapping[str, Any], script: str) -> bool:
-    line = _section(manifest, "scripts").get(script)
+    line = table(manifest, "scripts").get(script)
     return line is not None and not NO_CHECK.search(str(line))
 
 
@@ -293,14 +300,14 @@ def _generated(folder: Folder, manifest: Mapping[str, Any]) -> Iterator[SetupSte
 
 
 def _asked(manifest: Mapping[str, Any]) -> set[str]:
-    return {name for section in ("dependencies", "devDependencies") for name in _section(manifest, section)}
+    return {name for section in ("dependencies", "devDependencies") for name in table(manifest, section)}
 
 
 # --- Python ---------------------------------------------------------------------------
 
 
 def _python(folder: Folder) -> Detected:
-    project = _toml(folder.text("pyproject.toml"))
+    project = read_toml(folder.text("pyproject.toml"))
     inputs = ("pyproject.toml", "uv.lock", "poetry.lock", "setup.py", "setup.cfg", *_requirements(folder))
     if "uv.lock" in folder:
         command = "uv sync --frozen --all-groups --all-extras || uv sync --frozen --all-groups || uv sync --frozen"
@@ -340,8 +347,8 @@ def _pip_wanted(folder: Folder, project: Mapping[str, Any]) -> tuple[str, ...]:
     """Arguments for pip, one call after another: lists may pin a release of the project itself, which is overridden."""
     lists = " ".join(f"-r {name}" for name in _requirements(folder))
     words: list[str] = []
-    declared = _section(_section(project, "project"), "optional-dependencies")
-    groups = [name for name in TEST_EXTRAS if name in _section(project, "dependency-groups")]
+    declared = table(project, "project", "optional-dependencies")
+    groups = [name for name in TEST_EXTRAS if name in table(project, "dependency-groups")]
     if ("project" in project and "build-system" in project) or "setup.py" in folder:
         extras = ",".join(name for name in TEST_EXTRAS if name in declared)
         words.append(f"-e '.[{extras}]'" if extras else "-e .")
@@ -362,11 +369,11 @@ def _python_checks(folder: Folder, project: Mapping[str, Any], packages: Collect
     def check(name: str, command: str, tool: str) -> ProjectCheck:
         return folder.check(name, command, *(() if tool in packages else (tool,)))
 
-    tools, setup = _section(project, "tool"), folder.text("setup.cfg")
+    tools, setup = table(project, "tool"), folder.text("setup.cfg")
     if "ruff" in tools or folder.any_of("ruff.toml", ".ruff.toml"):
         yield check("lint", "ruff check .", "ruff")
     if "mypy" in tools or "[mypy]" in setup or folder.any_of("mypy.ini", ".mypy.ini"):
-        yield check("types", "mypy" if _names_mypys_files(folder, _section(tools, "mypy")) else "mypy .", "mypy")
+        yield check("types", "mypy" if _names_mypys_files(folder, table(tools, "mypy")) else "mypy .", "mypy")
     settings = "pytest" in tools or "[tool:pytest]" in setup or folder.any_of("pytest.ini", "tox.ini", "conftest.py")
     if (settings or "pytest" in packages) and _has_pytests(folder):
         yield folder.check("test", "python -m pytest -q")
@@ -459,12 +466,12 @@ def _ruby(folder: Folder) -> Detected:
 
 
 def _php(folder: Folder) -> Detected:
-    manifest = _json(folder.text("composer.json"))
-    if manifest is None:
+    manifest = read_json(folder.text("composer.json"))
+    if not isinstance(manifest, dict):
         return NOTHING
     command = "composer install --no-interaction --no-progress --quiet"
     step = folder.step("composer", command, "composer.json", "composer.lock", needs=("composer", "php"))
-    scripts = _section(manifest, "scripts")
+    scripts = table(manifest, "scripts")
     checks = [folder.check(name, f"composer run-script {name}") for name in ("lint", "test") if name in scripts]
     if "test" not in scripts and folder.any_of("phpunit.xml", "phpunit.xml.dist"):
         checks.append(folder.check("test", "vendor/bin/phpunit"))
@@ -477,27 +484,3 @@ def _make(paths: Collection[str], read: Read) -> list[ProjectCheck]:
         return []
     targets = set(_MAKE_TARGET.findall(read("Makefile")))
     return [ProjectCheck("test", "", f"make {name}") for name in ("test", "check") if name in targets][:1]
-
-
-def _json(text: str) -> dict[str, Any] | None:
-    """A JSON object; None if the file is missing or is not one."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _toml(text: str) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _section(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A table of a manifest; of anything else, which no installer accepts, none."""
-    found = manifest.get(name)
-    return found if isinstance(found, dict) else {}

@@ -1,4 +1,5 @@
-"""What a project's manifests say: the Python packages that a set-up installs, and the workspaces of Node.js.
+"""What a project's manifests say: their tables, the Python packages that a set-up installs, and the workspaces of
+Node.js.
 
 Packages are named as manifests and lock files write them, without resolving anything. One command runs a script in
 those workspaces that have it.
@@ -6,15 +7,13 @@ those workspaces that have it.
 
 from __future__ import annotations
 
-import configparser
+import json
 import posixpath
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
-
-import yaml
 
 from ralph_mission.values import compile_regex
 
@@ -25,6 +24,31 @@ _EDITABLE = compile_regex(r"\s*(?:-e|--editable)?[ =]?\s*\./?\[([^\]]*)\]")
 _INCLUDED = compile_regex(r"\s*(?:-r|--requirement)[ =]?\s*(\S+)")
 ONE = {"npm": "--workspace {}", "pnpm": "--filter ./{}", "bun": "--filter ./{}"}
 """How a tool is given a workspace by its folder; yarn takes names, one in each call."""
+
+
+def read_json(text: str) -> Any:
+    """A JSON document; None if it cannot be read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """A TOML document; {} if it cannot be read."""
+    import tomllib  # an idle cycle reads none
+
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def table(document: Any, *path: str) -> dict[str, Any]:
+    """A table of a manifest; of anything else, which no tool accepts, {}."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document if isinstance(document, dict) else {}
 
 
 def locked_packages(lock: str) -> frozenset[str]:
@@ -54,28 +78,27 @@ def _split(extras: str | None) -> list[str]:
     return [extra.strip() for extra in (extras or "").split(",")]
 
 
-def _table(value: object) -> Mapping[str, Any]:
-    """A table by normalised names; of anything else, which no installer accepts, none."""
-    return {_normalise(str(name)): entry for name, entry in value.items()} if isinstance(value, dict) else {}
-
-
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
 def _declared(project: Mapping[str, Any], extras: Collection[str]) -> Iterator[str]:
     """An extra may name others of its own project ("name[lint]"), a group may include groups."""
-    metadata, groups = _table(project.get("project")), _table(project.get("dependency-groups"))
-    optional = _table(metadata.get("optional-dependencies"))
+    metadata = table(project, "project")
+    optional, groups = table(metadata, "optional-dependencies"), table(project, "dependency-groups")
+    tables = {
+        kind: {_normalise(str(name)): lines for name, lines in found.items()}
+        for kind, found in (("extra", optional), ("group", groups))
+    }
     yield from map(str, _list(metadata.get("dependencies")))
-    waiting = [(table, _normalise(name)) for table in ("extra", "group") for name in extras]
+    waiting = [(kind, _normalise(name)) for kind in tables for name in extras]
     known = set[tuple[str, str]]()
     while waiting:
-        table, name = one = waiting.pop()
+        kind, name = one = waiting.pop()
         if one in known:
             continue
         known.add(one)
-        for line in _list((optional if table == "extra" else groups).get(name)):
+        for line in _list(tables[kind].get(name)):
             if isinstance(line, dict):
                 waiting.append(("group", _normalise(str(line.get("include-group")))))
                 continue
@@ -86,6 +109,8 @@ def _declared(project: Mapping[str, Any], extras: Collection[str]) -> Iterator[s
 
 
 def _from_setup_cfg(text: str) -> Iterator[str]:
+    import configparser
+
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(text)
@@ -139,6 +164,8 @@ def run_script(tool: str, script: str, members: Mapping[str, Mapping[str, Any]])
 def _patterns(manifest: Mapping[str, Any], pnpm: str) -> list[str]:
     found = manifest.get("workspaces")
     if pnpm:
+        import yaml  # most repositories have no such file
+
         try:
             found = yaml.safe_load(pnpm)
         except (yaml.YAMLError, RecursionError, ValueError):

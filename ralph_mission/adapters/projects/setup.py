@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import asdict, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters import files
@@ -31,9 +30,6 @@ from ralph_mission.adapters.sandbox.process import run_foreign, tell_running
 from ralph_mission.adapters.workspace.snapshot import remove_any
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
-
-if TYPE_CHECKING:
-    from ralph_mission.adapters.projects.fixers import ProjectFixer
 
 SECONDS = 1_800.0
 """For one step: a first install of a large repository takes minutes."""
@@ -133,15 +129,10 @@ class ProjectSetup:
 
     def detect(self, commit: str) -> DetectedProject:
         """What stands in a commit."""
-        return detect_project(*self._files(commit))
+        return detect_project(*self.files(commit))
 
-    def fixers(self, commit: str) -> tuple[ProjectFixer, ...]:
-        """The formatters and linters that a commit says are used."""
-        from ralph_mission.adapters.projects.fixers import project_fixers  # no set-up needs them
-
-        return project_fixers(*self._files(commit))
-
-    def _files(self, commit: str) -> tuple[Collection[str], Read]:
+    def files(self, commit: str) -> tuple[Collection[str], Read]:
+        """The paths of a commit, and how to read one of them as text."""
         entries = {entry.path: entry for entry in self.git.listing(commit) if entry.kind == "blob"}
 
         def read(path: str) -> str:

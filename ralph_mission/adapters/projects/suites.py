@@ -18,6 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ralph_mission.adapters.projects.detection import Read, detect_project
+from ralph_mission.adapters.projects.manifests import read_json, table
 from ralph_mission.mission.proof.judge import CaseResult, CaseStatus, SuiteReport
 from ralph_mission.values import compile_regex, dataclass
 
@@ -184,10 +185,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _node_tool(manifest: str, folder: str) -> SuiteTool | None:
-    try:
-        scripts = json.loads(manifest).get("scripts") or {}
-    except (ValueError, AttributeError, RecursionError):
-        return None
+    scripts = table(read_json(manifest), "scripts")
     ordered = [*(name for name in SCRIPTS if name in scripts), *scripts]
     for name in dict.fromkeys(ordered):
         for segment in str(scripts[name]).replace("||", "&&").replace(";", "&&").split("&&"):

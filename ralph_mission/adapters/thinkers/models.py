@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.http.deadline import call_within
-from ralph_mission.adapters.thinkers.answers import ModelAnswer, wrong
-from ralph_mission.adapters.thinkers.llm import ModelQuestion, Reply, size
+from ralph_mission.adapters.thinkers.llm import ModelAnswer, ModelQuestion, Reply, size, wrong
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command
 from ralph_mission.values import dataclass

@@ -160,7 +160,7 @@ def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]
 
 def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
     """Each runs a first check, without storing results."""
-    from ralph_mission.adapters.observers.database.state import WatchState
+    from ralph_mission.adapters.observers.database.results import WatchState
 
     for watch in observing.settings.watches:
         look = observing.look(opened, watch, WatchState(), datetime.now(UTC))

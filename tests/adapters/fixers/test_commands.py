@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.fixers import commands as module
-from ralph_mission.adapters.fixers.commands import CommandFixes
+from ralph_mission.adapters.fixers.commands import CommandFixes, ProjectFixer, owners_fixer
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.projects.fixers import ProjectFixer, owners_fixer
 from ralph_mission.adapters.projects.setup import ProjectSetup
 from ralph_mission.adapters.sandbox.isolation import OPEN, of_clone
 from ralph_mission.errors import UserError

@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.adapters.http.guard import GuardedWeb
 from ralph_mission.safety.address import AddressRefused, is_public, parse_address
 from tests.adapters.http.test_guard import SOMEWHERE, allowing, problem_of
-from tests.adapters.observers.web.test_state_robots import polite
+from tests.adapters.observers.web.test_robots import polite
 from tests.adapters.web_server import reply, saying, serving, site
 
 PRIVATE = """127.0.0.1 127.8.9.1 0.0.0.0 10.0.0.1 172.16.5.4 192.168.1.1 169.254.169.254 100.64.0.1 100.100.100.200

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.observers import forge
-from ralph_mission.adapters.observers.forge import traces
+from ralph_mission.adapters.observers.forge import triage
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.effects import Comment, Label, marker
 from ralph_mission.mission.model.mission import Quote
@@ -189,7 +189,7 @@ def test_traces_are_looked_up_once_for_a_commit(world: World, tmp_path: Path, mo
     world.mara.create_issue("Empty cart crashes", TRACE)
     observer = forge.build(forge.ForgeSettings(), world.forge, world.place.git, tmp_path / "cache")
     first = observer.observe(world.place.context(now=world.now))
-    monkeypatch.setattr(traces, "TracedCommit", None)
+    monkeypatch.setattr(triage, "TracedCommit", None)
     assert observer.observe(world.place.context(now=world.now)).signals == first.signals != ()
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ralph_mission.adapters.thinkers import RulesThinker
-from ralph_mission.adapters.thinkers.answers import ModelAnswer
-from ralph_mission.adapters.thinkers.llm import Bill, LlmThinker, ModelQuestion, Reply
+from ralph_mission.adapters.thinkers.llm import Bill, LlmThinker, ModelAnswer, ModelQuestion, Reply
 from ralph_mission.config.loop import ThinkerSettings
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Severity

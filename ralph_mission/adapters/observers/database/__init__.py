@@ -18,8 +18,7 @@ from ralph_mission.adapters.database.address import Address, read
 from ralph_mission.adapters.database.model import Catalog, Database, Interest
 from ralph_mission.adapters.database.prisma.schema import parse as parse_prisma
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.database.results import WatchOutcome, build_signal
-from ralph_mission.adapters.observers.database.state import WatchState, dump, load
+from ralph_mission.adapters.observers.database.results import WatchOutcome, WatchState, build_signal, dump, load
 from ralph_mission.adapters.observers.database.targets import Target, find_target
 from ralph_mission.adapters.observers.database.watches import SORTS, look_at
 from ralph_mission.adapters.observers.looking import one_line, unavailable

@@ -14,9 +14,16 @@ from decimal import Decimal
 
 from ralph_mission.adapters.database.model import GROUPS, Column, Filter, Query, Row, RowOrder, Value
 from ralph_mission.adapters.observers.database import results as tell
-from ralph_mission.adapters.observers.database.names import quality, state_words, words_of
-from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
-from ralph_mission.adapters.observers.database.state import Snapshot, WatchEpisode, WatchState, rounded, series_key
+from ralph_mission.adapters.observers.database.results import (
+    Answers,
+    RowFact,
+    Snapshot,
+    WatchEpisode,
+    WatchOutcome,
+    WatchState,
+    rounded,
+    series_key,
+)
 from ralph_mission.adapters.observers.database.targets import (
     VALUE,
     Target,
@@ -26,7 +33,10 @@ from ralph_mission.adapters.observers.database.targets import (
     number,
     percentage,
     plain,
+    quality,
     shown,
+    state_words,
+    words_of,
 )
 from ralph_mission.config.database import ChangeCondition, Top
 from ralph_mission.values import dataclass

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape
-from ralph_mission.adapters.observers.database.names import name_column, name_paths, parents, plural, words_of
+from ralph_mission.adapters.observers.database.targets import name_column, name_paths, parents, plural, words_of
 from ralph_mission.values import dataclass
 
 BAD = frozenset(

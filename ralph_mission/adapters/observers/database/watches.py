@@ -17,8 +17,7 @@ from fractions import Fraction
 from ralph_mission.adapters.database.model import GROUPS, SERIES, Filter, Query, Row, RowOrder, Value
 from ralph_mission.adapters.observers.database import conditions
 from ralph_mission.adapters.observers.database import results as tell
-from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
-from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
+from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchEpisode, WatchOutcome, WatchState
 from ralph_mission.adapters.observers.database.targets import (
     Target,
     decimal,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import yaml
 
@@ -18,6 +17,7 @@ from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.adapters.packages.imports import Importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
 from ralph_mission.adapters.packages.model import CRATES, Ecosystem, Package, Project
+from ralph_mission.adapters.projects.manifests import read_json, table
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.safety.bumps import Step
 from ralph_mission.safety.front_matter import LOADER, MAX_BYTES
@@ -61,10 +61,11 @@ def is_bot_file(path: str) -> bool:
 
 def find_updaters(texts: Mapping[str, str]) -> dict[Ecosystem, str]:
     """The bots that make routine updates, by ecosystem. `texts` holds files by path, including `package.json`."""
-    for path in RENOVATE:
-        if path in texts and _is_enabled(settings := _plain(texts[path])):
+    for path in RENOVATE:  # a JSON5 file that is not plain JSON is not read
+        if path in texts and _is_enabled(settings := table(read_json(texts[path]))):
             return _renovate_ecosystems(settings)
-    if "renovate" in (manifest := _plain(texts.get("package.json", ""))) and _is_enabled(manifest["renovate"]):
+    manifest = table(read_json(texts.get("package.json", "")))
+    if "renovate" in manifest and _is_enabled(manifest["renovate"]):
         return _renovate_ecosystems(manifest["renovate"])
     found: dict[Ecosystem, str] = {}
     for path in DEPENDABOT:
@@ -80,14 +81,6 @@ def _renovate_ecosystems(settings: object) -> dict[Ecosystem, str]:
     enabled = settings.get("enabledManagers") if isinstance(settings, dict) else None
     managers = enabled if isinstance(enabled, list) else MANAGERS
     return {MANAGERS[name]: "Renovate" for name in managers if isinstance(name, str) and name in MANAGERS}
-
-
-def _plain(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):  # a JSON5 file that is not plain JSON: not read
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _updates(text: str) -> list[Ecosystem]:

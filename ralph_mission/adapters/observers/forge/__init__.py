@@ -33,7 +33,7 @@ from ralph_mission.values import compile_regex, dataclass
 from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.observers.forge.duplicates import DuplicatePair
+    from ralph_mission.adapters.observers.forge.triage import DuplicatePair
 
 NAME = "forge"
 MOST = 50  # signals of one kind
@@ -139,7 +139,7 @@ class ForgeObserver:
     def _twins(self, issues: Sequence[Issue]) -> Sequence[DuplicatePair]:
         if len(issues) < 2:
             return ()
-        from ralph_mission.adapters.observers.forge.duplicates import likely_duplicates
+        from ralph_mission.adapters.observers.forge.triage import likely_duplicates
 
         return likely_duplicates(issues)
 
@@ -176,7 +176,7 @@ class ForgeObserver:
     def _traces(self, issues: Sequence[Issue], commit: str) -> Iterable[Signal]:
         if not issues or not commit:
             return ()
-        from ralph_mission.adapters.observers.forge.traces import traced_reports
+        from ralph_mission.adapters.observers.forge.triage import traced_reports
 
         return traced_reports(self.git, commit, issues, self.cache)
 

@@ -12,7 +12,6 @@ workflow that still runs an older one, makes it unknown.
 from __future__ import annotations
 
 import calendar
-import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from typing import Any
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.looking import split_lines
 from ralph_mission.adapters.observers.markers import PROSE, Hit, is_test_data
+from ralph_mission.adapters.projects.manifests import read_json, read_toml, table
 from ralph_mission.mission.model.mission import Quote
 from ralph_mission.values import compile_regex, dataclass
 
@@ -197,14 +197,14 @@ def _lowest_of(text: str) -> Numbers:
 def _floors(path: str, text: str) -> Iterator[tuple[str, str, str]]:
     match posixpath.basename(path):
         case "pyproject.toml":
-            yield from _of_pyproject(_toml(text))
+            yield from _of_pyproject(read_toml(text))
         case "package.json":
-            yield from _of_package(_json(text))
+            yield from _of_package(table(read_json(text)))
         case "go.mod":
             if found := re.search(r"^go\s+(\d+\.\d+)", text, re.MULTILINE):
                 yield "go", f">={found[1]}", found[0]
         case "Cargo.toml":
-            package = _table(_toml(text).get("package")) or _table(_table(_toml(text).get("workspace")).get("package"))
+            package = table(read_toml(text), "package") or table(read_toml(text), "workspace", "package")
             if isinstance(minimum := package.get("rust-version"), str):
                 yield "rust", f">={minimum}", "rust-version"
         case _:
@@ -215,7 +215,7 @@ def _floors(path: str, text: str) -> Iterator[tuple[str, str, str]]:
 def _of_pyproject(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     from packaging.requirements import InvalidRequirement, Requirement
 
-    project, poetry = _table(tables.get("project")), _table(_table(tables.get("tool")).get("poetry"))
+    project, poetry = table(tables, "project"), table(tables, "tool", "poetry")
     if isinstance(minimum := project.get("requires-python"), str):
         yield "python", minimum, "requires-python"
     listed = project.get("dependencies")
@@ -225,16 +225,16 @@ def _of_pyproject(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         except InvalidRequirement:
             continue
         yield canonical(requirement.name), str(requirement.specifier), str(line)
-    for name, constraint in _table(poetry.get("dependencies")).items():
-        constraint = _table(constraint).get("version", "") if isinstance(constraint, dict) else constraint
+    for name, constraint in table(poetry, "dependencies").items():
+        constraint = table(constraint).get("version", "") if isinstance(constraint, dict) else constraint
         yield canonical(name), str(constraint), f"{name} ="
 
 
 def _of_package(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    if isinstance(minimum := _table(tables.get("engines")).get("node"), str):
+    if isinstance(minimum := table(tables, "engines").get("node"), str):
         yield "node", minimum, '"node"'
     for section in ("dependencies", "peerDependencies"):
-        for name, constraint in _table(tables.get(section)).items():
+        for name, constraint in table(tables, section).items():
             if isinstance(constraint, str) and not constraint.startswith(("workspace:", "file:", "link:", "npm:")):
                 yield canonical(name), constraint, f'"{name}"'
 
@@ -243,13 +243,13 @@ def _own_version(path: str, text: str) -> str:
     """The version of the package itself; "" where it has none, or leaves it to a tool."""
     match posixpath.basename(path):
         case "pyproject.toml":
-            tables = _toml(text)
-            poetry = _table(_table(tables.get("tool")).get("poetry"))
-            version = _table(tables.get("project")).get("version") or poetry.get("version")
+            tables = read_toml(text)
+            poetry = table(tables, "tool", "poetry")
+            version = table(tables, "project").get("version") or poetry.get("version")
         case "package.json":
-            version = _json(text).get("version")
+            version = table(read_json(text)).get("version")
         case "Cargo.toml":
-            version = _table(_toml(text).get("package")).get("version")
+            version = table(read_toml(text), "package").get("version")
         case _:
             version = None
     return version if isinstance(version, str) and any(numbers(version)) else ""
@@ -259,26 +259,6 @@ def _quote(path: str, text: str, needle: str, commit: str) -> Quote:
     lines = split_lines(text.encode())
     at = next((number for number, line in enumerate(lines, 1) if needle in line), 0)
     return Quote(lines[at - 1].strip() if at else needle, path, at, commit)
-
-
-def _toml(text: str) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
-
-
-def _json(text: str) -> dict[str, Any]:
-    try:
-        return _table(json.loads(text))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import cmp_to_key
 
 from ralph_mission.adapters.database.model import Catalog, Column, Database, Relation, Shape, read_text
 from ralph_mission.adapters.database.statements import cell
-from ralph_mission.adapters.observers.database.state import WatchState, dump, load
+from ralph_mission.adapters.observers.database.results import WatchState, dump, load
 from ralph_mission.adapters.observers.database.targets import find_target
 from ralph_mission.adapters.observers.database.watches import look_at
 from ralph_mission.config.database import DatabaseWatch

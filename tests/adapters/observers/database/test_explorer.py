@@ -13,7 +13,7 @@ from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database import build
 from ralph_mission.adapters.observers.database.proposing import propose_watches
-from ralph_mission.adapters.observers.database.state import ROOM
+from ralph_mission.adapters.observers.database.results import ROOM
 from ralph_mission.config.database import DatabaseSettings
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation

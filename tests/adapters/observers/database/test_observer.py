@@ -11,7 +11,7 @@ import pytest
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database import build
-from ralph_mission.adapters.observers.database.state import WatchState, dump
+from ralph_mission.adapters.observers.database.results import WatchState, dump
 from ralph_mission.config.database import DatabaseSettings
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.proposal import ObservationContext

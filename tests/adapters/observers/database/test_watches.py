@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.adapters.observers.database.results import build_signal
-from ralph_mission.adapters.observers.database.state import ROOM, Snapshot, WatchEpisode, WatchState, about, dump, load
+from ralph_mission.adapters.observers.database.results import (
+    ROOM,
+    Snapshot,
+    WatchEpisode,
+    WatchState,
+    about,
+    build_signal,
+    dump,
+    load,
+)
 from ralph_mission.adapters.observers.database.targets import (
     find_target,
     format_value,

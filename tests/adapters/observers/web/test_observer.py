@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.observers import look_once, web
 from ralph_mission.adapters.observers.looking import together
-from ralph_mission.adapters.observers.web.state import WebCursor
+from ralph_mission.adapters.observers.web import WebCursor
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation, Tier

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.adapters.http.guard import GuardedWeb
-from ralph_mission.adapters.observers.web.state import Robots
+from ralph_mission.adapters.observers.web import Robots
 from ralph_mission.errors import UserError
 from tests.adapters.http.test_guard import lead_to
 from tests.adapters.web_server import reply, saying, serving, site

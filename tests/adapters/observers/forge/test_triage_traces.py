@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.observers.forge.traces import TracedCommit, traced_lines, traces
+from ralph_mission.adapters.observers.forge.triage import TracedCommit, traced_lines, traces
 from tests.adapters.observers.place import Place
 from tests.helpers import commit, git
 

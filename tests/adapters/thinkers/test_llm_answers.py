@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.adapters.thinkers import answers
-from ralph_mission.adapters.thinkers.answers import ROOM, Heading, ModelAnswer, Remembered, identity, wrong
+from ralph_mission.adapters.thinkers import llm
+from ralph_mission.adapters.thinkers.llm import ROOM, Heading, ModelAnswer, Remembered, identity, wrong
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.proposals.analysis import WRITABLE
 from tests.adapters.thinkers.asked import LEAST, SECOND, WORST, answer, ranked, thing
@@ -68,25 +68,25 @@ def test_sections_are_written_for_few():
 
 
 HERE = replace(Header(), lineage="kelp", cycle=3)
-PAID = answers.KeptReply(lineage="kelp", cycle=3, paid="3:think", usd=0.25, cursor="c")
+PAID = llm.KeptReply(lineage="kelp", cycle=3, paid="3:think", usd=0.25, cursor="c")
 
 
 def test_what_was_paid_is_known_after_a_death(tmp_path: Path) -> None:
-    answers.save(tmp_path / ".ralph", PAID)
-    assert answers.load(tmp_path / ".ralph", HERE, ()) == PAID
-    assert answers.load(tmp_path / ".ralph", HERE, ("3:think",)).usd == 0
+    llm.save(tmp_path / ".ralph", PAID)
+    assert llm.load(tmp_path / ".ralph", HERE, ()) == PAID
+    assert llm.load(tmp_path / ".ralph", HERE, ("3:think",)).usd == 0
 
 
 @pytest.mark.attack(46)
 @pytest.mark.parametrize("link", [".ralph", ".ralph/cache", ".ralph/cache/thinker.json"])
 def test_nothing_is_read_or_written_behind_a_link(tmp_path: Path, link: str) -> None:
     folder = tmp_path / ".ralph" / "cache"
-    answers.save(folder, PAID)
+    llm.save(folder, PAID)
     (tmp_path / link).rename(tmp_path / "theirs")
     (tmp_path / link).symlink_to(tmp_path / "theirs")
-    assert answers.load(folder, HERE, ()).usd == 0
+    assert llm.load(folder, HERE, ()).usd == 0
     before = {path: path.stat().st_mtime_ns for path in [*tmp_path.glob("theirs"), *tmp_path.glob("theirs/**/*")]}
-    answers.save(folder, PAID.model_copy(update={"usd": 1.0}))
+    llm.save(folder, PAID.model_copy(update={"usd": 1.0}))
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -94,8 +94,8 @@ def test_nothing_is_read_or_written_behind_a_link(tmp_path: Path, link: str) -> 
     "planted", ["{", pytest.param("[" * 200_000, id="nested"), '{"usd": NaN}', "[]"],
 )  # fmt: skip  # one list
 def test_what_cannot_be_read_is_as_good_as_absent(tmp_path: Path, planted: str) -> None:
-    (tmp_path / answers.FILE).write_text(planted)
-    assert answers.load(tmp_path, HERE, ()) == answers.KeptReply(lineage="kelp", cycle=3)
+    (tmp_path / llm.FILE).write_text(planted)
+    assert llm.load(tmp_path, HERE, ()) == llm.KeptReply(lineage="kelp", cycle=3)
 
 
 def test_another_basis_or_a_finding_that_is_new_is_asked_about_anew() -> None:
@@ -107,5 +107,5 @@ def test_another_basis_or_a_finding_that_is_new_is_asked_about_anew() -> None:
 @pytest.mark.attack(15)
 def test_what_is_kept_has_so_much_room(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tuple(f"{number:012}" for number in range(200))
-    monkeypatch.setattr("ralph_mission.adapters.thinkers.answers.ROOM", 100)
+    monkeypatch.setattr("ralph_mission.adapters.thinkers.llm.ROOM", 100)
     assert Remembered(asked=asked, answer=ModelAnswer(ranking=())).written() == "" and ROOM > 100

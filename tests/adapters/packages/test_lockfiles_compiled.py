@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralph_mission.adapters.packages.compiled import projects
+from ralph_mission.adapters.packages.lockfiles import read_compiled
 from ralph_mission.adapters.packages.model import CRATES, Package
 
 REGISTRY = 'source = "registry+https://example.org/index"\n'
@@ -75,7 +75,7 @@ POM = """<?xml version="1.0"?>
 
 
 def read(path: str, files: dict[str, str]) -> tuple[Package, ...]:
-    (found,) = projects(files)
+    (found,) = read_compiled(files)
     assert not isinstance(found, tuple), found
     assert found.path == path
     return found.packages
@@ -111,4 +111,4 @@ def test_maven_knows_versions_that_stand_in_the_file_itself() -> None:
 def test_what_cannot_be_read_is_named_and_entities_are_refused() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "b">]><project>&a;</project>'
     files = {"Cargo.lock": "not toml [", "pom.xml": bomb, "web/pom.xml": "<project"}
-    assert list(projects(files)) == [(path, "cannot be read") for path in files]
+    assert list(read_compiled(files)) == [(path, "cannot be read") for path in files]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ralph_mission.adapters.projects.fixers import ProjectFixer, project_fixers
+from ralph_mission.adapters.fixers.commands import ProjectFixer, project_fixers
 
 
 def of(files: dict[str, str]) -> dict[str, ProjectFixer]:

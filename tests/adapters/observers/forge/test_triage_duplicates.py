@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.observers.forge.duplicates import error_lines, likely_duplicates
+from ralph_mission.adapters.observers.forge.triage import error_lines, likely_duplicates
 from ralph_mission.mission.model.forge import Actor, Issue
 from tests.helpers import NOON
 
