@@ -217,7 +217,7 @@ class CommandFixes:
     def _results(self, commit: str, tools: Sequence[ProjectFixer], scratch: Path) -> list[ToolResult]:
         cache = FileCache(self.cache)
         question = cache_key(str(ENCODING), commit, self.setup.digest(commit), *map(repr, tools))
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
             entry = cache.get(f"fixer-{self.name}")
             if entry["of"] == question:
                 return [_decode(one) for one in entry["results"]]
@@ -270,7 +270,7 @@ class CommandFixes:
 
     def _signals(self, commit: str, result: ToolResult) -> Iterator[Signal]:
         tool, fixes = result.fixer, result.fixes
-        patch = Patch(commit, tuple(FileChange(f.path, f.mode, f.mode, f.old, f.new) for f in fixes))
+        patch = Patch(commit, tuple(fix.change() for fix in fixes))
         size = measure(patch)
         if not fixes:
             return
@@ -318,7 +318,7 @@ def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Si
         facts=(("count", count),),
         quotes=quote_corrections(fix, commit),
         parts=tuple(replace(part, line=0) for part in parts_of(fix)),  # a tool's edits may depend on each other
-        patch=Patch(commit, (FileChange(fix.path, fix.mode, fix.mode, fix.old, fix.new),)),
+        patch=Patch(commit, (fix.change(),)),
     )
 
 
@@ -382,16 +382,9 @@ def _corrections(old: str, new: str) -> Iterator[Correction]:
 
 
 def _encode(result: ToolResult) -> dict[str, Any]:
-    fixes = [{**asdict(fix), "old": fix.old.decode(), "new": fix.new.decode()} for fix in result.fixes]
-    return {**asdict(result), "fixes": fixes}
+    return {**asdict(result), "fixes": [fix.dump() for fix in result.fixes]}
 
 
 def _decode(found: Mapping[str, Any]) -> ToolResult:
-    fixes = (
-        Fix(
-            one["path"], one["mode"], one["old"].encode(), one["new"].encode(),
-            tuple(Correction(**each) for each in one["corrections"]),
-        )
-        for one in found["fixes"]
-    )  # fmt: skip  # one value
-    return ToolResult(ProjectFixer(**found["fixer"]), tuple(fixes), str(found["note"]), int(found["more"]))
+    fixes = tuple(map(Fix.load, found["fixes"]))
+    return ToolResult(ProjectFixer(**found["fixer"]), fixes, str(found["note"]), int(found["more"]))

@@ -6,15 +6,15 @@ A fixer reads blobs and returns values; it changes nothing in the repository.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.git.git import Git, TreeEntry
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.mission.model.mission import Quote, SignalPart
-from ralph_mission.safety.patch import EXECUTABLE, REGULAR, line_hunks
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, line_hunks
 from ralph_mission.values import compile_regex, dataclass
 
 LARGEST = 1_000_000
@@ -49,6 +49,20 @@ class Fix:
     new: bytes
     corrections: tuple[Correction, ...]
 
+    @staticmethod
+    def load(stored: Mapping[str, Any]) -> Fix:
+        """The inverse of `dump`. Raises KeyError, TypeError or AttributeError."""
+        corrections = tuple(Correction(**entry) for entry in stored["corrections"])
+        return Fix(stored["path"], stored["mode"], stored["old"].encode(), stored["new"].encode(), corrections)
+
+    def dump(self) -> dict[str, object]:
+        """As JSON."""
+        return {**asdict(self), "old": self.old.decode(), "new": self.new.decode()}
+
+    def change(self) -> FileChange:
+        """It as a part of a patch."""
+        return FileChange(self.path, self.mode, self.mode, self.old, self.new)
+
 
 @dataclass(frozen=True, slots=True)
 class CommitTree:
@@ -68,8 +82,8 @@ class CommitTree:
     def at(git: Git, commit: str, scratch: Path, seconds: float, memo: dict[str, Any] | None = None) -> CommitTree:
         """The tree of `commit`; files larger than LARGEST are left out."""
         files = [entry for entry in git.listing(commit) if entry.mode in (REGULAR, EXECUTABLE)]
-        small = _small(git, files)
-        entries = tuple(e for e in files if e.oid in small)
+        sizes = git.sizes(entry.oid for entry in files)
+        entries = tuple(e for e in files if sizes.get(e.oid, LARGEST + 1) <= LARGEST)
         return CommitTree(git, commit, entries, scratch, time.monotonic() + seconds, {} if memo is None else memo)
 
     @property
@@ -120,13 +134,6 @@ class Fixer:
     kind: str
     version: Callable[[], str]
     fixes: Callable[[CommitTree], Iterable[Fix]]
-
-
-def _small(git: Git, files: Iterable[TreeEntry]) -> frozenset[str]:
-    oids = "\n".join(dict.fromkeys(entry.oid for entry in files))
-    sizes = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=oids.encode())
-    rows = (line.split() for line in sizes.splitlines())
-    return frozenset(row[0] for row in rows if row[1].isdigit() and int(row[1]) <= LARGEST)
 
 
 def _decode(content: bytes) -> str | None:

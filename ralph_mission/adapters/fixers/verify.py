@@ -79,19 +79,18 @@ class FixerObserver:
         return survey
 
     def _load_survey(self, commit: str) -> Survey | None:
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
             found = FileCache(self.cache, cap=CAP).get(self.fixer.name)
             if found["of"] == [self.fixer.version(), commit]:
-                return Survey(tuple(_decode(fix) for fix in found["fixes"]), True)
+                return Survey(tuple(map(Fix.load, found["fixes"])), True)
         return None
 
     def _remember(self, commit: str, survey: Survey) -> None:
-        content = {"of": [self.fixer.version(), commit], "fixes": [_encode(fix) for fix in survey.fixes]}
+        content = {"of": [self.fixer.version(), commit], "fixes": [fix.dump() for fix in survey.fixes]}
         FileCache(self.cache).put(self.fixer.name, content)
 
 
 def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
-    change = FileChange(fix.path, fix.mode, fix.mode, fix.old, fix.new)
     return Signal(
         observer=fixer.name,
         kind=fixer.kind,
@@ -106,7 +105,7 @@ def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
         facts=(("count", len(fix.corrections)),),
         quotes=quote_corrections(fix, commit),
         parts=parts_of(fix),
-        patch=Patch(commit, (change,)),
+        patch=Patch(commit, (fix.change(),)),
     )
 
 
@@ -114,16 +113,6 @@ def _list_corrections(corrections: tuple[Correction, ...]) -> str:
     lines = [f"line {correction.line}: {correction.what}" for correction in corrections[:SHOWN]]
     more = len(corrections) - SHOWN
     return "\n".join([*lines, f"and {more} more"] if more > 0 else lines)
-
-
-def _encode(fix: Fix) -> dict[str, object]:
-    return {**asdict(fix), "old": fix.old.decode(), "new": fix.new.decode()}
-
-
-def _decode(found: Mapping[str, Any]) -> Fix:
-    corrections = tuple(Correction(**entry) for entry in found["corrections"])
-    old, new = str(found["old"]).encode(), str(found["new"]).encode()
-    return Fix(str(found["path"]), str(found["mode"]), old, new, corrections)
 
 
 SECONDS = 600.0

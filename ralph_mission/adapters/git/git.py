@@ -222,6 +222,12 @@ class Git:
             raise GitError(command, done.returncode, done.stderr.decode(errors="replace"))
         return dict(contents(unique, done.stdout))
 
+    def sizes(self, oids: Iterable[str]) -> dict[str, int]:
+        """The bytes of each object; missing ones are left out."""
+        query = "\n".join(dict.fromkeys(oids)).encode()
+        lines = self.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=query) if query else ""
+        return {row[0]: int(row[1]) for line in lines.splitlines() if (row := line.split())[1].isdigit()}
+
     def read_elsewhere(self, repository: str, commit: str, path: str) -> bytes | None:
         """A file of another repository (owner/name) on our server, or None. Raises UserError.
 

@@ -58,18 +58,18 @@ class Sources:
 
 
 def _build_briefs(settings: BriefSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import briefs
+    from ralph_mission.adapters.observers.briefs import BriefObserver
 
-    if sources.ask is None:
-        return briefs.build(sources.git, sources.cache, begun=sources.begun)
     ask, backlog = sources.ask, sources.backlog
+    if ask is None:
+        return BriefObserver(sources.git, sources.cache, begun=sources.begun)
 
     def make() -> Researcher:
         from ralph_mission.adapters.observers import research  # prompts take a while to load
 
         return research.Researcher(ask, lambda: research.watched_lines(backlog()))
 
-    return briefs.build(sources.git, sources.cache, make, sources.begun)
+    return BriefObserver(sources.git, sources.cache, make, sources.begun)
 
 
 def _build_dependencies(settings: DependencySettings, sources: Sources) -> Observer:

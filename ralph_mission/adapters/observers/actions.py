@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -133,20 +134,25 @@ def lagging_actions(workflows: Mapping[str, bytes], commit: str, judge_node: boo
     if ended:
         more.append(f"GitHub announced the end of Node.js 20 on its runners for {ENDED}. Such actions run on another")
         more.append(f"Node.js than they were made for, with a warning in each run. {ANNOUNCED}")
+    patch = Patch(commit, tuple(changes))
+    signal = workflow_fix(f"Use {names} in {where}{why}", ("actions", *sorted(better)), more, patch)
+    return replace(signal, line=found[0].line, quotes=_quotes(found, commit))
+
+
+def workflow_fix(title: str, essence: Sequence[str], lines: Iterable[str], patch: Patch) -> Signal:
+    """A change of workflows that alters nothing else."""
     return Signal(
         observer="scanners",
         kind="workflow-fix",
-        title=one_line(f"Use {names} in {where}{why}"),
-        essence=("workflow-fix", "actions", *sorted(better)),
+        title=one_line(title),
+        essence=("workflow-fix", *essence),
         severity=Severity.LOW,
         confidence=0.9,
         effort=0.2,
-        detail=block("\n".join(more)),
-        path=paths[0],
-        line=found[0].line,
-        facts=tuple(("file", path) for path in paths),
-        patch=Patch(commit, tuple(changes)),
-        quotes=_quotes(found, commit),
+        detail=block("\n".join(lines)),
+        path=patch.paths[0],
+        facts=tuple(("file", path) for path in patch.paths),
+        patch=patch,
     )
 
 
@@ -348,21 +354,9 @@ def _pins(
     rows = [f"{use.path}:{use.line}: {use.action}@{use.ref} is {' at '.join(commits[use][::-1])}" for use in uses]
     more = [f"... and {len(rows) - SHOWN} more lines"] if len(rows) > SHOWN else []
     detail = "The commit is the one that the tag names now, so the same code runs; a tag can be moved, a commit cannot."
-    return Signal(
-        observer="scanners",
-        kind="workflow-fix",
-        title=one_line(f"Pin {names} to {'a commit' if len(pins) == 1 else 'commits'} in {where}, {why}"),
-        essence=("workflow-fix", "pins", *actions),
-        severity=Severity.LOW,
-        confidence=0.9,
-        effort=0.2,
-        detail=block("\n".join([*rows[:SHOWN], *more, detail])),
-        path=paths[0],
-        line=uses[0].line,
-        facts=tuple(("file", path) for path in paths),
-        patch=Patch(commit, tuple(changes)),
-        quotes=_quotes(uses, commit),
-    )
+    title = f"Pin {names} to {'a commit' if len(pins) == 1 else 'commits'} in {where}, {why}"
+    signal = workflow_fix(title, ("pins", *actions), [*rows[:SHOWN], *more, detail], Patch(commit, tuple(changes)))
+    return replace(signal, line=uses[0].line, quotes=_quotes(uses, commit))
 
 
 def _unpinned(uses: Sequence[LooseUse], commit: str, why: str) -> Signal:

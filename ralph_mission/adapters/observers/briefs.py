@@ -64,22 +64,12 @@ class DueBrief:
         return self.path.rpartition("/")[2].removesuffix(".md")
 
 
-def build(
-    git: Git,
-    cache: Path | None = None,
-    researcher: Callable[[], Researcher] | None = None,
-    begun: Callable[[], Collection[str]] = tuple,
-) -> BriefObserver:
-    """The observer of briefs and texts; with a `researcher`, briefs are researched.
+@dataclass(frozen=True, slots=True)
+class BriefObserver:
+    """Reads two folders of a commit. With a `researcher`, a brief is researched once per period, before it is reported.
 
     `begun`: fingerprints with a mission; those are not researched.
     """
-    return BriefObserver(git, cache, researcher, begun)
-
-
-@dataclass(frozen=True, slots=True)
-class BriefObserver:
-    """Reads two folders of a commit. A brief is researched once per period, before it is reported."""
 
     git: Git
     cache: Path | None = None

@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from functools import cache, lru_cache
 from html import unescape
 from pathlib import Path
@@ -56,22 +56,13 @@ ENTERED = compile_regex(r"^(?:cd|pushd) ([\w./-]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class DocReference:
-    """A reference in a page; `text`: verbatim."""
-
-    page: str
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class BrokenReference:
-    """A broken reference, and why; `better`: the correct text, if git knows."""
+    """A reference in a page, verbatim, and why it is broken; `better`: the correct text, if git knows."""
 
     page: str
     line: int
     text: str
-    why: str
+    why: str = ""
     better: str = ""
     sure: float = 0.9
 
@@ -125,12 +116,12 @@ def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
     told_then = RECORD.search(page) is not None
     at_top = not told_then and not tree.is_in_project(page)
     for line, text, is_command in _references(tree.texts[page]):
-        reference = DocReference(page, line, text)
+        reference = BrokenReference(page, line, text)
         if is_command:
             if (entered := ENTERED.match(text)) and tree.has(posixpath.normpath(entered[1])):
                 at_top = False
             elif at_top and (why := find_missing(tree, text, posixpath.dirname(page))):
-                yield _broken(reference, why)
+                yield replace(reference, why=why)
         elif (broken := _judge_link(tree, reference)) and (broken.better or not told_then):
             yield broken
 
@@ -199,24 +190,21 @@ def _relink(line: str, target: str, better: str) -> str:
     return link.sub(lambda found: found[0] if found[1] else f"{found[2]}{better}", line)
 
 
-def _broken(reference: DocReference, why: str, better: str = "", sure: float = 0.9) -> BrokenReference:
-    return BrokenReference(reference.page, reference.line, reference.text, why, better, sure)
-
-
-def _judge_link(tree: DocTree, reference: DocReference) -> BrokenReference | None:
+def _judge_link(tree: DocTree, reference: BrokenReference) -> BrokenReference | None:
     target = reference.text
     if found := BADGE.search(target):
         name = unquote(found[2])
         workflow = f".github/workflows/{name}"
         missing = tree.slug.lower() == found[1].lower() and workflow not in tree.files
-        return _broken(reference, f"the badge is of a workflow that is not there: {workflow}") if missing else None
+        return replace(reference, why=f"the badge is of a workflow that is not there: {workflow}") if missing else None
     try:
         parts = urlsplit(target)
     except ValueError:
         return None
     if re.match(r"[^\w]+https?://", target):
         inner = re.fullmatch(r"\((https?://[^\s()]+)\)", target)
-        return _broken(reference, "this is not an address: something stands before it", inner[1] if inner else "")
+        why = "this is not an address: something stands before it"
+        return replace(reference, why=why, better=inner[1] if inner else "")
     if parts.scheme or parts.netloc or not target or target.startswith("/") or any(mark in target for mark in "{}<>$"):
         return None
     path = (
@@ -236,25 +224,25 @@ def _is_file_like(path: str) -> bool:
     return "." in posixpath.basename(path)
 
 
-def _judge_missing(tree: DocTree, reference: DocReference, path: str, rest: str) -> BrokenReference | None:
+def _judge_missing(tree: DocTree, reference: BrokenReference, path: str, rest: str) -> BrokenReference | None:
     """`rest`: the link's query and fragment."""
     commit, now = tree.went_to(path)
     if now:
         moved = f"{path} was moved to {now} in {commit[:12]}"
         if lost := _judge_anchor(tree, reference, now, unquote(rest.partition("#")[2])):
-            return _broken(reference, f"{moved}, and {lost.why}")
-        return _broken(reference, moved, _link_to(now, reference.page) + rest, 0.95)
+            return replace(reference, why=f"{moved}, and {lost.why}")
+        return replace(reference, why=moved, better=_link_to(now, reference.page) + rest, sure=0.95)
     if tree.is_in_site(reference.page):
         return None  # a site may fill it in
     if commit:
-        return _broken(reference, f"{path} was removed in {commit[:12]}")
+        return replace(reference, why=f"{path} was removed in {commit[:12]}")
     folder = posixpath.dirname(path)
     alike = [one for one in tree.files if posixpath.dirname(one) == folder and Path(one).suffix == Path(path).suffix]
     if not alike:
         return None  # build output
     twin = next((one for one in alike if one.lower() == path.lower()), "")
     better = _link_to(twin, reference.page) + rest if twin else ""
-    return _broken(reference, f"there is no {path}, and never was", better, 0.8)
+    return replace(reference, why=f"there is no {path}, and never was", better=better, sure=0.8)
 
 
 def _link_to(path: str, page: str) -> str:
@@ -263,13 +251,13 @@ def _link_to(path: str, page: str) -> str:
     return re.sub(r"[^\w./~@+,=-]", lambda found: quote(found[0]), relative)
 
 
-def _judge_anchor(tree: DocTree, reference: DocReference, page: str, fragment: str) -> BrokenReference | None:
+def _judge_anchor(tree: DocTree, reference: BrokenReference, page: str, fragment: str) -> BrokenReference | None:
     text = tree.texts.get(page)
     if text is None or not fragment or re.fullmatch(r"L\d+(-L\d+)?|user-content-.*|:~:text=.*", fragment):
         return None
     if fragment.lower() in {anchor.lower() for anchor in anchors(text)} | {"top", "readme"}:
         return None  # browsers know #top, GitHub #readme
-    return _broken(reference, f"{page} has no heading #{fragment}", sure=0.85)
+    return replace(reference, why=f"{page} has no heading #{fragment}", sure=0.85)
 
 
 @lru_cache(maxsize=2 * MOST_PAGES)

@@ -202,12 +202,10 @@ class ExploreLook:
         log = self.observer.git.run(*command, self.commit).decode("utf-8", "surrogateescape")
         changes = Counter(path for path in log.replace("\n", "\0").split("\0") if path in self.entries)
         excluded = excluder(self.observer.settings.exclude)
-        sizes = self._sizes([path for path in changes if not excluded(path)])
-        return (SourceFile(path, self.entries[path].oid, size, changes[path]) for path, size in sizes.items())
-
-    def _sizes(self, paths: list[str]) -> dict[str, int]:
-        blobs = self.observer.git.blobs(self.entries[path].oid for path in paths)
-        return {path: len(blobs.get(self.entries[path].oid, b"")) for path in paths}
+        paths = [path for path in changes if not excluded(path)]
+        sizes = self.observer.git.sizes(self.entries[path].oid for path in paths)
+        oids = {path: self.entries[path].oid for path in paths}
+        return (SourceFile(path, oid, sizes.get(oid, 0), changes[path]) for path, oid in oids.items())
 
 
 def build(

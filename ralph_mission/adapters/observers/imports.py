@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache, partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
@@ -28,6 +28,9 @@ from ralph_mission.adapters.observers.markers import is_test_data
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.values import compile_regex, dataclass
 from ralph_mission.words import count_noun
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.observers.doc_tree import DocTree
 
 KIND = "architecture"
 ENCODING = 1  # of what is cached
@@ -234,24 +237,7 @@ def _signal(
     )
 
 
-class Tree(Protocol):
-    """The files of a commit, and what git knows of them."""
-
-    @property
-    def files(self) -> Collection[str]:
-        """Their paths."""
-
-    def read(self, path: str) -> str:
-        """A file's text."""
-
-    def went_to(self, path: str) -> tuple[str, str]:
-        """The commit in which a file left this path, and its path now; "" for none."""
-
-    def last_said(self, expression: str, path: str) -> str:
-        """The newest commit that changed a matching line of a file, or ""."""
-
-
-def stale_imports(tree: Tree, path: str, text: str) -> Iterator[tuple[int, str, str]]:
+def stale_imports(tree: DocTree, path: str, text: str) -> Iterator[tuple[int, str, str]]:
     """(line, statement, why) of each import in a page or an example of what is gone."""
     blocks = [(0, text)] if path.endswith(".py") else [(one.start(1), one[1]) for one in BLOCK.finditer(text)]
     for start, code in blocks:
@@ -261,7 +247,7 @@ def stale_imports(tree: Tree, path: str, text: str) -> Iterator[tuple[int, str, 
                 yield line, " ".join(found["text"].split()), why
 
 
-def _gone(tree: Tree, module: str, names: Collection[str]) -> str:
+def _gone(tree: DocTree, module: str, names: Collection[str]) -> str:
     package, place = module.partition(".")[0], module.replace(".", "/")
     root = next((root for root in ROOTS if f"{root}{package}/__init__.py" in tree.files), None)
     if root is None or not names:

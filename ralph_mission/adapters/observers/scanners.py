@@ -14,7 +14,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -389,25 +389,11 @@ class ScannerObserver:
             FileChange(path, REGULAR, REGULAR, old[entries[path].oid], new.encode()) for path, new in report.changes
         )
         rules = Counter(_rule(scanner, one) for one in report.fixed)
-        paths = [path for path, _ in report.changes]
         titles = {_rule(scanner, one): one.message.partition(": ")[0] for one in report.fixed}
-        return Signal(
-            observer=NAME,
-            kind="workflow-fix",
-            title=one_line(f"{_mended(rules)} in {' and '.join(paths[:2])}"),
-            essence=("workflow-fix", scanner.name, *sorted(rules)),
-            severity=Severity.LOW,
-            confidence=0.9,
-            effort=0.5,
-            detail=block(
-                "\n".join(
-                    f"{rule}, {number} times: {titles[rule]}. {scanner.docs}{rule}" for rule, number in rules.items()
-                )
-            ),
-            path=paths[0],
-            facts=tuple(("file", path) for path in paths),
-            patch=Patch(commit, changes),
-        )
+        lines = (f"{rule}, {number} times: {titles[rule]}. {scanner.docs}{rule}" for rule, number in rules.items())
+        title = f"{_mended(rules)} in {' and '.join([path for path, _ in report.changes][:2])}"
+        fix = actions.workflow_fix(title, (scanner.name, *sorted(rules)), lines, Patch(commit, changes))
+        return replace(fix, effort=0.5)
 
 
 UNPINNED = "unpinned-uses"

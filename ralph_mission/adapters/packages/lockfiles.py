@@ -364,7 +364,7 @@ def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[
     found = [e for e in entries if any(chosen(e.path) for chosen in kinds)]
     ranked = sorted(found, key=lambda e: (not (also(e.path) or _lock(e.path)), e.path.count("/"), e.path))
     chosen, rest = ranked[:MOST], ranked[MOST:]
-    large = sizes(git, [entry.oid for entry in chosen])
+    large = git.sizes(entry.oid for entry in chosen)
     small = [entry for entry in chosen if large.get(entry.oid, 0) <= LARGEST]
     contents = git.blobs(entry.oid for entry in small)
     texts = {e.path: text for e in small if (text := _decode(contents[e.oid])) is not None}
@@ -395,14 +395,6 @@ def _lock(path: str) -> bool:
 
 def _of(texts: dict[str, str], matches: Callable[[str], bool]) -> dict[str, str]:
     return {path: text for path, text in texts.items() if matches(path)}
-
-
-def sizes(git: Git, oids: list[str]) -> dict[str, int]:
-    """The bytes of each blob."""
-    if not oids:
-        return {}
-    output = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin="\n".join(oids).encode())
-    return {row[0]: int(row[1]) for line in output.splitlines() if (row := line.split())[1].isdigit()}
 
 
 def _decode(content: bytes) -> str | None:

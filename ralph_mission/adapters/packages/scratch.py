@@ -25,7 +25,7 @@ import yaml
 
 from ralph_mission.adapters.git.git import Git, TreeEntry
 from ralph_mission.adapters.http.guard import GuardedWeb
-from ralph_mission.adapters.packages.lockfiles import LARGEST, sizes
+from ralph_mission.adapters.packages.lockfiles import LARGEST
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.node import plain_yaml
 from ralph_mission.adapters.packages.registries import SETTINGS, apart
@@ -308,7 +308,7 @@ def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Co
     paths = {*project.manifests, project.path}
     paths |= {p for p in entries if posixpath.dirname(p) == folder and posixpath.basename(p) in DATA}
     objects = {path: entries[path].oid for path in sorted(paths) if path in entries}
-    found = sizes(git, list(objects.values()))
+    found = git.sizes(objects.values())
     if large := [path for path, oid in objects.items() if found.get(oid, 0) > LARGEST]:
         raise UserError(f"{large[0]} is too large", "update it yourself")
     blobs = git.blobs(objects.values())

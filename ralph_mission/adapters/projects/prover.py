@@ -11,7 +11,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from pathlib import Path
 from ralph_mission.adapters import files
 from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup, copy_entries
+from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup, copy_entries, entries_below, folders_of
 from ralph_mission.adapters.projects.suites import SuiteTool, find_suite, notes_file, parse_report, unloaded
 from ralph_mission.adapters.sandbox import bwrap
 from ralph_mission.adapters.sandbox.excerpt import excerpt
@@ -203,29 +203,16 @@ class ProofBench:
 
     def _restore(self) -> None:
         """Reset to the files of the commit and of the set-up."""
-        _remove_others(self.folder, frozenset(self.lent.names))
+        names = frozenset(self.lent.names)
+        for path, entry in entries_below(self.folder, folders_of(names) - names):
+            if path not in names:
+                remove_any(os.fsencode(entry.path))
         copy_entries(self.pristine, self.folder)
 
 
 def _notes(home: Path, of: str) -> tuple[str, ...]:
     text = (files.content(notes_file(home, of), 10_000) or b"").decode("utf-8", "replace")
     return tuple(dict.fromkeys(filter(None, text.split("\n"))))
-
-
-def _remove_others(folder: Path, names: Collection[str]) -> None:
-    above = {str(parent) for name in names for parent in Path(name).parents}
-
-    def visit(place: str) -> None:
-        for entry in list(os.scandir(folder / place)):
-            path = f"{place}/{entry.name}" if place else entry.name
-            if path in names:
-                continue
-            if path in above and entry.is_dir(follow_symlinks=False):
-                visit(path)
-            else:
-                remove_any(os.fsencode(entry.path))
-
-    visit("")
 
 
 def _decode(known: object) -> SuiteReport | None:

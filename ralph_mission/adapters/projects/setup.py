@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
 from pathlib import Path
@@ -328,9 +328,27 @@ def _write_report(folder: Path, failed: str) -> None:
     files.write(folder / REPORT, json.dumps(asdict(result)).encode())
 
 
+def entries_below(top: Path, folders: Collection[str]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """The files and folders in `top` and in those of its `folders` that are there, by their path relative to it."""
+    waiting = [""]
+    while waiting:
+        place = waiting.pop()
+        for entry in list(os.scandir(top / place)):
+            path = f"{place}/{entry.name}" if place else entry.name
+            if path in folders and entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            else:
+                yield path, entry
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """All folders above these paths."""
+    return {str(parent) for path in paths for parent in Path(path).parents} - {"."}
+
+
 def _remove_tracked(tree: Path, tracked: set[str]) -> None:
     """Leave what the set-up made: files of the commit stand in every clone already, as the commit has them."""
-    folders = {str(parent) for path in tracked for parent in Path(path).parents if str(parent) != "."}
+    folders = folders_of(tracked)
 
     def visit(place: str) -> None:
         for entry in list(os.scandir(tree / place)):
@@ -347,18 +365,8 @@ def _remove_tracked(tree: Path, tracked: set[str]) -> None:
 
 def _list_made(tree: Path, tracked: set[str]) -> tuple[str, ...]:
     """The topmost files and folders of a set-up's tree that are not the commit's: in no place that a session writes."""
-    folders = {str(parent) for path in tracked for parent in Path(path).parents}
-    found: list[str] = []
-    waiting = [""]
-    while waiting:
-        place = waiting.pop()
-        for entry in os.scandir(tree / place):
-            path = f"{place}/{entry.name}" if place else entry.name
-            if path in folders and entry.is_dir(follow_symlinks=False):
-                waiting.append(path)
-            elif path not in tracked and path not in folders:
-                found.append(path)
-    return tuple(sorted(found))
+    folders = folders_of(tracked)
+    return tuple(sorted(path for path, _ in entries_below(tree, folders) if path not in tracked | folders))
 
 
 def _remove_lent(source: Path, target: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.briefs import build, period_of
+from ralph_mission.adapters.observers.briefs import BriefObserver, period_of
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation
@@ -32,7 +32,9 @@ TEXT = "---\ntitle: Twelve harbours\nnetworks: [twitter]\n---\nThe tide table ho
 def look(folder: Path, files: dict[str, str], now: datetime = THURSDAY) -> Observation:
     repo = make_repo(folder, files)
     opened = Git.open(repo)
-    return build(opened).observe(ObservationContext(Branch("main", opened.resolve("HEAD")), now, None, "", str(repo)))
+    return BriefObserver(opened).observe(
+        ObservationContext(Branch("main", opened.resolve("HEAD")), now, None, "", str(repo))
+    )
 
 
 def test_a_brief_is_told_once_in_each_period_and_is_the_same_thing_in_all(tmp_path: Path) -> None:
@@ -134,4 +136,4 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     git(repo, "-c", "user.name=Mara", "-c", "user.email=mara@x", "commit", "-q", "-m", "link")
     opened = Git.open(repo)
     head = Branch("main", opened.resolve("HEAD"))
-    assert build(opened).observe(ObservationContext(head, THURSDAY, None, "", str(repo))).signals == ()
+    assert BriefObserver(opened).observe(ObservationContext(head, THURSDAY, None, "", str(repo))).signals == ()

@@ -142,7 +142,7 @@ def look(repo: Path, agent: Agent | None, cursor: str = "", usd: float = 1.0) ->
     git = Git.open(repo)
     make = (lambda: Researcher(agent)) if agent else None
     context = ObservationContext(Branch("main", git.resolve("HEAD")), NOW, None, cursor, str(repo), usd)
-    return briefs.build(git, repo / ".ralph/cache", make).observe(context)
+    return briefs.BriefObserver(git, repo / ".ralph/cache", make).observe(context)
 
 
 @pytest.fixture
@@ -164,17 +164,17 @@ def test_what_was_found_stands_in_the_finding_and_is_found_once(repo: Path) -> N
 def test_money_is_set_aside_while_a_brief_is_to_be_researched(repo: Path) -> None:
     git, agent = Git.open(repo), Agent([sections(GOOD)])
     context = ObservationContext(Branch("main", git.resolve("HEAD")), NOW, None, "", str(repo), 1.0)
-    observer = ProgressObserver(briefs.build(git, repo / ".ralph/cache", lambda: Researcher(agent)))
+    observer = ProgressObserver(briefs.BriefObserver(git, repo / ".ralph/cache", lambda: Researcher(agent)))
     assert isinstance(observer, PaidObserver) and observer.asks(context)
     assert not observer.asks(replace(context, cursor=observer.observe(context).cursor))
-    assert not ProgressObserver(briefs.build(git)).asks(context)
+    assert not ProgressObserver(briefs.BriefObserver(git)).asks(context)
 
 
 def test_nothing_is_found_out_for_a_brief_that_is_under_way(repo: Path) -> None:
     git, agent = Git.open(repo), Agent([])
     context = ObservationContext(Branch("main", git.resolve("HEAD")), NOW, None, "", str(repo), 1.0)
-    (plain,) = identify(briefs.build(git).observe(context).signals)
-    observer = briefs.build(git, repo / ".ralph/cache", lambda: Researcher(agent), lambda: {plain.fingerprint})
+    (plain,) = identify(briefs.BriefObserver(git).observe(context).signals)
+    observer = briefs.BriefObserver(git, repo / ".ralph/cache", lambda: Researcher(agent), lambda: {plain.fingerprint})
     assert not observer.asks(context) and observer.observe(context).signals == (plain.signal,) and not agent.prompts
 
 

@@ -62,11 +62,6 @@ class RedStreak:
         """The newest run."""
         return self.runs[-1]
 
-    @property
-    def same_commit(self) -> bool:
-        """Whether what failed first is the commit that passed last: then no commit is to blame."""
-        return self.passed is not None and self.passed.sha == self.first.sha
-
 
 def red_streak(runs: Iterable[WorkflowRun], events: Collection[str] = COUNTED) -> RedStreak | None:
     """A workflow's present failure, by the most relevant of `events`, or None."""

@@ -5,12 +5,19 @@ No database is queried. Only columns with unambiguous names are proposed; a pers
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape
-from ralph_mission.adapters.observers.database.targets import name_column, name_paths, parents, plural, words_of
+from ralph_mission.adapters.observers.database.targets import (
+    name_column,
+    name_paths,
+    parents,
+    plural,
+    quality,
+    squeezed,
+    words_of,
+)
 from ralph_mission.values import dataclass
 
 BAD = frozenset(
@@ -78,7 +85,7 @@ def _column(shape: Shape, name: str) -> Column:
 def _states(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
     for shape in shapes:
         for column in shape.columns if name_paths(shape, catalog) else ():
-            word = re.sub(r"^(is|was) ", "", words_of(column.name))
+            word = quality(column)
             if column.type == "bool" and word in BAD | GOOD:
                 settings = {"name": _slug(word), "model": shape.name, "where": {column.name: word in BAD}}
                 yield ProposedWatch(settings, f"{plural(shape.name)} that become {word}, or cease to be")
@@ -87,7 +94,7 @@ def _states(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch
 def _histories(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
     """Watches for tables of values over time: large changes, and missing rows."""
     for shape in shapes:
-        at, values = _created(shape), [one for one in shape.columns if _squeezed(one.name) == "value"]
+        at, values = _created(shape), [one for one in shape.columns if squeezed(one.name) == "value"]
         owner = _owners(shape, catalog)
         if not at or not values or len(owner) != 1 or name_column(shape):
             continue
@@ -105,7 +112,7 @@ def _amounts(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatc
         if _created(shape) and not name_column(shape):
             continue  # a log of events: its newest rows are no series
         for column in shape.columns if name_paths(shape, catalog) else ():
-            word = _squeezed(column.name)
+            word = squeezed(column.name)
             if column.type not in NUMBERS or column.many or word not in AMOUNTS | RATES:
                 continue
             over, within = ("10%", "24h") if word in RATES else ("30%", "7d" if word in WEEKLY else "24h")
@@ -123,7 +130,7 @@ def _amounts(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatc
 def _votes(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
     for shape in shapes:
         for column in shape.columns:
-            if column.type == "enum" and _squeezed(column.name) in STATES and name_paths(shape, catalog):
+            if column.type == "enum" and squeezed(column.name) in STATES and name_paths(shape, catalog):
                 words = {name: set(words_of(name).split()) for name, _ in column.values}
                 live = next((name for wanted in LIVE for name, parts in words.items() if wanted in parts), "")
                 if live:
@@ -135,7 +142,7 @@ def _votes(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]
 def _rankings(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
     for word in RANKED:
         for shape in shapes:
-            column = next((one for one in shape.columns if _squeezed(one.name) == word), None)
+            column = next((one for one in shape.columns if squeezed(one.name) == word), None)
             if column and column.type in NUMBERS and not _created(shape) and name_paths(shape, catalog):
                 top = {"order_by": column.name, "take": 5}
                 settings = {
@@ -168,12 +175,8 @@ def _news(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
 
 
 def _created(shape: Shape) -> str:
-    times = {_squeezed(one.name): one.name for one in shape.columns if one.type == "time"}
+    times = {squeezed(one.name): one.name for one in shape.columns if one.type == "time"}
     return next((times[name] for name in CREATED if name in times), "")
-
-
-def _squeezed(name: str) -> str:
-    return name.replace("_", "").lower()
 
 
 def _slug(words: str) -> str:

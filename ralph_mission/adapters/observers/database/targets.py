@@ -45,7 +45,7 @@ MOST_PARENTS = 2  # parents whose names a row without a name gets
 
 def name_column(shape: Shape) -> str:
     """The column with a row's name, or ""."""
-    named = {_squeezed(one.name): one for one in reversed(shape.columns)}
+    named = {squeezed(one.name): one for one in reversed(shape.columns)}
     return next((named[word].name for word in CALLED if word in named and _is_text(named[word])), "")
 
 
@@ -64,7 +64,7 @@ def name_paths(shape: Shape, catalog: Catalog, by: str = "") -> tuple[str, ...]:
 
 def is_name(path: str) -> bool:
     """Whether a field's name suggests names."""
-    return _squeezed(path.rpartition(".")[2]) in CALLED
+    return squeezed(path.rpartition(".")[2]) in CALLED
 
 
 def parents(shape: Shape, catalog: Catalog) -> Iterator[Relation]:
@@ -124,7 +124,8 @@ def _optional(shape: Shape, relation: Relation) -> bool:
     return column is None or column.nullable
 
 
-def _squeezed(name: str) -> str:
+def squeezed(name: str) -> str:
+    """A name without underscores, in lower case."""
     return name.replace("_", "").lower()
 
 
