@@ -27,7 +27,7 @@ from ralph_mission.adapters.forges.local.branches import default_branch
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace, place
 from ralph_mission.adapters.observers import OBSERVERS, Sources
-from ralph_mission.adapters.observers.alerts import AlertObserver
+from ralph_mission.adapters.observers.forge import AlertObserver
 from ralph_mission.adapters.observers.looking import OneAtATime
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
 from ralph_mission.app.cycle import cycle_settings, refuse_old_git

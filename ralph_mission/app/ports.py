@@ -231,7 +231,7 @@ def _observers(
         for item in section if isinstance(section, tuple) else (section,):
             yield ProgressObserver(build(item, sources))
     if host.github:
-        from ralph_mission.adapters.observers.alerts import AlertObserver
+        from ralph_mission.adapters.observers.forge import AlertObserver
 
         yield ProgressObserver(AlertObserver(sources.forge))
     for observer in build_extensions(settings, "observer", git.work_tree, sources):

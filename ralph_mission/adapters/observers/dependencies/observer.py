@@ -26,16 +26,19 @@ from ralph_mission.adapters.observers.dependencies.lookup import (
     Alerts,
     DependencyFindings,
     DependencyLookup,
+    Importers,
     dump_bumps,
+    dump_importers,
     fixed_by,
     load_bumps,
+    load_importers,
     nobody_alerts,
+    read_importers,
 )
 from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.adapters.observers.markers import FOLDERS
 from ralph_mission.adapters.packages import registries
 from ralph_mission.adapters.packages.advisories import OSV
-from ralph_mission.adapters.packages.imports import Importers, dump_importers, load_importers, read_importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading, read
 from ralph_mission.adapters.packages.model import Bump, Bumped, Bumper, Ecosystem, Package, Project
 from ralph_mission.adapters.packages.registries import AnswerCache, CachedAnswer

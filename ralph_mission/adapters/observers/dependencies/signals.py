@@ -8,11 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import semver
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from ralph_mission.adapters.observers.dependencies.lookup import Against, DependencyFindings, fixed_by, subject
+from ralph_mission.adapters.observers.dependencies.lookup import (
+    Against,
+    DependencyFindings,
+    Importers,
+    fixed_by,
+    subject,
+)
 from ralph_mission.adapters.observers.dependencies.updates import NAME
 from ralph_mission.adapters.observers.looking import block, one_line
 from ralph_mission.adapters.packages.advisories import SEVERITIES, Advisory
-from ralph_mission.adapters.packages.imports import Importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
 from ralph_mission.adapters.packages.model import CRATES, Bump, Bumped, Ecosystem, Package, parse, step
 from ralph_mission.mission.model.mission import Severity, Signal

@@ -13,8 +13,8 @@ import yaml
 
 from ralph_mission.adapters.files import cache_key
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.dependencies.lookup import Importers
 from ralph_mission.adapters.observers.looking import one_line
-from ralph_mission.adapters.packages.imports import Importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
 from ralph_mission.adapters.packages.model import CRATES, Ecosystem, Package, Project
 from ralph_mission.adapters.projects.manifests import read_json, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.observers.alerts import AlertObserver
+from ralph_mission.adapters.observers.forge import AlertObserver
 from ralph_mission.mission.model.forge import AlertKind, Branch
 from ralph_mission.mission.model.mission import Severity
 from ralph_mission.mission.model.proposal import ObservationContext

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages.imports import dump_importers, load_importers, read_importers
+from ralph_mission.adapters.observers.dependencies.lookup import dump_importers, load_importers, read_importers
 from ralph_mission.adapters.packages.model import CRATES, Package
 from tests.helpers import make_repo
 
