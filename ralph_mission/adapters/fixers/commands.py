@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.files import FileCache, cache_key
-from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix, parts_of, quote_corrections
+from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix, list_corrections, parts_of, quote_corrections
 from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import Read
@@ -302,8 +302,6 @@ def _whole_signal(observer: str, tool: ProjectFixer, patch: Patch, lines: int) -
 
 def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Signal:
     count = 1 if tool.kind == "formatting" else len(fix.corrections)
-    lines = [f"line {one.line}: {one.what}" for one in fix.corrections[:SHOWN]]
-    more = [f"and {len(fix.corrections) - SHOWN} more"] if len(fix.corrections) > SHOWN else []
     return Signal(
         observer=observer,
         kind=tool.kind,
@@ -312,7 +310,7 @@ def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Si
         severity=Severity.LOW,
         confidence=0.9,
         effort=0.2,
-        detail="\n".join([*lines, *more, f"Put right with: {tool.run}"]),
+        detail="\n".join([*list_corrections(fix, SHOWN), f"Put right with: {tool.run}"]),
         path=fix.path,
         line=fix.corrections[0].line,
         facts=(("count", count),),

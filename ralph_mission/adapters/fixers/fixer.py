@@ -104,6 +104,12 @@ class CommitTree:
         return next((text for _, text in self.texts(lambda other: other == path)), "")
 
 
+def list_corrections(fix: Fix, most: int) -> list[str]:
+    """The first of its corrections for people, a line each, and how many more there are."""
+    lines = [f"line {one.line}: {one.what}" for one in fix.corrections[:most]]
+    return [*lines, f"and {len(fix.corrections) - most} more"] if len(fix.corrections) > most else lines
+
+
 def quote_corrections(fix: Fix, commit: str) -> tuple[Quote, ...]:
     """The corrections for people, without linters' codes."""
     texts = ((CODE.sub("", one.what), one.line) for one in fix.corrections[:QUOTED])

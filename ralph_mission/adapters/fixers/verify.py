@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.files import FileCache, cache_key
-from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, parts_of, quote_corrections
+from ralph_mission.adapters.fixers.fixer import CommitTree, Fix, Fixer, list_corrections, parts_of, quote_corrections
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
@@ -99,7 +99,7 @@ def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
         severity=Severity.LOW,
         confidence=CERTAIN if PurePosixPath(fix.path).suffix.lower() in DOCUMENTS else LIKELY,
         effort=EFFORT,
-        detail=_list_corrections(fix.corrections),
+        detail="\n".join(list_corrections(fix, SHOWN)),
         path=fix.path,
         line=fix.corrections[0].line,
         facts=(("count", len(fix.corrections)),),
@@ -107,12 +107,6 @@ def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
         parts=parts_of(fix),
         patch=Patch(commit, (fix.change(),)),
     )
-
-
-def _list_corrections(corrections: tuple[Correction, ...]) -> str:
-    lines = [f"line {correction.line}: {correction.what}" for correction in corrections[:SHOWN]]
-    more = len(corrections) - SHOWN
-    return "\n".join([*lines, f"and {more} more"] if more > 0 else lines)
 
 
 SECONDS = 600.0

@@ -74,6 +74,7 @@ class DocTree:
     ) -> None:
         self.git, self.commit, self.oids, self.texts, self.known = git, commit, files, texts, known
         self.files: Collection[str] = frozenset(files)
+        self.sources = dict[str, str]()  # the texts that were read so far besides those of pages
         self.folders = frozenset(str(parent) for path in files for parent in Path(path).parents)
 
     @classmethod
@@ -106,11 +107,6 @@ class DocTree:
         if path not in self.sources:
             self.sources[path] = self.git.blobs([self.oids[path]])[self.oids[path]].decode("utf-8", "replace")
         return self.sources[path]
-
-    @cached_property
-    def sources(self) -> dict[str, str]:
-        """The texts that were read so far besides those of pages."""
-        return {}
 
     def has(self, path: str) -> bool:
         """Whether a file or folder exists."""

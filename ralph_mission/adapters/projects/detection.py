@@ -138,7 +138,7 @@ def detect_project(paths: Collection[str], read: Read) -> DetectedProject:
     checks: list[ProjectCheck] = []
     folders = _project_folders(paths)
     for folder in folders[:MOST_FOLDERS]:
-        files = {posixpath.relpath(path, folder) if folder else path: path for path in paths if _in(path, folder)}
+        files = {posixpath.relpath(path, folder) if folder else path: path for path in paths if lies_in(path, folder)}
         for detect in (_node, _python, _rust, _go, _java, _ruby, _php):
             found_steps, found_checks = detect(Folder(folder, files, read))
             steps += found_steps
@@ -183,7 +183,8 @@ Detected = tuple[list[SetupStep], list[ProjectCheck]]
 NOTHING: Detected = ([], [])
 
 
-def _in(path: str, folder: str) -> bool:
+def lies_in(path: str, folder: str) -> bool:
+    """Whether a file is in a folder, or below it; "" is the top."""
     return not folder or path.startswith(f"{folder}/")
 
 

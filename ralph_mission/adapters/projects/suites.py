@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from ralph_mission.adapters.projects.detection import Read, detect_project
+from ralph_mission.adapters.projects.detection import Read, detect_project, lies_in
 from ralph_mission.adapters.projects.manifests import read_json, table
 from ralph_mission.mission.proof.judge import CaseResult, CaseStatus, SuiteReport
 from ralph_mission.values import compile_regex, dataclass
@@ -154,7 +154,7 @@ def find_suite(paths: Collection[str], read: Read, near: str) -> SuiteTool | Non
     suffix = near.rpartition(".")[2].lower()
     if suffix == "py":
         checks = [c for c in detect_project(paths, read).checks if c.name == "test" and "pytest" in c.command]
-        found = [check.folder for check in checks if _lies_in(near, check.folder)]
+        found = [check.folder for check in checks if lies_in(near, check.folder)]
         return SuiteTool("pytest", max(found, key=len)) if found else _plain_pytest(paths, near)
     if suffix in ("rs", "go"):
         manifest, name = ("Cargo.toml", "cargo") if suffix == "rs" else ("go.mod", "go")
@@ -171,10 +171,6 @@ def _plain_pytest(paths: Collection[str], near: str) -> SuiteTool | None:
     """Where nothing is set up for pytest, but the test is named as pytest wants it."""
     named = posixpath.basename(near).startswith("test_") or near.endswith("_test.py")
     return SuiteTool("pytest", "") if named and any(path.endswith(".py") for path in paths) else None
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    return not folder or path.startswith(f"{folder}/")
 
 
 def _above(path: str) -> Iterator[str]:

@@ -133,7 +133,8 @@ class CiObserver:
     def _events(self, runs: Sequence[WorkflowRun], head: str) -> frozenset[str]:
         """The workflow's present triggers: one whose file or trigger was removed no longer counts as failing."""
         path = runs[0].path if runs else ""
-        text = history.workflow_text(self.git, head, path) if path and not self._is_excluded(path) else ""
+        wanted = path and not self._is_excluded(path)
+        text = self.git.try_text("cat-file", "blob", f"{head}:{path}") if wanted else ""
         return frozenset(event for event in COUNTED if event in text)
 
     def _breakage(self, streak: RedStreak, read: int, before: str) -> Breakage:

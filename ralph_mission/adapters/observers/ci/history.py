@@ -205,11 +205,6 @@ def changed_files(git: Git, one: str, other: str) -> frozenset[str] | None:
     return frozenset(path for path in raw.decode("utf-8", "replace").split("\0") if path)
 
 
-def workflow_text(git: Git, head: str, path: str) -> str:
-    """The text of a workflow's file at a commit; "" if it was removed."""
-    return git.try_text("cat-file", "blob", f"{head}:{path}")
-
-
 @dataclass(frozen=True, slots=True)
 class ChanceFailure:
     """A step that failed on code on which it also passed; `tests`: those named in a report."""

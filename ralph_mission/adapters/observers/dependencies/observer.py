@@ -175,17 +175,13 @@ class Dependencies:
         updates = self._updates(findings, tended, (*at_work, *bumped.done), bumped)
         propose = len(updates) >= bots.BEHIND and not tended and bots.is_wanted(self.git, commit)
         importers = self._importers(commit, findings.reading) if vulnerable or updates else Importers({})
-        routine = bots.routine_signal(
-            updates, findings.reading, importers, commit, self._gradle(commit) if propose else None
-        )
+        gradle = [entry.path for entry in self.git.listing(commit) if bots.is_gradle(entry.path)] if propose else None
+        routine = bots.routine_signal(updates, findings.reading, importers, commit, gradle)
         return (
             *about.bump_signals(bumped, known),
             *about.vulnerability_signals(vulnerable, importers),
             *((routine,) if routine else ()),
         )
-
-    def _gradle(self, commit: str) -> tuple[str, ...]:
-        return tuple(entry.path for entry in self.git.listing(commit) if bots.is_gradle(entry.path))
 
     def _updates(
         self, findings: DependencyFindings, tended: Mapping[Ecosystem, str], at_work: Iterable[Bump], bumped: Bumped

@@ -31,7 +31,7 @@ from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Item, Told
 from ralph_mission.adapters.observers.looking import age_days, block, one_line, quote, unavailable
 from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.forge import Actor, Issue, Pull, SecurityAlert
+from ralph_mission.mission.model.forge import Actor, Issue, Pull, SecurityAlert, ThreadComment
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge, Observer
@@ -55,16 +55,6 @@ _HIDDEN = compile_regex(r"<!--.*?(?:-->|$)", re.DOTALL)
 def build(settings: ForgeSettings, forge: Forge, git: Git, cache: Path | None = None) -> Observer:
     """The observer of a forge and its repository; `cache` is a folder for the results of stack traces."""
     return ForgeObserver(settings, forge, git, FileCache(cache / NAME if cache else None))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenQuestionRemark:
-    """A person's last comment on a thread, if it asks a question. `remark` 0 is the opening text."""
-
-    remark: int
-    author: Actor
-    body: str
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,19 +182,19 @@ class ForgeObserver:
         if (
             not _foreign(question.author, us)
             or not asks(question.body)
-            or now - question.at <= self.settings.answer_after
+            or now - question.created_at <= self.settings.answer_after
         ):
             return None
         # A member's question may be for the reporter, who then has to answer.
         member = question.author.id != item.author.id and self.forge.may_approve(question.author)
         excerpt = quote(block(_HIDDEN.sub("", question.body), QUOTE))
-        age = age_days(question.at, now)
+        age = age_days(question.created_at, now)
         return Signal(
             observer=NAME,
             kind="question",
             title=one_line(f"#{item.number} has a question without an answer: {item.title}"),
             essence=("question", str(item.number)),
-            occurrence=f"remark-{question.remark}",
+            occurrence=f"remark-{question.id}",
             confidence=0.5 if member else 0.8,
             detail=block(f"#{item.number}, asked by {one_line(question.author.login)} {age:.0f} days ago:\n{excerpt}"),
             author=one_line(question.author.login),
@@ -213,12 +203,10 @@ class ForgeObserver:
         )
 
 
-def last_word(item: Issue | Pull) -> OpenQuestionRemark:
-    """The last comment, or the opening text if there is none."""
-    if not item.remarks:
-        return OpenQuestionRemark(0, item.author, item.body, item.created_at)
-    last = max(item.remarks, key=lambda remark: (remark.created_at, remark.id))
-    return OpenQuestionRemark(last.id, last.author, last.body, last.created_at)
+def last_word(item: Issue | Pull) -> ThreadComment:
+    """The last comment; the opening text, numbered 0, if there is none."""
+    opening = ThreadComment(0, item.author, item.body, item.created_at, item.created_at)
+    return max(item.remarks, key=lambda remark: (remark.created_at, remark.id), default=opening)
 
 
 def asks(body: str) -> bool:

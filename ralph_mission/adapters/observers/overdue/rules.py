@@ -310,28 +310,29 @@ def _by_version(hit: Hit, text: str, declared: Callable[[], DeclaredVersions]) -
 
 def _dropped(hit: Hit, found: re.Match[str], declared: DeclaredVersions) -> OverdueMarker | None:
     """Whether the version, or all below it, cannot be used with this repository any more."""
-    version, name = numbers(found["version"]), canonical(found["name"])
-    below = (found["below"] or "").lower()
+    version, below = numbers(found["version"]), (found["below"] or "").lower()
     first = version if below and below != "<=" else _after(version)  # the lowest one that may be required still
+    what = f"{found['name']} {'below ' if below else ''}{found['version']} is no longer supported here"
+    return _by_floor(hit, found, first, declared, "dropped", what)
+
+
+def _required(hit: Hit, found: re.Match[str], declared: DeclaredVersions) -> OverdueMarker | None:
+    what = f"{found['name']} {found['version']} is the minimum here by now"
+    return _by_floor(hit, found, numbers(found["version"]), declared, "required", what)
+
+
+def _by_floor(
+    hit: Hit, found: re.Match[str], first: Numbers, declared: DeclaredVersions, cause: str, what: str
+) -> OverdueMarker | None:
+    """The marker if the lowest supported version is `first` or later; None if that is not known for sure."""
+    name = canonical(found["name"])
     floor = declared.floor(name)
     if floor is None or not reaches(floor.version, first):
         return None
     if name in RUNTIMES and declared.is_run_below(name, first):
         return None
-    what = f"{found['name']} {'below ' if below else ''}{found['version']}"
-    why = f"{what} is no longer supported here: {floor.quote.text.rstrip(chr(44))}"
-    return OverdueMarker(hit, f"{name} {found['version']} dropped", why, floor.quote)
-
-
-def _required(hit: Hit, found: re.Match[str], declared: DeclaredVersions) -> OverdueMarker | None:
-    version, name = numbers(found["version"]), canonical(found["name"])
-    floor = declared.floor(name)
-    if floor is None or not reaches(floor.version, version):
-        return None
-    if name in RUNTIMES and declared.is_run_below(name, version):
-        return None
-    why = f"{found['name']} {found['version']} is the minimum here by now: {floor.quote.text.rstrip(chr(44))}"
-    return OverdueMarker(hit, f"{name} {found['version']} required", why, floor.quote)
+    why = f"{what}: {floor.quote.text.rstrip(chr(44))}"
+    return OverdueMarker(hit, f"{name} {found['version']} {cause}", why, floor.quote)
 
 
 def _own(hit: Hit, version: Numbers, declared: DeclaredVersions) -> OverdueMarker | None:
