@@ -16,7 +16,7 @@ from ralph_mission.mission.ports import Seal
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.mission.chat.inbox import Attendant
+    from ralph_mission.mission.operations.inbox import Attendant
 
 SETUP = f"set {TOKEN}, and list your chat in telegram.chats of ralph.yml: docs/publishing.md#telegram"
 
@@ -58,7 +58,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     from ralph_mission.adapters.storage.loop import run_files
     from ralph_mission.adapters.storage.loop.inbox import Beside, Questions
     from ralph_mission.app.cycle import build_app
-    from ralph_mission.mission.chat.inbox import Attendant
+    from ralph_mission.mission.operations.inbox import Attendant
 
     app = build_app(repo, config)
     chat, root = inbox(app.config, os.environ, app.clock.now, wait), app.git.work_tree

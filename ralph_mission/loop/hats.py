@@ -338,7 +338,7 @@ RESEARCHER = Hat(
     "need. None is a good answer.",
     write_allowed=(), tools_denied=(*WRITING, *WEB), commands_denied=DENIED,
 )  # fmt: skip  # as above
-"""Used by a cycle; every section is checked, see `mission/proof/researching.py`."""
+"""Used by a cycle; every section is checked, see `mission/proof/exploring.py`."""
 WRITER = Hat(
     "writer", (), (),
     description="writes a text from what it is given, and from nothing else",

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission.findings import exclusions as do_not_repeat
 from ralph_mission.mission.findings import identity, ranking
-from ralph_mission.mission.findings.exclusions import is_near, other_pulls, own_pulls
+from ralph_mission.mission.findings.identity import is_near, other_pulls, own_pulls
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import ASKED, interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW, learn
@@ -46,7 +45,7 @@ def with_findings(situation: Situation) -> Situation:
 def with_fresh_findings(situation: Situation) -> Situation:
     """The situation with the findings that nothing was done about, nobody banned and whose kind nobody silenced."""
     silenced = silenced_kinds(situation).union(situation.settings.watch_only)
-    bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
+    bans, _ = identity.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     begun = {member for mission in situation.missions for member in mission.members}
     fresh = tuple(
         finding
@@ -54,8 +53,7 @@ def with_fresh_findings(situation: Situation) -> Situation:
         if finding.kind not in silenced
         and not (finding.signal.observer == BRIEFS and finding.fingerprint in begun)
         and not any(
-            do_not_repeat.is_forbidden(bans, path, finding.kind, finding.signal.reference)
-            for path in finding.signal.paths
+            identity.is_forbidden(bans, path, finding.kind, finding.signal.reference) for path in finding.signal.paths
         )
     )
     return replace(situation, fresh=fresh)
@@ -239,7 +237,7 @@ def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool)
     """What judgement rests on."""
     header, settings, world = situation.memory.header, situation.settings, situation.world
     today = header.today == day_of(header, situation.now)
-    bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
+    bans, _ = identity.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
     spent = BudgetUsed(
         active=situation.slots_taken,

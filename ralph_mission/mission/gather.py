@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.chat import orders
 from ralph_mission.mission.decide import drafts, keys_to_read, with_findings
 from ralph_mission.mission.findings import identity
-from ralph_mission.mission.lifecycle import adoption, ownership
+from ralph_mission.mission.lifecycle import adoption, orders, ownership
 from ralph_mission.mission.lifecycle.adoption import adopt
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.lifecycle.facts import read_facts, read_if_there

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ralph_mission.mission.findings import identity
-from ralph_mission.mission.findings.exclusions import (
+from ralph_mission.mission.findings.identity import (
     closed_issues,
     does_the_same,
     is_forbidden,

@@ -9,7 +9,7 @@ from datetime import datetime
 from ralph_mission.mission import decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
-from ralph_mission.mission.findings import exclusions, ranking
+from ralph_mission.mission.findings import identity, ranking
 from ralph_mission.mission.lifecycle.waiting import (
     How,
     describe_held,
@@ -402,4 +402,4 @@ def unknown(
 
 
 def _not_understood(situation: Situation) -> tuple[str, ...]:
-    return exclusions.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))[1]
+    return identity.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))[1]

@@ -19,7 +19,7 @@ import pytest
 from ralph_mission.adapters.forges.github import merging
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
-from ralph_mission.mission.chat import orders
+from ralph_mission.mission.lifecycle import orders
 from ralph_mission.mission.lifecycle import steps as lifecycle
 from ralph_mission.mission.lifecycle.step_builder import StepBuilder
 from ralph_mission.mission.model.cycle import MissionStep, PersonVerdict

@@ -14,10 +14,10 @@ import pytest
 
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.app.stand_ins import FixedClock
-from ralph_mission.mission.chat.inbox import apply_chat_commands
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, MemoryBatch, OpenState
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.operations import control
+from ralph_mission.mission.operations.inbox import apply_chat_commands
 from ralph_mission.mission.operations.recover import recover_memory
 from tests.fakes.networks.bot_api import OWNER, STRANGER, TOKEN, BotApi, bot_api, known_bot_api
 from tests.integration.coding import AgentWorld, agent_world

@@ -16,8 +16,8 @@ from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
-from ralph_mission.mission.chat.inbox import notice
 from ralph_mission.mission.execute import ExecutedDecision
+from ralph_mission.mission.operations.inbox import notice
 from tests.fakes.networks.bot_api import OWNER, BotApi, known_bot_api
 from tests.integration.dying import dying
 from tests.integration.hub import hub

@@ -94,7 +94,7 @@ def test_a_file_that_no_finding_is_about_is_out_of_scope() -> None:
 
 
 def test_a_path_that_memory_bans_is_banned_wherever_it_stands_in_the_change() -> None:
-    from ralph_mission.mission.findings.exclusions import parse_bans
+    from ralph_mission.mission.findings.identity import parse_bans
 
     bans, _ = parse_bans("- `requirements.txt`", frozenset({"dependency-patch"}))
     assert "rejected-before" in judge(drafted(signal()), bench(bans=bans)).rules

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.findings.exclusions import parse_bans, touched_by
+from ralph_mission.mission.findings.identity import parse_bans, touched_by
 from ralph_mission.mission.model.effects import Label, OpenIssue, OpenPull, Publish, PushBranch
 from ralph_mission.mission.model.forge import Post, Touch
 from ralph_mission.mission.model.ledger import FindingRecord

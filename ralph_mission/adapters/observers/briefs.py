@@ -222,7 +222,7 @@ def _with_research(one: DueBrief, commit: str, result: Mapping[str, Any]) -> lis
     text, sections = str(result.get("text") or ""), result.get("sections") or ()
     mission = _mission(one, commit, writes=not text)
     if sections:
-        from ralph_mission.mission.proof.researching import ResearchSection, describe_sections
+        from ralph_mission.mission.proof.exploring import ResearchSection, describe_sections
 
         found = [ResearchSection(**{name: str(value) for name, value in row.items()}) for row in sections]
         detail = f"{mission.detail}\n\nWhat its sources say, as an agent read them:\n\n{describe_sections(found)}"

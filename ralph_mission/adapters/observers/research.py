@@ -21,7 +21,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.hats import RESEARCHER, WRITER
 from ralph_mission.mission.model.mission import Finding, Quote, Usage
 from ralph_mission.mission.ports import AgentQuestion, AskAgent
-from ralph_mission.mission.proof.researching import (
+from ralph_mission.mission.proof.exploring import (
     QUOTE,
     ROUNDS,
     ResearchSection,

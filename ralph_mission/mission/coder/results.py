@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ralph_mission.mission.coder import baseline, reproduction, tasks
-from ralph_mission.mission.findings.exclusions import touched_by
+from ralph_mission.mission.findings.identity import touched_by
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of

@@ -20,7 +20,7 @@ from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission import execute
 from ralph_mission.mission.coder import baseline
-from ralph_mission.mission.findings.exclusions import recent_pulls
+from ralph_mission.mission.findings.identity import recent_pulls
 from ralph_mission.mission.issues import finish, tasks
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.finish import carry_out_plan, note_record

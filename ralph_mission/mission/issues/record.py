@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.coder.tasks import change_commit, pull_text
-from ralph_mission.mission.findings.exclusions import touched_by
+from ralph_mission.mission.findings.identity import touched_by
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WORKING, WorkTask
 from ralph_mission.mission.lifecycle import approval, ownership

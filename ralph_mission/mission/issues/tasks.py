@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from ralph_mission.mission.coder.tasks import GUIDANCE, REMARK, REMARKS, quote_issue, task_prompt
-from ralph_mission.mission.findings.exclusions import closed_issues
+from ralph_mission.mission.findings.identity import closed_issues
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.approval import agent_of
 from ralph_mission.mission.model.effects import marker

@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import TypeVar
 
 from ralph_mission.errors import Missing
-from ralph_mission.mission.chat import orders
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.decide import with_findings
 from ralph_mission.mission.issues.tasks import READY
-from ralph_mission.mission.lifecycle import approval, ownership
+from ralph_mission.mission.lifecycle import approval, orders, ownership
 from ralph_mission.mission.lifecycle.approval import agent_of
 from ralph_mission.mission.lifecycle.table import brought_back, interpret_facts
 from ralph_mission.mission.model.cycle import CycleSettings, MissionEvent, MissionFacts, Situation

@@ -12,11 +12,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ralph_mission.errors import Damaged, Missing, UserError
-from ralph_mission.mission.chat import orders
 from ralph_mission.mission.gather import is_forge_lost
 from ralph_mission.mission.issues.record import OPEN
 from ralph_mission.mission.issues.tasks import WORKING
-from ralph_mission.mission.lifecycle import adoption, approval, ownership
+from ralph_mission.mission.lifecycle import adoption, approval, orders, ownership
 from ralph_mission.mission.lifecycle.approval import standing_label
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.model.forge import Issue, Pull

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 
-from ralph_mission.mission.findings.exclusions import drop_touched, is_near, touched_by
+from ralph_mission.mission.findings.identity import drop_touched, is_near, touched_by
 from ralph_mission.mission.findings.ranking import wherever
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about

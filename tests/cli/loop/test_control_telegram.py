@@ -19,8 +19,8 @@ from ralph_mission.adapters.storage.loop import inbox, lock, state
 from ralph_mission.adapters.storage.loop.inbox import Guide, Questions
 from ralph_mission.app.chat import attendant
 from ralph_mission.loop.model.state import RunState
-from ralph_mission.mission.chat.inbox import Attendant
 from ralph_mission.mission.operations import control
+from ralph_mission.mission.operations.inbox import Attendant
 from tests.fakes.networks.bot_api import GROUP, OWNER, STRANGER, TOKEN, BotApi, known_bot_api
 from tests.helpers import cli_here, make_repo
 from tests.integration.world import World, world

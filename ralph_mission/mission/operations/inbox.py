@@ -18,8 +18,8 @@ from typing import Protocol
 
 from ralph_mission.errors import Lost, Missing, UserError
 from ralph_mission.mission import execute, gather
-from ralph_mission.mission.chat import orders
-from ralph_mission.mission.chat.orders import ChatProposal, ChatReply, CommandContext, OpenQuestion
+from ralph_mission.mission.lifecycle import orders
+from ralph_mission.mission.lifecycle.orders import ChatProposal, ChatReply, CommandContext, OpenQuestion
 from ralph_mission.mission.lifecycle.waiting import show
 from ralph_mission.mission.model.forge import ChatCommand
 from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot

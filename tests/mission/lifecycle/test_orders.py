@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.chat import orders
-from ralph_mission.mission.chat.orders import ChatProposal, CommandContext, apply_commands
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.lifecycle import approval, steps
+from ralph_mission.mission.lifecycle import approval, orders, steps
 from ralph_mission.mission.lifecycle.approval import content_hash, on_issue
+from ralph_mission.mission.lifecycle.orders import ChatProposal, CommandContext, apply_commands
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.forge import Branch, ChatCommand

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.findings.exclusions import closed_issues, is_forbidden, parse_bans
+from ralph_mission.mission.findings.identity import closed_issues, is_forbidden, parse_bans
 from ralph_mission.mission.issues.tasks import why_not_yet
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.model.proposal import KINDS, Ban, KindBan, PathBan, ReferenceBan

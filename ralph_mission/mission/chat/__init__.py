@@ -1,1 +1,0 @@
-"""Commands that owners give in a chat."""
