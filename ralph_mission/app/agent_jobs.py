@@ -42,7 +42,7 @@ from ralph_mission.loop.model.spec import UNWATCHED, RunResult, RunWatch
 from ralph_mission.loop.model.state import Failure, RunState
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
-from ralph_mission.mission.coder.baseline import warn_of_red
+from ralph_mission.mission.coder.conditions import warn_of_red
 from ralph_mission.mission.model.agent_job import (
     INTERRUPTED,
     AgentJob,

@@ -23,7 +23,7 @@ from ralph_mission.adapters.workspace.parallel import KEPT
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
 from ralph_mission.loop.prompt.framing import GUIDES, conventions
-from ralph_mission.mission.coder import baseline, reproduction
+from ralph_mission.mission.coder import conditions
 from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE, PICK_AGENT
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.proposal import PatchVerification
@@ -73,9 +73,9 @@ class AgentCoder:
                 return AgentResult(job.number, "held", why, blocked=PICK_AGENT)
             if self.base:
                 baseline_checks = self.base(job.default_sha or job.base_sha)
-                if why := baseline.why_not_asked(baseline_checks, job.task):
+                if why := conditions.why_not_asked(baseline_checks, job.task):
                     return AgentResult(job.number, "held", why, blocked=CORRECT_BASE)
-                job = replace(job, red=baseline.tolerated(baseline_checks, job.task))
+                job = replace(job, red=conditions.tolerated(baseline_checks, job.task))
             folder = self._clone(job)
             base, tree = _base(folder), folder / "tree"
             before = self._change(tree, base)
@@ -122,13 +122,13 @@ class AgentCoder:
             return replace(result, outcome="failed", reason="it brings no test", unseen=True)
         claim = claim_of_patch(job.title, result.patch)
         if claim is None or self.prove is None:
-            return reproduction.settle(result, claim, "" if self.prove else "no tests can be run apart")
+            return conditions.settle(result, claim, "" if self.prove else "no tests can be run apart")
         try:
-            return reproduction.settle(result, claim, self.prove(claim, result.patch.base))
+            return conditions.settle(result, claim, self.prove(claim, result.patch.base))
         except UserError as problem:
-            return reproduction.settle(result, claim, problem.what)
+            return conditions.settle(result, claim, problem.what)
         except OSError as error:
-            return reproduction.settle(result, claim, _describe_error(error))
+            return conditions.settle(result, claim, _describe_error(error))
 
     def _made(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
         """The loop's result with its cost, which later failures do not change."""

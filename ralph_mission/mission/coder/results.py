@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from ralph_mission.mission.coder import baseline, reproduction, tasks
+from ralph_mission.mission.coder import conditions, tasks
 from ralph_mission.mission.findings.identity import touched_by
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
@@ -144,14 +144,14 @@ def _kept_pushes(mission: Mission, context: StepContext) -> tuple[PushBranch, ..
 def step_from_result(mission: Mission, facts: MissionFacts, result: AgentResult, context: StepContext) -> MissionStep:
     """The step that follows from the agent's work in this cycle."""
     if result.blocked:
-        return tell_once(mission, context, baseline.held_line(result.reason), result.blocked)
+        return tell_once(mission, context, conditions.held_line(result.reason), result.blocked)
     if result.outcome == "held":
         return MissionStep(replace(mission, next_step=f"An agent continues it when it is allowed to: {result.reason}."))
     begun = advance(mission, MissionEvent.STARTED, context.now) if mission.status is Status.PLANNED else mission
     begun = update_mission(begun, guided_at=result.guided_at or begun.review.guided_at)
     if result.outcome == "goes on":
         return _goes_on(begun, result, context)
-    if result.unseen and facts.issue and not reproduction.was_asked(mission, facts):
+    if result.unseen and facts.issue and not conditions.was_asked(mission, facts):
         return _ask_author(begun, facts.issue, result, context)
     if result.outcome == "failed" or result.patch is None or not result.patch.changes:
         return _record_failure(mission, begun, result, context)
@@ -179,8 +179,8 @@ def _record_failure(mission: Mission, begun: Mission, result: AgentResult, conte
 def _ask_author(begun: Mission, issue: Issue, result: AgentResult, context: StepContext) -> MissionStep:
     """No test showed the bug: ask one question, and wait."""
     step = build_step(begun, context).clear_failures().change(stalled_cycles=0, turns=0)
-    step = step.tell(f"{_effort(result)}; {reproduction.ASKED}", ANSWER_QUESTION)
-    return step.send(reproduction.question(begun, issue, result)).send_story().propose(Action.ANSWER)
+    step = step.tell(f"{_effort(result)}; {conditions.ASKED}", ANSWER_QUESTION)
+    return step.send(conditions.question(begun, issue, result)).send_story().propose(Action.ANSWER)
 
 
 def _effort(result: AgentResult) -> str:

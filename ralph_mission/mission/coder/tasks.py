@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission.coder import reproduction
-from ralph_mission.mission.coder.baseline import standing_note
+from ralph_mission.mission.coder import conditions
 from ralph_mission.mission.lifecycle.approval import agent_asked_for, content_hash, is_unaltered
 from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.cycle import MissionFacts
@@ -28,6 +27,7 @@ from ralph_mission.mission.proposals.wording import (
     plain,
     reviewer_note,
     seal_line,
+    standing_note,
 )
 from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import Patch
@@ -210,7 +210,7 @@ def is_waiting(mission: Mission, facts: MissionFacts) -> bool:
         or is_review_answered(mission, facts)
     ):
         return False
-    if mission.action is Action.PUBLISH or reproduction.waits_for_answer(mission, facts):
+    if mission.action is Action.PUBLISH or conditions.waits_for_answer(mission, facts):
         return False
     return facts.issue is not None and facts.issue.state == "open" and not why_not(mission, facts)
 
@@ -250,7 +250,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
     """The next job of a waiting mission. `base_sha`: the head of the default branch."""
     issue = facts.issue
     assert issue is not None
-    bug = mission.status is not Status.FIXING and reproduction.is_bug(mission, issue)
+    bug = mission.status is not Status.FIXING and conditions.is_bug(mission, issue)
     return AgentJob(
         number=mission.id,
         round=mission.review.rounds + 1 if mission.status is Status.FIXING else 0,
@@ -258,7 +258,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
         agent=agent_asked_for(issue, facts.authorised),
         branch=mission.branch or mission_branch(mission),
         base_sha=mission.head_sha if mission.status is Status.FIXING else base_sha,
-        task=task_for(mission, facts, learnings) + (f"\n{reproduction.TASK}\n" if bug else ""),
+        task=task_for(mission, facts, learnings) + (f"\n{conditions.TASK}\n" if bug else ""),
         usd=budget.usd,
         seconds=budget.seconds,
         guidance=tuple(text for _, text in new_guidance(mission, facts)),

@@ -19,7 +19,7 @@ from ralph_mission.loop.hats import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
 from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission import execute
-from ralph_mission.mission.coder import baseline
+from ralph_mission.mission.coder import conditions
 from ralph_mission.mission.findings.identity import recent_pulls
 from ralph_mission.mission.issues import finish, tasks
 from ralph_mission.mission.issues import record as work
@@ -285,7 +285,7 @@ def _take_next(worker: IssueWorker, stack: ExitStack, tx: Transaction) -> TakenI
             sha = tx.ports.forge.default_branch().sha
             if worker.checked and worker.base[0] != sha:
                 return TakenIssue("idle", skipped=tuple(skipped), unknown=sha)
-            if red := baseline.why_not_asked(worker.base[1], _task_text(worker, tx, task)):
+            if red := conditions.why_not_asked(worker.base[1], _task_text(worker, tx, task)):
                 why = _tell_red(tx, task.issue, red)
         if not why and not stack.enter_context(tx.store.at_work(issue.number)):
             why = "another process here is at it"
@@ -357,8 +357,8 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
     if done.carried.cut:
         announced = any(not receipt.not_attempted for receipt in done.carried.receipts.values())
         return TakenIssue("paused", work.cancel_try(record, before, announced))
-    red = baseline.tolerated(worker.base[1], _task_text(worker, tx, task, record.reason))
-    sections = (_task_text(worker, tx, task, record.reason), baseline.warn_of_red(red), guides)
+    red = conditions.tolerated(worker.base[1], _task_text(worker, tx, task, record.reason))
+    sections = (_task_text(worker, tx, task, record.reason), conditions.warn_of_red(red), guides)
     prompt = without("\n".join(filter(None, sections)), tx.secrets)
     title = tasks.issue_title(issue)
     return TakenIssue(
@@ -403,7 +403,7 @@ def _task_text(worker: IssueWorker, tx: Transaction, task: WorkTask, failed: str
 def _tell_red(tx: Transaction, issue: Issue, why: str) -> str:
     """Say on an issue why no agent starts, in one comment that is edited if the reason changes; returns it."""
     key = key_of("work", str(issue.number), "red base")
-    text = baseline.held_comment(why, key)
+    text = conditions.held_comment(why, key)
     us, whole = tx.ports.forge.identity().id, tx.ports.forge.issue(issue.number)
     ours = ownership.own_remarks(whole, key, us)
     effect: Comment | EditComment = Comment(key, issue.number, text)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission.coder import reproduction, results, tasks
+from ralph_mission.mission.coder import conditions, results, tasks
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about, find_commands, on_issue, on_pull, stands
 from ralph_mission.mission.lifecycle.step_builder import (
@@ -565,7 +565,7 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
         return tell_once(mission, context, line, f"{capitalise(APPROVE_PULL)}.")
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
         return MissionStep(mission)  # progress is up to a person
-    if reproduction.waits_for_answer(mission, facts):
+    if conditions.waits_for_answer(mission, facts):
         return MissionStep(replace(mission, next_step=ANSWER_QUESTION))
     why_not = facts.coder and mission.status in tasks.WAITS and facts.issue and tasks.why_not(mission, facts)
     if not why_not:

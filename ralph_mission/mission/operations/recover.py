@@ -12,10 +12,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ralph_mission.errors import Damaged, Missing, UserError
+from ralph_mission.mission import gather
 from ralph_mission.mission.gather import is_forge_lost
 from ralph_mission.mission.issues.record import OPEN
 from ralph_mission.mission.issues.tasks import WORKING
-from ralph_mission.mission.lifecycle import adoption, approval, orders, ownership
+from ralph_mission.mission.lifecycle import approval, orders, ownership
 from ralph_mission.mission.lifecycle.approval import standing_label
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.model.forge import Issue, Pull
@@ -209,15 +210,15 @@ def _one_of_each_number(
 def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], now: datetime) -> Iterable[Mission]:
     """Missions from people's own issues whose pull request waits for them; the others are adopted again."""
     pulls = [trace.thing for trace in traces if isinstance(trace.thing, Pull)]
-    for number, (mission, pull) in adoption.pulls_for(pulls, forge.identity().id).items():
+    for number, (mission, pull) in gather.pulls_for(pulls, forge.identity().id).items():
         if number in known or not mission:
             continue
         with suppress(Missing):  # nothing is left of it to work on
             issue = forge.issue(number)
             authorised = frozenset(p.id for p in approval.voices(issue, pull) if forge.may_approve(p))
             if issue.state == "open" and ownership.is_requested(issue, authorised):
-                adopted = adoption.mission_of_issue(issue, mission, 0, now, agent=True)
-                yield adoption.found_again(adopted, mission, issue, pull, authorised)
+                adopted = gather.mission_of_issue(issue, mission, 0, now, agent=True)
+                yield gather.found_again(adopted, mission, issue, pull, authorised)
 
 
 def _rebuild_mission(trace: Trace, number: int, pull: Pull | None, forge: Forge, now: datetime) -> Mission:
@@ -241,11 +242,11 @@ def _rebuild_mission(trace: Trace, number: int, pull: Pull | None, forge: Forge,
     if pull is None:
         return rebuilt
     authorised = frozenset(r.author.id for r in pull.reviews if forge.may_approve(r.author))
-    return adoption.caught_up(rebuilt, pull, authorised)
+    return gather.caught_up(rebuilt, pull, authorised)
 
 
 def _status(thing: Issue | Pull, pull: Pull | None, action: Action) -> Status:
-    for label, status in adoption.STANDING:
+    for label, status in gather.STANDING:
         if label in thing.labels:
             return status
     if pull is not None:

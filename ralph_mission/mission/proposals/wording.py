@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ralph_mission.mission.coder.baseline import standing_note
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.lifecycle.approval import DETAILS_END, content_hash
 from ralph_mission.mission.model.effects import Number, Ref, marker
@@ -515,3 +514,10 @@ def _places(members: Sequence[Finding]) -> int:
 
 def _files(number: int) -> str:
     return f"{number} file" if number == 1 else f"{number} files"
+
+
+def standing_note(failing: Sequence[str]) -> str:
+    """The note in a pull request about checks that failed before and still do, or ""."""
+    named = ", ".join(inline(command, 100) for command in failing)
+    whose = "its" if len(failing) == 1 else "their"
+    return f"**Still failing:** {named}, as on the base commit; {whose} output names no new failure." if failing else ""

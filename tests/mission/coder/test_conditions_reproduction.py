@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.coder import reproduction, results, tasks
+from ralph_mission.mission.coder import conditions, results, tasks
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION
 from ralph_mission.mission.model.agent_job import AgentResult
@@ -38,13 +38,13 @@ def facts(*remarks, labels=("bug",), **changes) -> MissionFacts:
 
 
 def asked(found: MissionStep) -> list[Comment]:
-    key = reproduction.question_key(BUG)
+    key = conditions.question_key(BUG)
     assert found.proposal
     return [one for one in found.proposal.effects if isinstance(one, Comment) and one.key == key]
 
 
 def question(at=NOW):
-    return remark(reproduction.question(BUG, issue(number=3), UNSEEN).body, BOT, at, 21)
+    return remark(conditions.question(BUG, issue(number=3), UNSEEN).body, BOT, at, 21)
 
 
 @pytest.mark.parametrize(
@@ -55,17 +55,17 @@ def question(at=NOW):
      *((label, True) for label in ("type: defect", "regression", "crash", "Bug 🐛", "needs-bug-report"))],
 )  # fmt: skip  # one table
 def test_a_label_says_what_a_bug_is(label: str, is_bug: bool):
-    assert reproduction.is_bug(BUG, facts(labels=(label,)).issue) is is_bug
+    assert conditions.is_bug(BUG, facts(labels=(label,)).issue) is is_bug
 
 
 def test_what_ralph_found_itself_is_no_report_of_a_person():
-    assert not reproduction.is_bug(replace(BUG, kind="spelling"), facts().issue)
+    assert not conditions.is_bug(replace(BUG, kind="spelling"), facts().issue)
 
 
 def test_an_agent_is_told_to_reproduce_a_bug_first_and_of_nothing_else():
     left = tasks.compute_budget(Limits(), 0.0, 0.0, 60.0)
     job = tasks.build_job(BUG, facts(), BASE, "", left)
-    assert job.bug and reproduction.TASK in job.task
+    assert job.bug and conditions.TASK in job.task
     job = tasks.build_job(BUG, facts(labels=()), BASE, "", left)
     assert not job.bug and "Reproduce" not in job.task
 
@@ -95,7 +95,7 @@ def test_what_a_person_approves_before_it_goes_out_is_run_all_the_same():
 
 def test_a_change_of_tests_alone_does_not_pass_as_one_that_nobody_can_check():
     made = replace(MADE, patch=Patch(BASE, (TEST,)))
-    assert reproduction.settle(made, claim_of_patch("half", Patch(BASE, (TEST,))), "").outcome == "failed"
+    assert conditions.settle(made, claim_of_patch("half", Patch(BASE, (TEST,))), "").outcome == "failed"
 
 
 def test_a_change_that_is_held_for_approval_says_what_its_test_showed():
@@ -112,7 +112,7 @@ def test_a_change_that_is_held_for_approval_says_what_its_test_showed():
 
 
 def settled(judged: ProofVerdict | str) -> AgentResult:
-    return reproduction.settle(MADE, claim_of_patch("half", PATCH), judged)
+    return conditions.settle(MADE, claim_of_patch("half", PATCH), judged)
 
 
 def test_what_the_runs_showed_stands_in_the_pull_request():

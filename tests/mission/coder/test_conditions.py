@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.coder.baseline import (
+from ralph_mission.mission.coder.conditions import (
     held_comment,
-    standing_note,
     tolerated,
     warn_of_red,
     why_not_asked,
 )
 from ralph_mission.mission.model.agent_job import BaseChecks, RedCheck
+from ralph_mission.mission.proposals.wording import standing_note
 
 LINT = RedCheck("npm run lint", "exit code 1\n2 errors in src/a.ts")
 TEST = RedCheck("npm test", "exit code 1\n1 failed")

@@ -1,18 +1,26 @@
-"""Reproduce first: for an issue that reports a bug, an agent's change only counts if its test shows the bug. Pure.
+"""What an agent's change has to meet besides the repository's checks: those that fail already, and a bug's test. Pure.
 
-The gate is the one for every claim about code (`mission/proof`): the test fails on the base three times, and passes
-with the change. Without such a test the bug was not seen: the author of the issue is asked, once, and the mission waits
-for an answer instead of sending a guess. A label on the issue says that it is a bug.
+A check that no code change can turn green, or only failing checks, cannot verify an agent's work: no agent is started
+and nothing is spent until a person has corrected that. Otherwise a check that fails already does not block the work if
+it reports no new failure, and the pull request says that it still fails. A check that the task names is the task: it
+has to pass.
+
+Reproduce first: for an issue that reports a bug, a change only counts if its test shows the bug. The gate is the one
+for every claim about code (`mission/proof`): the test fails on the base three times, and passes with the change.
+Without such a test the bug was not seen: the author of the issue is asked, once, and the mission waits for an answer
+instead of sending a guess. A label on the issue says that it is a bug.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE
+from ralph_mission.mission.model.agent_job import AgentResult, BaseChecks, RedCheck
 from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import Comment, marker
 from ralph_mission.mission.model.forge import Issue
@@ -20,12 +28,13 @@ from ralph_mission.mission.model.ledger import key_of
 from ralph_mission.mission.model.mission import HUMAN, Mission, Status
 from ralph_mission.mission.proposals.wording import person_name
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import inline_words, quote
+from ralph_mission.safety.text import inline, inline_words, quote
 
 if TYPE_CHECKING:
     from ralph_mission.mission.proof.claim import CodeClaim
     from ralph_mission.mission.proof.judge import ProofVerdict
 
+SAID = 300  # characters of a check's output
 BUG = frozenset("bug bugs defect defects regression regressions crash crashes".split())
 NO_BUG = frozenset("no non not notabug wontfix invalid bounty cannot cant reproduce fixed duplicate bot".split())
 """Words in a label that mark a bug, and those that cancel it."""
@@ -43,6 +52,55 @@ NOT_HERE = frozenset({"cannot-run", "other-tests"})
 """Rules that mean this repository or machine cannot tell: the change continues, and says so."""
 ASKED = "its author was asked how to reproduce it"
 WORDS = 2_000  # characters of the agent's words in a question
+
+
+def why_not_asked(base: BaseChecks, task: str) -> str:
+    """Why no agent may start on `task`, as a clause; "" if one may."""
+    if base.problem:
+        return inline_words(redact(base.problem), SAID)
+    if broken := [check for check in base.red if check.broken]:
+        return f"{inline(broken[0].command, 100)} cannot turn green: {inline_words(redact(broken[0].broken), SAID)}"
+    if not base.red or base.green or any(is_named(check, task) for check in base.red):
+        return ""
+    first = base.red[0]
+    what = "every check is" if len(base.red) > 1 else f"{inline(first.command, 100)} is"
+    named = f"if this is about that, name the command {inline(first.command, 100)} in the issue"
+    return f"{what} failing on the unchanged commit{_words(first)}; {named}"
+
+
+def tolerated(base: BaseChecks, task: str) -> tuple[RedCheck, ...]:
+    """The checks that fail already and do not block the task."""
+    return tuple(check for check in base.red if not is_named(check, task))
+
+
+def is_named(check: RedCheck, task: str) -> bool:
+    """Whether a task names a check by its command."""
+    return check.command.casefold() in " ".join(task.casefold().split())
+
+
+def warn_of_red(red: Sequence[RedCheck]) -> str:
+    """An agent's instruction about checks that fail already, or "". Equal for equal checks."""
+    named = ", ".join(inline(check.command, 100) for check in red)
+    return (
+        f"These checks failed before you began. You need not fix them, but must not add failures: {named}."
+        if red
+        else ""
+    )
+
+
+def held_line(why: str) -> str:
+    """The line in a mission's history."""
+    return f"no agent was started and nothing was spent: {why}"
+
+
+def held_comment(why: str, key: str) -> str:
+    """The comment on a ready issue; it is edited if the reason changes."""
+    return f"**No agent was started, and nothing was spent:** {why}.\n\n{CORRECT_BASE}\n\n{marker(key)}"
+
+
+def _words(check: RedCheck) -> str:
+    output = inline_words(redact(" ".join(check.said.split())), SAID)
+    return f" ({output})" if output else ""
 
 
 def is_bug(mission: Mission, issue: Issue | None) -> bool:
