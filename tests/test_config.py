@@ -16,7 +16,7 @@ from ralph_mission.config.loop import FixerCommand
 from ralph_mission.config.reading import GONE, STRICTER, load, read, schema
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.memory import Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
 from ralph_mission.mission.model.mission import Limits
 from tests.helpers import commit, git, make_repo
 

@@ -39,8 +39,7 @@ from ralph_mission.mission.fleet.model import (
     render_state,
     render_terms,
 )
-from ralph_mission.mission.fleet.overview import FleetOverview, look_over
-from ralph_mission.mission.fleet.plan import plan_fleet
+from ralph_mission.mission.fleet.plan import FleetOverview, look_over, plan_fleet
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.values import dataclass
 from ralph_mission.words import count_noun

@@ -32,8 +32,7 @@ from ralph_mission.loop.cost import CostMeter
 from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.stories.prd import parse_prd, render_prd
 from ralph_mission.mission.cycle import follow_up_pulls
-from ralph_mission.mission.issues.agent import IssueWorker
-from ralph_mission.mission.issues.listed import answer_issue, take_issues
+from ralph_mission.mission.issues.agent import IssueWorker, answer_issue, take_issues
 from ralph_mission.mission.issues.tasks import READY, WORKING
 from ralph_mission.mission.lifecycle.approval import agent_of
 from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job

@@ -32,8 +32,7 @@ from ralph_mission.mission.fleet.model import (
     render_state,
     render_terms,
 )
-from ralph_mission.mission.fleet.overview import FleetOverview, look_over
-from ralph_mission.mission.fleet.plan import plan_fleet
+from ralph_mission.mission.fleet.plan import FleetOverview, look_over, plan_fleet
 from ralph_mission.safety.front_matter import MAX_BYTES
 from ralph_mission.values import dataclass
 

@@ -347,7 +347,7 @@ WRITER = Hat(
     "no praise that the material does not show. No mentions, no tags, no mark-up.",
     write_allowed=(), tools_denied=(*WRITING, *WEB), commands_denied=DENIED,
 )  # fmt: skip  # as above
-"""Used by a cycle; every text is checked, see `mission/publishing/drafting.py`."""
+"""Used by a cycle; every text is checked, see `mission/publishing/content.py`."""
 FIXER = Hat(
     "fixer", (VERDICT,), (FIXED,),
     description="fixes what the reviewer found",

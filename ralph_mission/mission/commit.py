@@ -20,8 +20,10 @@ from ralph_mission.mission.model.ledger import (
     KEPT_IDS,
     KEPT_WAKES,
     Claim,
+    CycleNote,
     EffectRecord,
     FindingRecord,
+    Memory,
     MemoryBatch,
     MemorySnapshot,
     MonitorRecord,
@@ -33,7 +35,6 @@ from ralph_mission.mission.model.ledger import (
     remaining,
     settle,
 )
-from ralph_mission.mission.model.memory import CycleNote, Memory
 from ralph_mission.mission.model.mission import Action, Finding, Mission
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording

@@ -16,8 +16,7 @@ from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.cycle import CycleDecisions, Lesson, MissionFacts, MissionStep, Situation
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, PushBranch, Receipt, opens_mission
 from ralph_mission.mission.model.forge import Posted
-from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
-from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.ledger import FinishedMission, Header, absorb, is_settled
 from ralph_mission.mission.model.mission import (
     Acceptance,
     Action,

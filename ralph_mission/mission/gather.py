@@ -31,13 +31,14 @@ from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import (
     Anchor,
     EffectRecord,
+    Header,
+    Memory,
     MemorySnapshot,
     OpenState,
     Record,
     key_of,
     refers_to,
 )
-from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import HUMAN, Action, Mission, Status, Tier, update_mission
 from ralph_mission.mission.ports import CyclePorts, Forge
 from ralph_mission.mission.proposals.wording import person_name, plain

@@ -31,8 +31,7 @@ from ralph_mission.mission.model.forge import (
     Wording,
     WorkflowRun,
 )
-from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
-from ralph_mission.mission.model.memory import Memory
+from ralph_mission.mission.model.ledger import Anchor, Memory, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.mission import Finding, Observation, Usage
 from ralph_mission.mission.model.proposal import Brief, ObservationContext, PatchVerification, Plan
 from ralph_mission.safety.patch import Patch

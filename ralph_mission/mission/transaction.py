@@ -32,6 +32,7 @@ from ralph_mission.mission.model.effects import Effect, PushBranch, Receipt, kin
 from ralph_mission.mission.model.ledger import (
     Claim,
     EffectRecord,
+    Memory,
     MemoryBatch,
     MemorySnapshot,
     OpenState,
@@ -39,7 +40,6 @@ from ralph_mission.mission.model.ledger import (
     WorkRecord,
     work_key,
 )
-from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Usage, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, Decision, PolicyContext, Proposal
 from ralph_mission.mission.policy import RULES, Rule

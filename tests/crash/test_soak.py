@@ -9,7 +9,7 @@ import pytest
 
 from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.memory import Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
 from tests.crash.chaos import Chaos, bad_times
 from tests.crash.history import audit
 from tests.crash.stages import come_to_rest

@@ -12,7 +12,7 @@ import pytest
 
 from bench.drift import CAP, PAUSES, SCENARIOS, Arrival, Day, Scenario, day, drifts, silence
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.memory import Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
 
 SEEDS = (11, 12)
 BY_TITLE = {scenario.title: scenario for scenario in SCENARIOS}

@@ -17,10 +17,18 @@ from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.text import render_notes
-from ralph_mission.mission.model import ledger, memory
+from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.ledger import EffectRecord, FindingRecord, MemoryBatch, MemorySnapshot, key_of
-from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Memory
+from ralph_mission.mission.model.ledger import (
+    CompletedNote,
+    CycleNote,
+    EffectRecord,
+    FindingRecord,
+    Memory,
+    MemoryBatch,
+    MemorySnapshot,
+    key_of,
+)
 from ralph_mission.mission.model.mission import Action, Urgency
 from tests.helpers import NOON
 from tests.integration.world import CALM, World, world
@@ -73,8 +81,8 @@ def _aged(past: MemorySnapshot, more: range, now: datetime) -> Memory:
     return replace(
         ours,
         header=replace(header, next_due_at=now),
-        completed=tuple(completed[: memory.KEEP_COMPLETED]),
-        observations=tuple([note for _, note in reversed(kept)] + list(ours.observations))[: memory.KEEP_OBSERVATIONS],
+        completed=tuple(completed[: ledger.KEEP_COMPLETED]),
+        observations=tuple([note for _, note in reversed(kept)] + list(ours.observations))[: ledger.KEEP_OBSERVATIONS],
     )
 
 

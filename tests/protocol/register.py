@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ralph_mission.errors import Lost
 from ralph_mission.mission.memory.position import merge_edits, people_edits, refuse, with_people_of
-from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot, OpenState, Record
-from ralph_mission.mission.model.memory import Memory
+from ralph_mission.mission.model.ledger import Memory, MemoryBatch, MemorySnapshot, OpenState, Record
 
 
 @dataclass(frozen=True)

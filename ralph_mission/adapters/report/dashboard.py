@@ -24,8 +24,7 @@ from ralph_mission.mission.lifecycle.waiting import (
     review_failure,
     waits_for_click,
 )
-from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
-from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
+from ralph_mission.mission.model.ledger import CompletedNote, HeldFix, IssueNote, Memory, MonitorRecord, OpenState
 from ralph_mission.mission.model.mission import Finding, Mission, Status
 from ralph_mission.mission.model.proposal import name_findings
 from ralph_mission.safety.secrets import redact

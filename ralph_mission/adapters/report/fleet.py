@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ralph_mission.mission.fleet.overview import FleetAsk, FleetOverview, FleetResult, FleetRow, FleetStanding
+from ralph_mission.mission.fleet.plan import FleetAsk, FleetOverview, FleetResult, FleetRow, FleetStanding
 from ralph_mission.safety.text import inline
 from ralph_mission.words import count_noun, spell, stamp
 

@@ -20,7 +20,7 @@ from ralph_mission.adapters.report.html_page import (
     table,
     titled,
 )
-from ralph_mission.mission.fleet.overview import FleetAsk, FleetOverview, FleetRow, FleetStanding
+from ralph_mission.mission.fleet.plan import FleetAsk, FleetOverview, FleetRow, FleetStanding
 from ralph_mission.mission.model.mission import Acceptance
 from ralph_mission.mission.model.proposal import name_findings
 

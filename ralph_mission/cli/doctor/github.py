@@ -29,7 +29,7 @@ from ralph_mission.words import count_noun, spell, stamp
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.api import Api
     from ralph_mission.adapters.wakers import WakeFacts
-    from ralph_mission.mission.model.memory import Rhythm
+    from ralph_mission.mission.model.ledger import Rhythm
 
 KINDS = {
     "app": "an app's own, renewed by its key",

@@ -36,7 +36,7 @@ from ralph_mission.cli.options import at_repository, json_option, now_option, op
 from ralph_mission.cli.spelling import iso, moment, type_commands
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.schedule import is_due
-from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.ledger import Header
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.api import Api

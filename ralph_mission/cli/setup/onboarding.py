@@ -32,7 +32,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
 from ralph_mission.mission.fleet.model import CONFIGURE
-from ralph_mission.mission.fleet.overview import ASKING
+from ralph_mission.mission.fleet.plan import ASKING
 from ralph_mission.mission.lifecycle.waiting import AGAIN
 from ralph_mission.mission.model.effects import OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import key_of

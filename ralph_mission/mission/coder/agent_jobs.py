@@ -16,8 +16,7 @@ from ralph_mission.mission.lifecycle.table import advance, interpret_facts
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.agent_job import AgentResult, broken_job
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, Situation
-from ralph_mission.mission.model.ledger import HeldFix
-from ralph_mission.mission.model.memory import Memory
+from ralph_mission.mission.model.ledger import HeldFix, Memory
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status, Usage
 from ralph_mission.mission.model.proposal import PatchVerification, Proposal
 from ralph_mission.mission.ports import AskAgent, Coder, CyclePorts

@@ -27,8 +27,17 @@ from ralph_mission.mission.model.effects import (
     Receipt,
 )
 from ralph_mission.mission.model.forge import Branch, Issue
-from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, WorkRecord, is_settled, key_of, work_key
-from ralph_mission.mission.model.memory import KEEP_ISSUES, IssueNote
+from ralph_mission.mission.model.ledger import (
+    KEEP_ISSUES,
+    SETTLED,
+    EffectRecord,
+    IssueNote,
+    Record,
+    WorkRecord,
+    is_settled,
+    key_of,
+    work_key,
+)
 from ralph_mission.mission.model.mission import Action, FailureReason
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.policy import RULES

@@ -15,8 +15,7 @@ from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import content_hash, stands
 from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.forge import ChatCommand, Issue
-from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState
-from ralph_mission.mission.model.memory import Memory
+from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, Memory, OpenState
 from ralph_mission.mission.model.mission import Mission, Status
 from ralph_mission.mission.ports import Seal
 from ralph_mission.values import compile_regex, dataclass

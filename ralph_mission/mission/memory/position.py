@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.ledger import Anchor
-from ralph_mission.mission.model.memory import Memory
+from ralph_mission.mission.model.ledger import Anchor, Memory
 
 T = TypeVar("T")
 NEXT = "look at it with `ralph memory verify`, then run `ralph memory recover`"

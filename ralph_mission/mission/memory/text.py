@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import front_matter
 from ralph_mission.mission.memory.front_matter import escape, memory_error, unescape
-from ralph_mission.mission.model.memory import (
+from ralph_mission.mission.model.ledger import (
     KEEP_COMPLETED,
     KEEP_ISSUES,
     KEEP_OBSERVATIONS,

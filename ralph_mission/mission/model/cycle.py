@@ -16,8 +16,7 @@ from typing import Literal
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Fate
 from ralph_mission.mission.model.forge import Actor, Branch, Issue, Post, Pull, Wording
-from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState, Record
-from ralph_mission.mission.model.memory import Memory, Rhythm
+from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, Memory, OpenState, Record, Rhythm
 from ralph_mission.mission.model.mission import (
     Acceptance,
     Finding,

@@ -22,8 +22,7 @@ from ralph_mission.mission.lifecycle import orders
 from ralph_mission.mission.lifecycle.orders import ChatProposal, ChatReply, CommandContext, OpenQuestion
 from ralph_mission.mission.lifecycle.waiting import show
 from ralph_mission.mission.model.forge import ChatCommand
-from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
-from ralph_mission.mission.model.memory import Header, Memory
+from ralph_mission.mission.model.ledger import Header, Memory, MemoryBatch, MemorySnapshot
 from ralph_mission.mission.model.mission import Limits, Mission, Status
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.ports import CyclePorts, Inbox

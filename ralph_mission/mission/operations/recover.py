@@ -22,6 +22,7 @@ from ralph_mission.mission.memory import learning
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import (
     Anchor,
+    Memory,
     MemoryBatch,
     MonitorRecord,
     OpenState,
@@ -30,7 +31,6 @@ from ralph_mission.mission.model.ledger import (
     key_of,
     work_key,
 )
-from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Action, Mission, MissionQuestion, Status, update_mission
 from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.mission.operations.salvage import (

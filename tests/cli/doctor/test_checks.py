@@ -18,7 +18,7 @@ from ralph_mission.cli.setup.files import PLACES, ActionReference, render_workfl
 from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.memory import Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
 from ralph_mission.mission.model.mission import Action, Mission, Status, Tier
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.cli.doctor_place import WORKFLOW, Place, statuses

@@ -20,8 +20,7 @@ from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.position import NEXT, merge_edits, people_edits, refuse, with_people_of
 from ralph_mission.mission.memory.text import parse_memory
-from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
-from ralph_mission.mission.model.memory import Memory
+from ralph_mission.mission.model.ledger import Anchor, Memory, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.ports import CycleClock
 from ralph_mission.safety.secrets import texts
 from ralph_mission.values import compile_regex

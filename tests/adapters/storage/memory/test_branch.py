@@ -14,8 +14,7 @@ from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.position import merge_edits
 from ralph_mission.mission.memory.text import parse_notes, render_notes
-from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
-from ralph_mission.mission.model.memory import CompletedNote, CycleNote
+from ralph_mission.mission.model.ledger import CompletedNote, CycleNote, MemoryBatch, MemorySnapshot
 from ralph_mission.mission.model.mission import Urgency
 from tests.adapters.storage.memory.making import (
     LOG,

@@ -14,7 +14,7 @@ import pytest
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.adapters.storage.memory.due import due_fast, usual_longest
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.memory import Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
 from tests.adapters.storage.memory.making import Intruder, batch
 from tests.helpers import NOON, git
 
