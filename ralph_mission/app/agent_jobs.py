@@ -43,7 +43,7 @@ from ralph_mission.loop.model.state import Failure, RunState
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
 from ralph_mission.mission.coder.conditions import warn_of_red
-from ralph_mission.mission.model.agent_job import (
+from ralph_mission.mission.model.cycle import (
     INTERRUPTED,
     AgentJob,
     AgentResult,

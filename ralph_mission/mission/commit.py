@@ -9,7 +9,7 @@ from datetime import datetime
 from ralph_mission.mission import conclude, decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, not_attempted
-from ralph_mission.mission.lifecycle.ticks import ONCE
+from ralph_mission.mission.lifecycle.orders import ONCE
 from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.memory.schedule import book_spending
 from ralph_mission.mission.memory.text import trim_memory

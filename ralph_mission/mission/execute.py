@@ -38,7 +38,7 @@ from ralph_mission.mission.model.ledger import (
 from ralph_mission.mission.model.mission import FailureReason, Mission
 from ralph_mission.mission.model.proposal import Decision, Proposal
 from ralph_mission.mission.ports import CyclePorts
-from ralph_mission.mission.publishing import steps
+from ralph_mission.mission.publishing import posting
 from ralph_mission.safety.text import truncate
 from ralph_mission.values import dataclass
 
@@ -152,7 +152,7 @@ def _unapproved_post(
         return f"its issue cannot be read: {problem.what}"
     if facts.issue is None or facts.issue.state != "open" or not approval.stands(facts.issue, mission):
         return "its issue was changed meanwhile"
-    return "" if steps.said_yes(mission, facts) else "its approval was withdrawn"
+    return "" if posting.said_yes(mission, facts) else "its approval was withdrawn"
 
 
 def send(ports: CyclePorts, effect: Effect, known: dict[str, Record]) -> Receipt:

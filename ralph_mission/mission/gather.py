@@ -13,9 +13,9 @@ from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle import approval, orders, ownership
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.lifecycle.facts import authorised_among, read_facts, read_if_there
+from ralph_mission.mission.lifecycle.orders import ONCE, SAID, is_untold
 from ralph_mission.mission.lifecycle.steps import NOBODY_HERE
 from ralph_mission.mission.lifecycle.table import advance
-from ralph_mission.mission.lifecycle.ticks import ONCE, SAID, is_untold
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT, describe_checks
 from ralph_mission.mission.memory.position import check_position, refuse
 from ralph_mission.mission.model.cycle import (

@@ -17,7 +17,7 @@ from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import commit, execute, gather, policy, report
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.lifecycle.facts import facts_about
-from ralph_mission.mission.lifecycle.ticks import without_boxes
+from ralph_mission.mission.lifecycle.orders import without_boxes
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.cycle import (

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.mission.operations import control
-from ralph_mission.mission.reviews import review
+from ralph_mission.mission.operations import control, review
 from tests.crash.dying import dying, writes
 from tests.crash.rounds import Rounds
 from tests.crash.snapshots import Snapshot

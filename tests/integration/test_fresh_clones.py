@@ -27,7 +27,7 @@ from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, Pub
 from ralph_mission.mission.model.forge import Actor, Post
 from ralph_mission.mission.model.ledger import ChatYes, EffectRecord, OpenState
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.publishing import steps as publishing
+from ralph_mission.mission.publishing import posting as publishing
 from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
 from tests.crash.publishing_hub import PUBLISHERS, PublishingHub, publishing_hub
 from tests.crash.snapshots import Snapshot

@@ -2,7 +2,7 @@
 
 Items that wait for a person come first. It has no clock, counter or score: it only changes with events, and the same
 memory always makes the same page. On GitHub it is an issue, on the local forge a file, and the memory branch's README
-is a copy without boxes. For boxes and their bindings see `mission/lifecycle/ticks.py`.
+is a copy without boxes. For boxes and their bindings see `mission/lifecycle/orders.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 
 from ralph_mission.adapters.report.progress import unread
-from ralph_mission.mission.lifecycle.ticks import box, explain
+from ralph_mission.mission.lifecycle.orders import box, explain
 from ralph_mission.mission.lifecycle.waiting import (
     CLOSED_BY_PEOPLE,
     CLOSES_BY_ITSELF,

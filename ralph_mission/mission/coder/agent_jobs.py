@@ -14,8 +14,7 @@ from ralph_mission.mission.decide import drafts, with_held
 from ralph_mission.mission.lifecycle.facts import refresh_facts
 from ralph_mission.mission.lifecycle.table import advance, interpret_facts
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.agent_job import AgentResult, broken_job
-from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, Situation
+from ralph_mission.mission.model.cycle import AgentResult, MissionEvent, MissionFacts, Situation, broken_job
 from ralph_mission.mission.model.ledger import HeldFix, Memory
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status, Usage
 from ralph_mission.mission.model.proposal import PatchVerification, Proposal

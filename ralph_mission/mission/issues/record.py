@@ -16,7 +16,7 @@ from ralph_mission.mission.findings.identity import touched_by
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WORKING, WorkTask
 from ralph_mission.mission.lifecycle import approval, ownership
-from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import AgentResult
 from ralph_mission.mission.model.effects import (
     Comment,
     EditComment,

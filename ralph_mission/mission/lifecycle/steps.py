@@ -47,7 +47,7 @@ from ralph_mission.mission.model.forge import Actor, Pull
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import HUMAN, Action, FailureReason, Mission, Status, update_mission
 from ralph_mission.mission.proposals import wording
-from ralph_mission.mission.publishing import steps
+from ralph_mission.mission.publishing import posting
 from ralph_mission.words import capitalise
 
 CLAIM_IT = (
@@ -392,7 +392,7 @@ def _start_approved(
     """A proposal, an offered change or a text was approved: release it."""
     who = wording.person_name(reading.opinion.actor)
     if mission.action is Action.PUBLISH:
-        return steps.release_posts(mission, facts, context, who)
+        return posting.release_posts(mission, facts, context, who)
     if mission.review.offered_until:
         return results.push_offer(mission, facts, context, who)
     step = build_step(mission, context).advance(MissionEvent.APPROVED)
@@ -526,7 +526,7 @@ _BY_EVENT: dict[MissionEvent, Callable[[Mission, MissionFacts, Interpretation, S
     MissionEvent.REFUSED: _refuse,
     MissionEvent.DONE: _close_done,
     MissionEvent.SOLVED: _close_solved,
-    MissionEvent.PUBLISHED: steps.over,
+    MissionEvent.PUBLISHED: posting.over,
     MissionEvent.APPROVED: _start_approved,
     MissionEvent.CHANGES_REQUESTED: _answer_review,
     MissionEvent.CHECKS_FAILED: _answer_failed_checks,
@@ -542,9 +542,9 @@ _BY_EVENT: dict[MissionEvent, Callable[[Mission, MissionFacts, Interpretation, S
 
 
 def _publish(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
-    if why := steps.refused_everywhere(mission, facts, context):
+    if why := posting.refused_everywhere(mission, facts, context):
         return _escalate(build_step(mission, context), facts, Interpretation(MissionEvent.STUCK), why)
-    return steps.follow(mission, facts, context)
+    return posting.follow(mission, facts, context)
 
 
 def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:

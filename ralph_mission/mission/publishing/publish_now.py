@@ -27,7 +27,7 @@ from ralph_mission.mission.model.mission import Action, Mission, Status, Verdict
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.mission.publishing import posting
-from ralph_mission.mission.publishing.steps import REVIEW
+from ralph_mission.mission.publishing.posting import REVIEW
 from ralph_mission.mission.transaction import (
     BRIEF,
     Busy,

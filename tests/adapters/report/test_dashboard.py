@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 from ralph_mission.adapters.forges.github.dashboard import OPENING
 from ralph_mission.adapters.report.dashboard import dashboard, ours
-from ralph_mission.mission.lifecycle.ticks import box, find_boxes, without_boxes
+from ralph_mission.mission.lifecycle.orders import box, find_boxes, without_boxes
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
 from ralph_mission.mission.model.ledger import (
     CompletedNote,

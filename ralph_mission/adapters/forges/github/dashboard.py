@@ -17,7 +17,7 @@ from ralph_mission.adapters.forges.github.limits import Doubt
 from ralph_mission.adapters.forges.github.reading import IssueWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.lifecycle import ticks
+from ralph_mission.mission.lifecycle import orders
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, Tick
 from ralph_mission.mission.model.ledger import Anchor, key_of
@@ -60,7 +60,7 @@ class DashboardIssue:
         """The ticked boxes and who ticked them. Reads the history only if a box is ticked, or if it is unknown whether
         our last edit crossed a tick."""
         wire = next(iter(self._list_issues()), None) or self._find_anchor_issue()
-        if wire is None or (self._is_checked(wire) and not ticks.find_ticked(_page(wire))):
+        if wire is None or (self._is_checked(wire) and not orders.find_ticked(_page(wire))):
             return ()
         found = self._attribute(wire)
         self._remember_checked(wire)
@@ -90,8 +90,8 @@ class DashboardIssue:
         if quiet and _says(wire, page, anchor):
             return
         wire = self.threads.thread(wire.number, fresh=True)
-        stands = ticks.find_ticked(_page(wire))
-        written = self._send(wire.number, ticks.tick(page or _page(wire), stands), anchor)
+        stands = orders.find_ticked(_page(wire))
+        written = self._send(wire.number, orders.tick(page or _page(wire), stands), anchor)
         try:
             crossed = {one.box for one in self._attribute(written, page)} - stands
         except UserError as problem:  # the next cycle looks
@@ -99,7 +99,7 @@ class DashboardIssue:
                 f"it is unknown whether somebody has ticked a box on the dashboard since: {problem.what}"
             )
         if crossed:  # ours are ticked then, so the history is read again
-            self._send(wire.number, ticks.tick(page or _page(wire), stands | crossed), anchor)
+            self._send(wire.number, orders.tick(page or _page(wire), stands | crossed), anchor)
         else:
             self._remember_checked(written)
 
@@ -122,7 +122,7 @@ class DashboardIssue:
     def _attribute(self, wire: IssueWire, page: str = "") -> tuple[Tick, ...]:
         edits = people.versions(self.threads.api, wire.number)
         versions = [replace(one, text=one.text if one.text is None else _part(one.text)) for one in edits]
-        return ticks.attribute(page or _page(wire), versions, self.us().id)
+        return orders.attribute(page or _page(wire), versions, self.us().id)
 
     def _found(self) -> IssueWire | None:
         """The oldest one, if a race or a late list caused several."""
@@ -167,7 +167,7 @@ def _position(wire: IssueWire) -> Anchor | None:
 
 def _says(wire: IssueWire, page: str, anchor: Anchor) -> bool:
     """Whether it already shows this page for this memory, whatever is ticked."""
-    same = page and ticks.tick(_page(wire), ()) == page and wire.title == TITLE
+    same = page and orders.tick(_page(wire), ()) == page and wire.title == TITLE
     return bool(
         same and LINE.findall(wire.body or "") and (position := _position(wire)) and position.lineage == anchor.lineage
     )

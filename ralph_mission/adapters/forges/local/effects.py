@@ -18,8 +18,8 @@ from ralph_mission.adapters.forges.local import branches, threads
 from ralph_mission.adapters.forges.local.documents import BOT, LocalThread
 from ralph_mission.adapters.forges.local.store import ThreadStore
 from ralph_mission.adapters.git.git import Git, Identity
+from ralph_mission.mission.lifecycle.orders import hear_in_pull
 from ralph_mission.mission.lifecycle.ownership import BRANCHES
-from ralph_mission.mission.lifecycle.ticks import hear_in_pull
 from ralph_mission.mission.model.effects import (
     CloseIssue,
     ClosePull,

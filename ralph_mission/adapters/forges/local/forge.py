@@ -18,7 +18,7 @@ from ralph_mission.adapters.forges.local.effects import LocalEffects, MergeReque
 from ralph_mission.adapters.forges.local.store import ThreadStore, nothing
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
+from ralph_mission.mission.lifecycle.orders import hear_in_issue, hear_in_pull
 from ralph_mission.mission.model.effects import Effect, Receipt
 from ralph_mission.mission.model.forge import (
     Actor,

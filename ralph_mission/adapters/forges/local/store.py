@@ -24,7 +24,7 @@ from ralph_mission.adapters.forges.local.documents import LocalThread, Mangled
 from ralph_mission.adapters.forges.local.threads import NO_SIDES, Sides, open_thread
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import Damaged, UserError
-from ralph_mission.mission.lifecycle import ticks
+from ralph_mission.mission.lifecycle import orders
 from ralph_mission.mission.model.forge import Actor, Tick
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.values import compile_regex, dataclass
@@ -187,7 +187,7 @@ class ThreadStore:
 
     def ticks(self, now: datetime) -> tuple[Tick, ...]:
         """The ticked boxes, attributed to the present user: the file does not record who ticked them."""
-        if not (boxes := ticks.find_ticked(self.dashboard())):
+        if not (boxes := orders.find_ticked(self.dashboard())):
             return ()
         changed = datetime.fromtimestamp((self.root / DASHBOARD).stat().st_mtime, UTC)
         return tuple(Tick(box, documents.at_keyboard(), min(changed, now)) for box in sorted(boxes))
@@ -196,7 +196,7 @@ class ThreadStore:
         """Show this page, keeping the boxes that people ticked meanwhile."""
         with self.locked():
             before = self.dashboard()
-            if (text := ticks.tick(page, ticks.find_ticked(before))) != before:
+            if (text := orders.tick(page, orders.find_ticked(before))) != before:
                 files.write(self.root / DASHBOARD, text.encode("utf-8", "replace"))
 
     def _paths(self, folder: str) -> Iterator[Path]:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.lifecycle import table
 from ralph_mission.mission.lifecycle.approval import content_hash, on_issue, on_pull
-from ralph_mission.mission.lifecycle.steps import next_step
-from ralph_mission.mission.lifecycle.ticks import (
+from ralph_mission.mission.lifecycle.orders import (
     attribute,
     box,
     find_boxes,
@@ -23,6 +22,7 @@ from ralph_mission.mission.lifecycle.ticks import (
     tick,
     without_boxes,
 )
+from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.model.cycle import QUIET, MissionEvent, MissionFacts, StepContext
 from ralph_mission.mission.model.forge import BodyVersion, Branch, Tick
 from ralph_mission.mission.model.mission import Status
