@@ -26,15 +26,7 @@ from ralph_mission.mission.model.effects import (
     resolve,
     skip_effect,
 )
-from ralph_mission.mission.model.ledger import (
-    EffectRecord,
-    OpenState,
-    Record,
-    is_settled,
-    may_redo,
-    numbers,
-    refers_to,
-)
+from ralph_mission.mission.model.ledger import EffectRecord, OpenState, Record, is_settled, may_redo, numbers, refers_to
 from ralph_mission.mission.model.mission import FailureReason, Mission
 from ralph_mission.mission.model.proposal import Decision, Proposal
 from ralph_mission.mission.ports import CyclePorts

@@ -27,7 +27,7 @@ from ralph_mission.mission.model.effects import MARKER, Effect, OpenPull, PostRe
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.mission import Action, Severity, Tier, Verdict
 from ralph_mission.mission.model.proposal import BUMPS, BudgetUsed, Decision, PolicyContext, Proposal, lookup
-from ralph_mission.safety import objections, paths, secrets, text
+from ralph_mission.safety import detect, objections, paths, secrets
 from ralph_mission.safety.patch import sketch
 from ralph_mission.values import dataclass
 
@@ -244,37 +244,22 @@ def _said_in_public(effect: Effect) -> Iterator[_Text]:
 
 
 def _closing_keyword(proposal: Proposal, context: PolicyContext) -> bool:
-    return any(text.closing_keywords(t.content, markdown=t.markdown) for t in _texts(proposal.effects))
+    return any(detect.closing_keywords(t.content, markdown=t.markdown) for t in _texts(proposal.effects))
 
 
 def _mention(proposal: Proposal, context: PolicyContext) -> bool:
     allowed = {name.casefold() for name in proposal.pings if name in context.owners}
-    found = (m for t in _texts(proposal.effects) for m in text.mentions(t.content, markdown=t.markdown))
+    found = (m for t in _texts(proposal.effects) for m in detect.mentions(t.content, markdown=t.markdown))
     return any(mention.lstrip("@").casefold() not in allowed for mention in found)
 
 
 def _workflow_command(proposal: Proposal, context: PolicyContext) -> bool:
-    return any(text.workflow_commands(t.content) for t in _texts(proposal.effects))
+    return any(detect.workflow_commands(t.content) for t in _texts(proposal.effects))
 
 
 def _secret(proposal: Proposal, context: PolicyContext) -> bool:
     in_texts = any(secrets.find_secrets(t.content, context.secrets) for t in _texts(proposal.effects))
     return in_texts or _patch("secret")(proposal, context)
-
-
-def ill_worded(effect: Effect, known: tuple[str, ...]) -> bool:
-    """Whether a text rule objects to an effect that an earlier cycle judged, as memory may have been edited since.
-
-    `known`: values of secrets. The effect must not mention anybody.
-    """
-    texts = tuple(_texts((effect,)))
-    return any(
-        text.closing_keywords(t.content, markdown=t.markdown)
-        or text.mentions(t.content, markdown=t.markdown)
-        or text.workflow_commands(t.content)
-        or secrets.find_secrets(t.content, known)
-        for t in texts
-    )
 
 
 # --- who said yes ---------------------------------------------------------------------

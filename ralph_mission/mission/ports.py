@@ -47,7 +47,6 @@ class CycleClock(Protocol):
 
     def now(self) -> datetime:
         """The present, timezone-aware, UTC."""
-        ...
 
 
 class Store(Protocol):
@@ -55,41 +54,33 @@ class Store(Protocol):
 
     def holder(self) -> str:
         """Who we are in a claim: the run's URL, or host + boot id + pid."""
-        ...
 
     def exclusive(self) -> AbstractContextManager[bool]:
         """A lock held while a cycle runs; False if another runner on this machine holds it."""
-        ...
 
     def proven_dead(self, holder: str) -> bool:
         """Whether the holder of an old claim is *proven* dead. Time alone proves nothing."""
-        ...
 
     def recall(self) -> MemorySnapshot | None:
         """Memory, open keys and claim as of one commit; None if there is no memory yet.
 
         Raises UserError on rollback, foreign changes, corruption: before any effect.
         """
-        ...
 
     def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
         """The records of `keys` as of the recalled commit; missing keys are left out."""
-        ...
 
     def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
         """Commit on top of `after`, merging a person's edits of the sections meant for people.
 
         Raises Lost if another runner committed first.
         """
-        ...
 
     def paused(self) -> bool:
         """Whether memory says `paused` *now* (re-read, not remembered)."""
-        ...
 
     def at_work(self, issue: int) -> AbstractContextManager[bool]:
         """A lock held while an issue is worked on; False if another process of this clone holds it."""
-        ...
 
 
 class Forge(Protocol):
@@ -97,33 +88,26 @@ class Forge(Protocol):
 
     def identity(self) -> Actor:
         """Our own bot account."""
-        ...
 
     def default_branch(self) -> Branch:
         """The branch that pull requests are merged into, and where it points now."""
-        ...
 
     def branch(self, name: str) -> str:
         """The commit a branch points at now; "" if it does not exist."""
-        ...
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
         """Issues (no pull requests), oldest number first. `state`: open | closed | all."""
-        ...
 
     def issue(self, number: int) -> Issue:
         """One issue with comments (ticks included) and label events. Raises Missing if there is none."""
-        ...
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """The last edits of the title and of the text of an issue or pull request, as far as the forge knows. Raises
         UserError."""
-        ...
 
     def own_reviews(self, number: int) -> frozenset[int]:
         """The reviews of a pull request that certainly say what their authors wrote: nobody else has edited them.
         Raises Missing, UserError."""
-        ...
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
         """Pull requests, oldest number first. `state`: open | closed | all.
@@ -131,74 +115,59 @@ class Forge(Protocol):
         All open ones, with `touches` and `patch_ids`; of the others, at least those closed in the last 7 days. A merged
         one has `patch_ids` too, and `touches` only while the default branch lacks it.
         """
-        ...
 
     def pull(self, number: int) -> Pull:
         """One pull request with reviews, comments, commits and events. Raises Missing if there is none."""
-        ...
 
     def is_ready(self, number: int) -> bool:
         """Whether an open pull request can be merged: no conflict, failing check or rule. Raises UserError."""
-        ...
 
     def pulse(self, since: datetime, few: int = 0) -> Pulse:
         """The project's activity since then; closed issues need not be counted if fewer than `few` opened ones are
         open."""
-        ...
 
     def workflow_runs(
         self, workflow: int = 0, event: str = "", ended: str = "", most: int = 100
     ) -> tuple[WorkflowRun, ...]:
         """Runs on the default branch, newest first: of one workflow (0: all), by one event ("": any), or those that
         `ended` so ("": all). Empty if the forge runs no workflows. Raises UserError."""
-        ...
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
         """The failed jobs of that attempt of a run; with `log`, the output of the first. Raises UserError."""
-        ...
 
     def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
         """The run's test reports as XML: a few, of moderate size. Raises UserError."""
-        ...
 
     def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
         """Open alerts of a kind; None if the forge has no such kind, or we may not read it. Raises UserError."""
-        ...
 
     def may_approve(self, actor: Actor) -> bool:
         """Whether this person has write access. Never true of a bot."""
-        ...
 
     def find(self, effect: Effect) -> Receipt | None:
         """Find `effect` if it is already there, by lists (never search) and our own author id.
 
         None: it is certainly not listed. Used to adopt what a crashed runner did.
         """
-        ...
 
     def forget_lists(self) -> None:
         """Drop what was listed in this cycle, as time has passed."""
-        ...
 
     def perform(self, effect: Effect) -> Receipt:
         """Carry out an effect once; never retries. A definite refusal gives `failed`, doubt gives `unknown`."""
-        ...
 
     def anchor(self) -> Anchor | None:
         """The highest memory position the forge itself has been told of."""
-        ...
 
     def ticks(self) -> tuple[Tick, ...]:
         """What people ticked on the dashboard. Ticks about a thread also show up in `issue` and `pull`, as if the
         person had commented there. Raises UserError."""
-        ...
 
     def delete_finished_branches(self, stopped: Callable[[], bool]) -> None:
         """Delete our branches of finished pull requests that an earlier attempt had no answer about. Never an error.
 
         `stopped` is asked before each.
         """
-        ...
 
     def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """Write `page` to the dashboard ("": leave it), and store memory's position outside the memory branch.
@@ -206,26 +175,21 @@ class Forge(Protocol):
         Boxes that people ticked meanwhile stay ticked. `quiet`: nothing was done, so do not write for the position
         alone.
         """
-        ...
 
     @property
     def lists_at_once(self) -> bool:
         """Whether lists are never late, so that "not listed" proves "not made"."""
-        ...
 
     @property
     def usual_reason(self) -> str:
         """The reason that an issue is closed for if the person picks none: "" or "completed"."""
-        ...
 
     def how(self, action: str, number: int) -> str:
         """What a person types or clicks to: approve_pull, show_pull, approve_issue, show_issue,
         close_issue, complete_issue, retry."""
-        ...
 
     def has_our_work(self) -> bool:
         """Whether our account made anything that carries our marker."""
-        ...
 
 
 class Waker(Protocol):
@@ -233,7 +197,6 @@ class Waker(Protocol):
 
     def wake(self, due: datetime, generation: int) -> Receipt | None:
         """Ask for a cycle now; None if there is nobody to ask. `failed` says why. Never raises UserError."""
-        ...
 
 
 class Observer(Protocol):
@@ -242,11 +205,9 @@ class Observer(Protocol):
     @property
     def name(self) -> str:
         """Its name in reports."""
-        ...
 
     def observe(self, context: ObservationContext) -> Observation:
         """Look once. May raise anything; the cycle continues without it."""
-        ...
 
 
 @runtime_checkable
@@ -255,7 +216,6 @@ class PaidObserver(Observer, Protocol):
 
     def asks(self, context: ObservationContext) -> bool:
         """Whether it would call a model now. May raise anything, which counts as yes."""
-        ...
 
 
 class PostPublisher(Protocol):
@@ -264,29 +224,23 @@ class PostPublisher(Protocol):
     @property
     def networks(self) -> tuple[str, ...]:
         """The networks of a post, in order; none if none is set up."""
-        ...
 
     def word(self, finding: Finding) -> Wording | None:
         """The texts for this finding; None if there is nothing to say. Never raises for its content."""
-        ...
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
         """These parts as a post of that network, measured as it does. Raises UserError if it takes none."""
-        ...
 
     def find(self, effect: Publish) -> Receipt | None:
         """The parts that are certainly out already; None if the network cannot tell."""
-        ...
 
     def publish(self, effect: Publish) -> Receipt:
         """Send it once; never retries. A definite refusal gives `failed`, doubt gives `unknown`. What failed with
         `LATER` certainly did not get through, and may be tried again."""
-        ...
 
     def stage(self, effect: Publish) -> Receipt:
         """Write it where a person can read it without sending it: `staged`, with the file as `url` if one was
         written."""
-        ...
 
 
 class NoPublisher:
@@ -324,15 +278,12 @@ class Inbox(Protocol):
     @property
     def chat(self) -> int:
         """Where owners get notices."""
-        ...
 
     def read(self, cursor: str) -> tuple[tuple[ChatCommand, ...], str]:
         """Commands since `cursor`, oldest first, and the next cursor. Raises UserError."""
-        ...
 
     def say(self, chat: int, text: str) -> None:
         """Send plain text there. Raises UserError."""
-        ...
 
 
 THINKER = "thinker"
@@ -361,7 +312,6 @@ class Thinker(Protocol):
 
     def think(self, brief: Brief) -> Plan:
         """Rank known findings."""
-        ...
 
 
 @runtime_checkable
@@ -370,7 +320,6 @@ class PaidThinker(Thinker, Protocol):
 
     def may_cost(self, brief: Brief) -> float:
         """The most that it would spend on ranking these now, in USD; 0 if it would ask no model."""
-        ...
 
 
 class PatchVerifier(Protocol):
@@ -378,11 +327,9 @@ class PatchVerifier(Protocol):
 
     def forget_failures(self) -> None:
         """Try at once what could not be set up, instead of waiting."""
-        ...
 
     def verify(self, patch: Patch, scratch: str) -> PatchVerification:
         """Run the configured `verify` commands on `patch.base` with the patch applied."""
-        ...
 
 
 class Coder(Protocol):
@@ -390,11 +337,9 @@ class Coder(Protocol):
 
     def work(self, job: AgentJob) -> AgentResult:
         """Start a job, or resume it if it was started here before. Errors and interrupts are part of the result."""
-        ...
 
     def tidy(self, missions: Collection[int]) -> None:
         """Remove the work of all other missions."""
-        ...
 
 
 class Recorder(Protocol):
@@ -402,7 +347,6 @@ class Recorder(Protocol):
 
     def record(self, name: str, value: object) -> None:
         """Store one answer under a name, in order."""
-        ...
 
 
 class CycleProgress(Protocol):
@@ -411,15 +355,12 @@ class CycleProgress(Protocol):
     @property
     def watch(self) -> RunWatch:
         """The live record that others watch."""
-        ...
 
     def phase(self, name: str, note: str = "") -> None:
         """A phase begins: check, observe, think, act, reflect."""
-        ...
 
     def note(self, text: str) -> None:
         """Something happened within the phase."""
-        ...
 
 
 Parsed = TypeVar("Parsed")
@@ -442,7 +383,6 @@ class AskAgent(Protocol):
     def __call__(self, question: AgentQuestion, parse: Callable[[str], Parsed]) -> tuple[Parsed | None, str, Usage]:
         """The answer, or why there is none, and its cost. `parse` raises UnclearVerdict. Raises UserError if no agent
         can run."""
-        ...
 
 
 Switch = Callable[[], bool]

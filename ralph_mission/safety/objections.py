@@ -58,7 +58,6 @@ def inspect(
     *,
     max_lines: int = MAX_LINES,
     allowed_paths: frozenset[str] | None = None,
-    extra_protected: Sequence[str] = (),
     recent: Mapping[str, int] = NOTHING,
     secrets: Sequence[str] = (),
     bumps: bool = False,
@@ -67,9 +66,8 @@ def inspect(
 ) -> tuple[Objection, ...]:
     """All objections to carrying out `patch` without asking; () if there are none.
 
-    `allowed_paths` are the only paths the change may touch (None: any), `extra_protected`
-    globs as in `.gitignore`, `recent` the automatic lines per path within the budget's
-    window, `secrets` known values that must not appear. `bumps`: manifests and lock files may be
+    `allowed_paths` are the only paths the change may touch (None: any), `recent` the automatic lines per path within
+    the budget's window, `secrets` known values that must not appear. `bumps`: manifests and lock files may be
     changed, as far as nothing but patch-level versions moves; lines of a lock file that follow from them do not count.
     `announced`: that was so when they were announced, and cannot be seen again without the old text.
     `by_fixer`: it comes from our own fixers, which correct prose and source code and nothing else.
@@ -80,7 +78,7 @@ def inspect(
     for change in patch.changes:
         found += _path(change, allowed_paths)
         if not (bumps and fitting(change) and _by_name_alone(change)):
-            found += _protection(change, extra_protected, by_fixer)
+            found += _protection(change, by_fixer)
         found += _mode(change)
         found += _content(change, secrets)
     return tuple(dict.fromkeys(found))
@@ -124,8 +122,8 @@ def _by_name_alone(change: FileChange) -> bool:
     return not protected_path(f"{change.path.rpartition('/')[0]}/x".lstrip("/"))
 
 
-def _protection(change: FileChange, extra: Sequence[str], by_fixer: bool) -> Iterator[Objection]:
-    if what := protected_path(change.path, extra):
+def _protection(change: FileChange, by_fixer: bool) -> Iterator[Objection]:
+    if what := protected_path(change.path):
         yield Objection("protected-path", change.path, f"touches {what}")
     elif by_fixer and not fixer_may_write(change.path):
         yield Objection("protected-path", change.path, "is no prose and no source code: fixers correct nothing else")

@@ -10,15 +10,11 @@ from __future__ import annotations
 import fnmatch
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from ralph_mission.safety.markdown import INVISIBLE
 from ralph_mission.values import compile_regex
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 SHORT_NAME = compile_regex(r"[^.]{1,6}~[0-9]+(?:\.[^.]{0,3})?")
 """NTFS short names such as GIT~1 or CLAUDE~1.MD; nobody writes them by hand."""
@@ -118,8 +114,8 @@ def unsafe_path(path: str) -> str:
     return next((why for part in path.split("/") if (why := _unsafe_part(part))), "")
 
 
-def protected_path(path: str, extra: Sequence[str] = ()) -> str:
-    """What protects `path`, or "". `extra`: globs as in `.gitignore`."""
+def protected_path(path: str) -> str:
+    """What protects `path`, or ""."""
     *folders, name = [fold(part) for part in path.split("/")]
     if dot_name := next((part for part in (*folders, name) if part.startswith(".") and part.strip(".")), ""):
         return CI if dot_name in CI_FOLDERS else AGENTS if dot_name in AGENT_FOLDERS else f"settings ({dot_name})"
@@ -133,9 +129,7 @@ def protected_path(path: str, extra: Sequence[str] = ()) -> str:
         return AGENTS
     if folders and folders[-1] in ("doc", "docs", "source") and name == "conf.py":
         return "the build"
-    if kind := SPELLED.get(path.rpartition("/")[2]) or _kind_of(name):
-        return kind
-    return "what ralph.yml protects" if extra and _spec(tuple(extra)).match_file(path.casefold()) else ""
+    return SPELLED.get(path.rpartition("/")[2]) or _kind_of(name)
 
 
 def fixer_may_write(path: str) -> bool:
@@ -209,10 +203,3 @@ def _fits(name: str, globs: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=8)
 def _among(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(fnmatch.translate, names)))
-
-
-@lru_cache(maxsize=4)
-def _spec(globs: tuple[str, ...]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines(glob.casefold() for glob in globs)

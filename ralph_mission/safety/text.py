@@ -19,24 +19,9 @@ from ralph_mission.safety.detect import (
     decode_entities,
     mentions,
     shows_nothing,
-    workflow_commands,
 )
 from ralph_mission.safety.markdown import prose, replace, without_controls, without_invisible
 from ralph_mission.values import compile_regex
-
-__all__ = [
-    "HOSTS",
-    "LIMITS",
-    "closing_keywords",
-    "fence",
-    "inline",
-    "inline_words",
-    "mentions",
-    "quote",
-    "sanitise",
-    "truncate",
-    "workflow_commands",
-]
 
 LIMITS = {
     "issue": 60_000,

@@ -16,7 +16,7 @@ from ralph_mission.mission.model.effects import MARKER, Receipt, marker
 from ralph_mission.mission.operations import control, review
 from ralph_mission.mission.operations.recover import recover_memory
 from ralph_mission.mission.operations.reviewer import CallReport, call_due_reviews
-from ralph_mission.safety import text
+from ralph_mission.safety import detect
 from tests.helpers import NOON, Result, cli_here
 from tests.integration.at_review import NONE, ONE, RACE, SOURCE, Told, ours, proposed, pushed, read, reader, words
 from tests.integration.at_work import FILES, FORGES, LOCAL_FIRST, Place, on_hub
@@ -307,8 +307,8 @@ def test_nothing_that_a_reviewer_says_does_anything(place):
     (posted,) = ours(place, number)
     body = words(posted.body)
     assert (report.outcome, posted.state) == ("posted", "commented")
-    assert not text.closing_keywords(body, markdown=True) and not text.mentions(body, markdown=True)
-    assert not text.workflow_commands(body)
+    assert not detect.closing_keywords(body, markdown=True) and not detect.mentions(body, markdown=True)
+    assert not detect.workflow_commands(body)
     assert SECRET not in body and "redacted" in body and "https://evil" not in body
     assert MARKER.findall(posted.body) == [review.review_key(number)] and len(posted.body) < 20_000
     assert not {"\u200b", "\u202e", "\U000e0041"} & set(body) and "<script" not in body

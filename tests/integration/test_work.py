@@ -23,7 +23,7 @@ from ralph_mission.mission.model.cycle import AgentJob, AgentResult, BaseChecks,
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.ledger import work_key
 from ralph_mission.mission.operations import control
-from ralph_mission.safety import text
+from ralph_mission.safety import detect
 from ralph_mission.safety.patch import EXECUTABLE, FileChange, Patch
 from tests.helpers import NOON
 from tests.integration.at_work import (
@@ -212,9 +212,9 @@ def test_neither_the_issues_words_nor_the_agents_close_ping_command_or_sign(plac
     place.work(Scripted([made(words=HOSTILE, learned=(f"closes #{other}", "@mara knows"))]))
     pull = place.pulls()[0]
     for markdown, said in ((True, pull.body), (False, pull.title), *((True, body) for body in place.comments(number))):
-        assert not text.closing_keywords(said, markdown=markdown), said
-        assert not text.mentions(said, markdown=markdown), said
-        assert not text.workflow_commands(said), said
+        assert not detect.closing_keywords(said, markdown=markdown), said
+        assert not detect.mentions(said, markdown=markdown), said
+        assert not detect.workflow_commands(said), said
     assert len(MARKER.findall(pull.body)) == 1 and "0123456789abcdef" not in MARKER.findall(pull.body)
     assert place.issue(other).state == "open"
 
@@ -228,7 +228,7 @@ def test_an_issue_whose_title_ends_like_a_closing_keyword_is_worked_on_as_any_ot
     number = here.ready(title)
     assert here.work(Scripted()).outcome == "done"
     (pull,) = here.pulls()
-    assert pull.title.endswith(f"(#{number})") and not text.closing_keywords(pull.title, markdown=False)
+    assert pull.title.endswith(f"(#{number})") and not detect.closing_keywords(pull.title, markdown=False)
 
 
 @pytest.mark.long  # a variation of the two issues; what is judged has pure tests

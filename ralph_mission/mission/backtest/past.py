@@ -65,19 +65,15 @@ class HistoryDetails(Protocol):
 
     def comments(self, number: int) -> tuple[ThreadComment, ...] | None:
         """A thread's comments."""
-        ...
 
     def reviews(self, number: int) -> tuple[Review, ...] | None:
         """A pull request's reviews."""
-        ...
 
     def events(self, number: int) -> tuple[ThreadEvent, ...] | None:
         """A thread's events, oldest first."""
-        ...
 
     def failed_jobs(self, run: WorkflowRun) -> tuple[FailedJob, ...] | None:
         """An attempt's failed jobs."""
-        ...
 
 
 # --- as of then -----------------------------------------------------------------------

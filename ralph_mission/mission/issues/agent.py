@@ -68,29 +68,23 @@ class IssueCoder(Protocol):
 
     def why_not(self, agent: str) -> str:
         """Why this agent ("" for the default) cannot run here, or ""."""
-        ...
 
     def conventions(self, base_sha: str) -> str:
         """The repository's own guides at a commit, as a section of a prompt, or ""."""
-        ...
 
     def look_at_base(self, base_sha: str) -> BaseChecks:
         """The repository's own checks on a commit: cached, or by running them, which may take long."""
-        ...
 
     def work(self, job: AgentJob, withdrawn: Callable[[], bool]) -> AgentResult:
         """Run the loop to its end, or resume one whose runner is gone; between sessions it ends once `withdrawn`. A
         problem, also an interrupt, is a result."""
-        ...
 
     def spent(self, record: WorkRecord) -> float:
         """The cost of an attempt whose runner is gone, in USD: as its sessions reported; if unknown, everything
         reserved if its agent reports prices."""
-        ...
 
     def tidy(self, issues: Collection[int]) -> None:
         """Delete the work on all other issues."""
-        ...
 
 
 class GuidanceQueue(Protocol):
@@ -98,11 +92,9 @@ class GuidanceQueue(Protocol):
 
     def pending(self) -> Sequence[Guidance]:
         """Undelivered guidance, oldest first."""
-        ...
 
     def acknowledge(self, ids: Iterable[str]) -> None:
         """Mark as delivered."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

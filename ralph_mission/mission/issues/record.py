@@ -17,15 +17,7 @@ from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WORKING, WorkTask
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.model.cycle import AgentResult
-from ralph_mission.mission.model.effects import (
-    Comment,
-    EditComment,
-    Effect,
-    Label,
-    OpenPull,
-    PushBranch,
-    Receipt,
-)
+from ralph_mission.mission.model.effects import Comment, EditComment, Effect, Label, OpenPull, PushBranch, Receipt
 from ralph_mission.mission.model.forge import Branch, Issue
 from ralph_mission.mission.model.ledger import (
     KEEP_ISSUES,

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from ralph_mission.mission.model.forge import Branch, Measured
+from ralph_mission.mission.model.forge import Measured
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
@@ -359,15 +359,6 @@ class Limits:
     usd_per_cycle: float = 2.0
     usd_per_day: float = 10.0
     auto_kinds: tuple[str, ...] = ()  # kinds of high tier whose fixes need no question: the owner wants that
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """What is being looked after: its default branch and a name for people."""
-
-    name: str
-    default: Branch
-    languages: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

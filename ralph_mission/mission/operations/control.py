@@ -18,13 +18,7 @@ from ralph_mission.mission.decide import decide, with_findings
 from ralph_mission.mission.execute import AppliedEffect
 from ralph_mission.mission.model.cycle import CycleReport, Situation, thread_number
 from ralph_mission.mission.model.effects import OpenIssue, Publish, Receipt, skip_effect
-from ralph_mission.mission.model.ledger import (
-    EffectRecord,
-    Memory,
-    MemoryBatch,
-    MemorySnapshot,
-    settle,
-)
+from ralph_mission.mission.model.ledger import EffectRecord, Memory, MemoryBatch, MemorySnapshot, settle
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CycleClock, Store
 from ralph_mission.safety.secrets import strip_known
@@ -37,15 +31,12 @@ class Editable(Store, Protocol):
 
     def edit(self, memory: Memory, after: MemorySnapshot, message: str) -> None:
         """Commit a person's edit (Learnings, Do Not Repeat, `paused`)."""
-        ...
 
     def journal(self) -> Iterable[dict[str, Any]]:
         """Every cycle's journal document, oldest first."""
-        ...
 
     def exclusive(self) -> AbstractContextManager[bool]:
         """A lock held while a cycle runs; False if another runner on this machine holds it."""
-        ...
 
 
 def pause(store: Editable) -> bool:

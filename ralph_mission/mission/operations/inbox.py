@@ -167,27 +167,21 @@ class RunningLoop(Protocol):
 
     def progress(self) -> str:
         """Its progress in a few lines; "" if none runs."""
-        ...
 
     def guide(self, order: ChatCommand) -> None:
         """Pass guidance to its next session, once."""
-        ...
 
     def restart(self) -> None:
         """Restart it after its session."""
-        ...
 
     def questions(self) -> Sequence[OpenQuestion]:
         """Unanswered questions of its sessions, oldest first."""
-        ...
 
     def answered(self, order: ChatCommand) -> str:
         """The question that this command answered before, or ""."""
-        ...
 
     def answer(self, question: OpenQuestion, order: ChatCommand) -> None:
         """Answer a question; only the first answer counts."""
-        ...
 
 
 class Note(Protocol):
@@ -195,11 +189,9 @@ class Note(Protocol):
 
     def read(self) -> str:
         """The stored text, or ""."""
-        ...
 
     def keep(self, cursor: str) -> None:
         """Store text."""
-        ...
 
 
 @dataclass(slots=True)

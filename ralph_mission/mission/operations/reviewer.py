@@ -186,15 +186,12 @@ class PullReader(Protocol):
 
     def check(self, stranger: bool) -> None:
         """Raise UserError if no session could run, or, for a `stranger`'s code, if it could do harm."""
-        ...
 
     def look(self, base: str, head: str) -> PullView:
         """Read commit `head` relative to the tip `base` of its base branch. Raises UserError."""
-        ...
 
     def read(self, job: AgentJob) -> ReviewerAnswer:
         """Get the reviewer's answer with its cost. Raises UserError before any session; an interrupt passes through."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,27 +68,21 @@ class Recoverable(Store, Protocol):
 
     def repair(self) -> list[str]:
         """Put right what cannot even be looked at; what was done, in words. Raises UserError for what it cannot."""
-        ...
 
     def salvage(self) -> Salvage:
         """Everything readable, trusted or not. Raises UserError for what recovery cannot fix."""
-        ...
 
     def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:
         """Commit a new lineage on top of the present head, never resetting it, and remember the position."""
-        ...
 
     def journal(self) -> Iterable[dict[str, Any]]:
         """Every cycle's journal document, oldest first. Raises UserError if one is unreadable."""
-        ...
 
     def document(self) -> str:
         """The memory file's present text, or ""."""
-        ...
 
     def checks(self) -> Iterable[Check]:
         """Each check with its result."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,7 @@ from ralph_mission.loop.prompt.framing import line, section
 from ralph_mission.loop.prompt.session import render_hat
 from ralph_mission.loop.rules.verdicts import UnclearVerdict, parse_json
 from ralph_mission.mission.model.mission import Quote, Severity, Signal, Usage
-from ralph_mission.mission.proof.claim import (
-    ASSERTION,
-    PROVABLE,
-    CodeClaim,
-    MalformedClaim,
-    is_code,
-    read_claims,
-)
+from ralph_mission.mission.proof.claim import ASSERTION, PROVABLE, CodeClaim, MalformedClaim, is_code, read_claims
 from ralph_mission.mission.proof.judge import RUNS, CaseResult, ProofVerdict
 from ralph_mission.safety.objections import TEST_PATH, describe_weakening
 from ralph_mission.safety.patch import Patch

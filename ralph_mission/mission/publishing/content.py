@@ -20,7 +20,7 @@ from ralph_mission.mission.model.mission import Action, Finding, Mission, Status
 from ralph_mission.mission.model.proposal import lookup, reason
 from ralph_mission.mission.ports import PostPublisher
 from ralph_mission.mission.proposals.wording import HOW_TO_SAY_NO
-from ralph_mission.safety import text
+from ralph_mission.safety import detect
 from ralph_mission.safety.markdown import FENCE, PARAGRAPH, Block, blocks, has_html, invisible, without_controls
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words
@@ -105,7 +105,7 @@ def _span(line: str) -> str:
 
 def _chart(chart: Chart | None) -> Iterator[str]:
     if chart:
-        yield f"With a chart, `{chart_digest(chart)}`: {text.inline_words(chart.alt)}"
+        yield f"With a chart, `{chart_digest(chart)}`: {inline_words(chart.alt)}"
 
 
 def chart_digest(chart: Chart) -> str:
@@ -122,14 +122,14 @@ def read(body: str) -> tuple[tuple[PostDraft, ...], tuple[str, ...]]:
     wrong: list[str] = []
     for network, block in _below(body):
         if block.level == HEADING and network in drafts:
-            wrong.append(f"{text.inline(network, 40)} stands there twice")
+            wrong.append(f"{inline(network, 40)} stands there twice")
         elif block.level == HEADING:
             drafts[network] = []
         elif block.level == FENCE:
             drafts[network].append(showable(block.text))
             if block.info not in PLAIN:
-                wrong.append(f"{text.inline(network, 40)} has a block of {text.inline(block.info, 40)} and not of text")
-    wrong += [f"{text.inline(name, 40)} has no text" for name, parts in drafts.items() if not all(parts) or not parts]
+                wrong.append(f"{inline(network, 40)} has a block of {inline(block.info, 40)} and not of text")
+    wrong += [f"{inline(name, 40)} has no text" for name, parts in drafts.items() if not all(parts) or not parts]
     if has_html(body):
         wrong.append("there is HTML, which may hide a text")
     found = tuple(PostDraft(name, tuple(parts)) for name, parts in drafts.items())
@@ -160,7 +160,7 @@ def measure_posts(publisher: PostPublisher, body: str) -> ShownPosts:
         try:
             posts.append(_post(publisher, draft))
         except UserError as problem:
-            refused.append(f"{text.inline(draft.network, 40)}: {text.inline_words(problem.what, 200)}")
+            refused.append(f"{inline(draft.network, 40)}: {inline_words(problem.what, 200)}")
     refused += [f"{post.network}: {trap}" for post in posts for trap in find_traps(post)]
     return ShownPosts(tuple(posts), tuple(refused))
 
@@ -173,11 +173,11 @@ def _post(publisher: PostPublisher, draft: PostDraft) -> Post:
 
 def find_traps(post: Post) -> Iterator[str]:
     """What the rules would refuse, so that whoever edits the text learns it at once."""
-    if any(text.mentions(part, markdown=False) for part in post.parts):
+    if any(detect.mentions(part, markdown=False) for part in post.parts):
         yield "it mentions somebody with an @"
-    if any(text.closing_keywords(part, markdown=False) for part in post.parts):
+    if any(detect.closing_keywords(part, markdown=False) for part in post.parts):
         yield "it says what closes an issue"
-    if any(text.workflow_commands(part) for part in post.parts):
+    if any(detect.workflow_commands(part) for part in post.parts):
         yield "it holds a command to a runner"
     if any(_BLANKS.search(part.expandtabs()) for part in post.parts):
         yield f"it has more than {BLANKS} blanks in a row, which may put words out of sight"

@@ -14,7 +14,7 @@ from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.publishing import content
 from ralph_mission.mission.publishing.content import PostDraft
-from ralph_mission.safety import text
+from ralph_mission.safety import detect
 from tests.mission.build import NOW
 
 HOSTILE = (
@@ -149,7 +149,7 @@ def test_what_a_wrapped_quote_says_is_what_the_block_says() -> None:
     body = content.render([post("x", words)])
     quoted = body.split("as it was first asked about:\n\n")[1]
     assert quoted == f"> `` {words.splitlines()[0]} ``\\\n>\n> ```` ``` @mara fixes #3 <b> ````"
-    assert text.mentions(body, markdown=True) == text.closing_keywords(body, markdown=True) == ()
+    assert detect.mentions(body, markdown=True) == detect.closing_keywords(body, markdown=True) == ()
     assert content.render([post("x", "a" * 100)]).count("a" * 100) == 1
 
 

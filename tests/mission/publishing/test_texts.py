@@ -27,7 +27,7 @@ from ralph_mission.mission.publishing.texts import (
     value,
     weight,
 )
-from ralph_mission.safety import text
+from ralph_mission.safety import detect
 from tests.safety.hostile_texts import hidden
 
 PRIVATE = "mara@example.org lives at 7 Quay Street"
@@ -217,7 +217,7 @@ def test_marks_that_pile_up_are_cut_to_two() -> None:
 
 
 def test_a_keyword_that_would_close_an_issue_closes_none() -> None:
-    assert not text.closing_keywords(clean_fact("closes GH-12"), markdown=False)
+    assert not detect.closing_keywords(clean_fact("closes GH-12"), markdown=False)
 
 
 @pytest.mark.attack(28, 36)
@@ -226,7 +226,7 @@ def test_nothing_that_calls_leads_or_formats_is_left(said: str) -> None:
     calm = clean_fact(said)
     assert len(calm) <= LONGEST
     assert not set("@#<>*_`~|\\[]{}^\n\r") & set(calm)
-    assert not text.mentions(calm, markdown=False)
+    assert not detect.mentions(calm, markdown=False)
     assert not hidden(calm)
     assert not extract_urls_with_indices(calm)
     assert clean_fact(calm) == calm
