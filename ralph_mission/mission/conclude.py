@@ -77,7 +77,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     news = identity.list_announceable(over, situation.settings.announce, situation.cycle, situation.now)
     at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
     at_once = at_once or _were_posts_answered(situation, acts)
-    proposals = _proposals(by_key.values(), dropped)
+    proposals = [act.decision.proposal for act in by_key.values() if act not in dropped]
     opened = (*decide.threads_of_week(situation), *opened_threads(situation, proposals))
     return Conclusion(
         tuple(mission for mission in everyone if mission not in over),
@@ -161,10 +161,6 @@ def _came_to_nothing(act: ExecutedDecision) -> bool:
         for effect in proposal.effects
         if proposal.monitor or opens_mission(effect)
     )
-
-
-def _proposals(acts: Iterable[ExecutedDecision], dropped: Sequence[ExecutedDecision]) -> list[Proposal]:
-    return [act.decision.proposal for act in acts if act not in dropped]
 
 
 # --- lessons --------------------------------------------------------------------------
@@ -278,10 +274,8 @@ def _ready(situation: Situation, decided: CycleDecisions, acts: Sequence[Execute
 
 def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
     """Whether an agent can go on at once: it may, has money, and somebody may still wake us today."""
-    facts, stopped = (
-        dict(situation.world.facts),
-        {result.mission for result in situation.made if not _went_well(result)},
-    )
+    facts = dict(situation.world.facts)
+    stopped = {result.mission for result in situation.made if not _went_well(result)}
     ready = (m for m in missions if m.id in facts and m.id not in stopped and tasks.is_waiting(m, facts[m.id]))
     return any(ready) and _grant_wake(situation)[1] and _purse(situation).usd > 0
 

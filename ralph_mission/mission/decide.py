@@ -127,13 +127,13 @@ def findings_fully_posted(situation: Situation, receipts: Mapping[str, Receipt])
     )
 
 
-def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> CycleDecisions:
+def decide(situation: Situation, secrets: tuple[str, ...] = ()) -> CycleDecisions:
     """Steps of what is under way first, then what is new; every one of them judged."""
     steps = tuple(_steps(situation))
     moved = () if situation.steering else close_lists(situation.world.issues, situation.world.bot)
     proposals = [*(step.proposal for step in steps if step.proposal), *moved, *drafts(situation)]
     proposals += leave_reopened(situation.world.reopened)
-    paused = paused or bool(situation.world.requested("pause"))
+    paused = bool(situation.world.requested("pause"))
     decisions = judge_all(proposals, policy_context(situation, secrets, paused))
     return CycleDecisions(steps, decisions)
 

@@ -171,18 +171,15 @@ def perform_effect(ports: CyclePorts, effect: Effect) -> Receipt:
     if isinstance(effect, MergePull) and not effect.approver:  # only memory says so, and memory grants nothing
         return Receipt(effect.key, "failed", detail="approval-author")
     try:
-        return _say(ports, effect) if isinstance(effect, Publish) else ports.forge.perform(effect)
+        if not isinstance(effect, Publish):
+            return ports.forge.perform(effect)
+        receipt = ports.publisher.publish(effect)
+        return replace(receipt, at=ports.clock.now())  # not the cycle's time: it may have begun on another day
     except Exception as error:  # whatever it is, the cycle must still record what it knows
         problem = error.what if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         status: Fate = "unknown" if at_most_once(effect) else "failed"
         at = ports.clock.now() if isinstance(effect, Publish) else None
         return Receipt(effect.key, status, detail=truncate(problem, 300), at=at)
-
-
-def _say(ports: CyclePorts, effect: Publish) -> Receipt:
-    """The time of posting counts; the cycle may have begun on another day."""
-    receipt = ports.publisher.publish(effect)
-    return replace(receipt, at=ports.clock.now())
 
 
 def _find(ports: CyclePorts, effect: Effect) -> Receipt | None:
@@ -207,15 +204,15 @@ def reconcile(ports: CyclePorts, state: OpenState, records: Mapping[str, Record]
     whatever is missing is left to the mission's next step, which is judged again.
     """
     known = dict(records)
-    found = [_found_late(ports, record, known) for record in doubtful(state.unknown, records)]
-    applied = (_taken_over(ports, record, known) for record in list_unsettled(state.effects, records))
+    found = [_found_late(ports, record, known) for record in _in_state("unknown", state.unknown, records)]
+    applied = (_taken_over(ports, record, known) for record in _in_state("intended", state.effects, records))
     return tuple(item for item in (*found, *applied) if item)
 
 
-def doubtful(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
-    """The records of effects that may or may not have been sent."""
+def _in_state(state: str, keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
+    """The records of effects in a state, in their order."""
     found = (records.get(key) for key in keys)
-    return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "unknown")
+    return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == state)
 
 
 def _found_late(ports: CyclePorts, record: EffectRecord, known: dict[str, Record]) -> AppliedEffect | None:
@@ -232,12 +229,6 @@ def _found_late(ports: CyclePorts, record: EffectRecord, known: dict[str, Record
     known[record.key] = _with(record, receipt)
     ports.progress.note(f"{kind_of(effect)} that was in doubt: {receipt.status}")
     return AppliedEffect(effect, receipt)
-
-
-def list_unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
-    """The records of intended effects, in their order."""
-    found = (records.get(key) for key in keys)
-    return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "intended")
 
 
 def _taken_over(ports: CyclePorts, record: EffectRecord, known: dict[str, Record]) -> AppliedEffect | None:

@@ -257,10 +257,8 @@ def found_again(mission: Mission, number: int, issue: Issue, pull: Pull, authori
     signed, facts = _signature(pull)
     if "mission" in facts:
         keys = (_key(issue, times) for times in range(1, _times(issue) + 1))
-        key, note = (
-            next((key for key in keys if key_of(key, "open_pull") == signed), mission.key),
-            "found again by its pull request",
-        )
+        key = next((key for key in keys if key_of(key, "open_pull") == signed), mission.key)
+        note = "found again by its pull request"
     else:  # a finished issue that was reopened is another mission, with effects of its own
         key, note = key_of("mission", "work", str(issue.number), str(number)), f"`ralph work` opened #{pull.number}"
     status = next((status for label, status in STANDING if label in issue.labels), Status.IN_REVIEW)

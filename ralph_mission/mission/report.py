@@ -369,7 +369,7 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
         yield f"an agent worked on mission {result.mission}, {sessions}{cost}: {result.outcome}{why}"
     for kind in decide.silent_kinds(situation):
         yield f"people refuse {lookup(kind).plural}, so no more are proposed: {ranking.bring_back(kind)}"
-    for line in _not_understood(situation):
+    for line in identity.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))[1]:
         yield f"Do Not Repeat: not understood, so ignored: {line}"
     for act in acts:
         for item in act.applied:
@@ -399,7 +399,3 @@ def unknown(
             settle = f"`ralph journal resolve {key} --sent|--not-sent`"
             key = f"the post on {effect.network} ({effect.post.parts[0][:40]}…)"
         yield f"it is unknown whether {key} was sent: check, then {settle}"
-
-
-def _not_understood(situation: Situation) -> tuple[str, ...]:
-    return identity.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))[1]

@@ -56,10 +56,8 @@ def offer_effects(
     `digest`: that of the issue's text, if approval covers that too; without one the change answers a review.
     """
     assert facts.issue is not None
-    key, named = (
-        change_remark(mission, map(ownership.change_digest, planned)),
-        ownership.announcement_line(planned, needs_approval=True),
-    )
+    key = change_remark(mission, map(ownership.change_digest, planned))
+    named = ownership.announcement_line(planned, needs_approval=True)
     answers = 0 if digest else mission.pull
     comment = Comment(key, mission.thread, tasks.offer_text(patch, rules, named, digest, key, answers, proof))
     if APPROVED not in facts.issue.labels:
@@ -198,7 +196,7 @@ def _send_change(
     mission: Mission, begun: Mission, facts: MissionFacts, result: AgentResult, patch: Patch, context: StepContext
 ) -> MissionStep:
     why = inspect(patch, max_lines=context.limits.auto_pr_lines, recent=context.recent)
-    rules = tuple(dict.fromkeys(objection.rule for objection in why))
+    rules = _rules(why)
     if reason := explain_refusal(patch, why):
         return _record_failure(mission, begun, replace(result, outcome="failed", reason=reason), context)
     if begun.status is Status.FIXING:
@@ -207,7 +205,7 @@ def _send_change(
     if rules:
         return _offer_change(begun, facts, result, patch, (push, pull), rules, context)
     named = ownership.announcement_line((push, pull), needs_approval=False)
-    remark = _remark(mission, (push, pull))
+    remark = change_remark(mission, [ownership.change_digest(effect) for effect in (push, pull)])
     comment = Comment(remark, mission.issue, tasks.announcement_text(patch, named, remark))
     step = replace(build_step(mission, context), after=begun).clear_failures()
     step = step.change(pending=(push.key, pull.key), stalled_cycles=0, turns=0)
@@ -240,10 +238,6 @@ def change_effects(
         key, mission.title, body, branch, context.default.name, mission.issue, ("ralph:mission",), same,
         touched_by(patch),
     )  # fmt: skip  # one effect
-
-
-def _remark(mission: Mission, effects: Sequence[PushBranch | OpenPull]) -> str:
-    return change_remark(mission, [ownership.change_digest(effect) for effect in effects])
 
 
 def _offer_change(

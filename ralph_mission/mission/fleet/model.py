@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from datetime import datetime
 from itertools import takewhile
 from types import MappingProxyType
@@ -210,26 +210,12 @@ def parse_state(text: str) -> FleetState:
 
 
 def _booked(one: Booking) -> dict[str, Any]:
-    return {
-        "at": one.at.isoformat(),
-        "cycle": one.cycle,
-        "tries": one.tries,
-        "usd": round(one.usd, 6),
-        "pulls": one.pulls,
-        "minutes": one.minutes,
-    }
+    return asdict(one) | {"at": one.at.isoformat(), "usd": round(one.usd, 6)}
 
 
 def _booking(fields: Any) -> Booking:
-    booking = Booking(_moment(fields["at"]))
-    return replace(
-        booking,
-        cycle=int(fields["cycle"]),
-        tries=int(fields["tries"]),
-        usd=float(fields["usd"]),
-        pulls=int(fields["pulls"]),
-        minutes=int(fields["minutes"]),
-    )
+    numbers = (int(fields["cycle"]), int(fields["tries"]), float(fields["usd"]))
+    return Booking(_moment(fields["at"]), *numbers, int(fields["pulls"]), int(fields["minutes"]))
 
 
 def _moment(text: Any) -> datetime:
@@ -264,9 +250,11 @@ class FleetVerdicts:
 
     def elsewhere(self, name: str) -> dict[str, Acceptance]:
         """In all repositories but one: its own verdicts are in its memory."""
-        own = self.each.get(name, {})
+        pairs = ((kind, one, self.each.get(name, {}).get(kind, Acceptance())) for kind, one in self.total.items())
         return {
-            kind: _less(one, own.get(kind, Acceptance())) for kind, one in self.total.items() if one != own.get(kind)
+            kind: Acceptance(one.accepted - own.accepted, one.rejected - own.rejected)
+            for kind, one, own in pairs
+            if one != own
         }
 
 
@@ -291,10 +279,6 @@ def _own_verdicts(memory: str) -> dict[str, Acceptance]:
 def _bounded(one: Acceptance) -> Acceptance:
     share = min(1.0, MOST_EACH / max(1, one.accepted + one.rejected))
     return Acceptance(round(one.accepted * share), round(one.rejected * share))
-
-
-def _less(all: Acceptance, own: Acceptance) -> Acceptance:
-    return Acceptance(all.accepted - own.accepted, all.rejected - own.rejected)
 
 
 def render_terms(start: FleetStart, verdicts: FleetVerdicts, extends: str = "") -> str:

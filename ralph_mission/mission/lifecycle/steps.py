@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ralph_mission.mission.coder import conditions, results, tasks
 from ralph_mission.mission.lifecycle import ownership
-from ralph_mission.mission.lifecycle.approval import about, find_commands, on_issue, on_pull, stands
+from ralph_mission.mission.lifecycle.approval import about, find_commands, on_pull, stands
 from ralph_mission.mission.lifecycle.step_builder import (
     TICK,
     StepBuilder,
@@ -414,18 +414,10 @@ def _resume(mission: Mission, facts: MissionFacts, context: StepContext) -> Miss
     if not mission.question.proposal_hash and facts.coder and not facts.announced:
         # We died before announcing it: the result is still there.
         return MissionStep(replace(count_wait(mission), pending=()))
-    who = _find_approver(mission, facts)
+    who = posting.said_yes(mission, facts)
     if mission.question.proposal_hash and not who:
         return wait_step(mission)
     return _carry_out(step, facts, who)
-
-
-def _find_approver(mission: Mission, facts: MissionFacts) -> str:
-    """Whose approval of the proposal stands now, or ""."""
-    if facts.issue is None or not mission.question.proposal_hash:
-        return ""
-    verdict = on_issue(facts.issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
-    return wording.person_name(verdict.actor) if verdict.state == "approved" else ""
 
 
 def _carry_out(step: StepBuilder, facts: MissionFacts, who: str) -> MissionStep:
@@ -464,7 +456,7 @@ def _open_pull(mission: Mission, facts: MissionFacts, reading: Interpretation, c
     if mission.action is Action.OPEN_FIX:
         action, following = wording.FIX_OPENED
         step = step.change(last_action=action, next_step=following)
-    return MissionStep(step.after, lesson=lesson(mission, "accepted") if _find_approver(mission, facts) else None)
+    return MissionStep(step.after, lesson=lesson(mission, "accepted") if posting.said_yes(mission, facts) else None)
 
 
 def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:

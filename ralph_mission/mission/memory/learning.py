@@ -84,16 +84,13 @@ def acted_on(
 
 
 def _acted_on(finding: Finding, before: Record | None, cycle: int, mission: int) -> FindingRecord:
-    occurrence = finding.signal.occurrence
-    if isinstance(before, FindingRecord):
-        occurrences = tuple(dict.fromkeys((*before.occurrences, occurrence)))[-50:]
-        observer = finding.signal.observer
-        mission = mission or before.mission
-        parts = identity.keys_of_parts(finding.signal) or before.parts
-        return replace(before, occurrences=occurrences, cycle=cycle, mission=mission, observer=observer, parts=parts)
-    record = FindingRecord(finding.fingerprint, finding.kind, finding.title, (occurrence,), cycle, mission)
-    parts = identity.keys_of_parts(finding.signal)
-    return replace(record, observer=finding.signal.observer, parts=parts)
+    signal, parts = finding.signal, identity.keys_of_parts(finding.signal)
+    if not isinstance(before, FindingRecord):
+        record = FindingRecord(finding.fingerprint, finding.kind, finding.title, (signal.occurrence,), cycle, mission)
+        return replace(record, observer=signal.observer, parts=parts)
+    occurrences = tuple(dict.fromkeys((*before.occurrences, signal.occurrence)))[-50:]
+    mission, parts = mission or before.mission, parts or before.parts
+    return replace(before, occurrences=occurrences, cycle=cycle, mission=mission, observer=signal.observer, parts=parts)
 
 
 def not_acted_on(record: FindingRecord) -> FindingRecord:
@@ -146,21 +143,14 @@ def narrate(
     posts: Sequence[Posted] = (),
 ) -> Memory:
     """The memory file after this cycle; people's own sections stay as they are. Trimming comes later."""
-    return replace(
-        memory,
-        active=under_way(missions),
-        completed=(*(_completed_note(mission, note.cycle) for mission in ended), *memory.completed),
-        observations=(note, *memory.observations),
-        measured=learnings(acceptance, posts),
-    )
+    observations, measured = (note, *memory.observations), learnings(acceptance, posts)
+    return replace(retold(memory, missions, ended), observations=observations, measured=measured)
 
 
 def retold(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]) -> Memory:
     """The memory file after a step outside a cycle: only the missions are updated."""
-    cycle = memory.header.cycle
-    completed = (*(_completed_note(mission, cycle) for mission in ended), *memory.completed)
-    active = under_way(missions)
-    return replace(memory, active=active, completed=completed)
+    completed = (*(_completed_note(mission, memory.header.cycle) for mission in ended), *memory.completed)
+    return replace(memory, active=under_way(missions), completed=completed)
 
 
 def under_way(missions: Iterable[Mission]) -> tuple[MissionNote, ...]:

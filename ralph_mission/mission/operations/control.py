@@ -79,9 +79,7 @@ def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
         record = store.records([key], past).get(key)
         if not isinstance(record, EffectRecord) or key not in past.state.unknown:
             raise UserError(f"no effect {key} is waiting for an answer", "see `ralph journal`")
-        if (
-            sent and not number and isinstance(record.effect, OpenIssue)
-        ):  # a mission without its issue would wait for ever
+        if sent and not number and isinstance(record.effect, OpenIssue):  # without its issue a mission waits for ever
             raise UserError(f"{key} opens an issue: which one is it?", "add: --number NUMBER", usage=True)
         receipt = Receipt(key, "adopted", number) if sent else skip_effect(key, "not sent, says a person")
         store.commit(_settled_batch(store, past, record, receipt), past)
@@ -97,12 +95,7 @@ def _settled_batch(store: Store, past: MemorySnapshot, record: EffectRecord, rec
     about = {record.effect.finding} - {""} if isinstance(record.effect, Publish) else set()
     records = {record.key: record, **store.records({*members, *about}, past)}
     batch = settle_open(past, [AppliedEffect(record.effect, receipt)], records)
-    return replace(
-        batch,
-        state=replace(batch.state, claim=past.state.claim),
-        records=batch.records,
-        message=subject,
-    )
+    return replace(batch, state=replace(batch.state, claim=past.state.claim), message=subject)
 
 
 def journal(store: Editable) -> list[dict[str, Any]]:
@@ -253,5 +246,4 @@ WHY = {
     "lost": "another runner has it",
     "paused": "paused",
     "not_due": "another runner was first",
-    "failed": "it failed; see ralph status",
 }
