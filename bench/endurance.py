@@ -19,7 +19,7 @@ from statistics import median
 from bench.bounds import AT_MOST, Bounds, Most, limits
 from bench.spent import Figures, Told, cycle, ratio
 from ralph_mission.adapters.storage.memory import branch, recordings
-from ralph_mission.mission.memory import layout
+from ralph_mission.mission import memory as layout
 from ralph_mission.mission.model import ledger
 from tests.helpers import commit
 from tests.integration.world import CALM, World, world

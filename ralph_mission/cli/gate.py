@@ -34,7 +34,7 @@ from ralph_mission.adapters.storage.memory.due import (
 )
 from ralph_mission.cli.spelling import iso, moment
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory import layout
+from ralph_mission.mission import memory as layout
 from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:

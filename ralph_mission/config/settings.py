@@ -41,7 +41,7 @@ from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
 from ralph_mission.config.publishers import Publishers, TelegramControl
 from ralph_mission.config.shared import pinned
-from ralph_mission.mission.memory.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
+from ralph_mission.mission.memory import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
 from ralph_mission.mission.model.ledger import Rhythm
 from ralph_mission.mission.model.mission import Limits
 from ralph_mission.safety.front_matter import Path

@@ -17,7 +17,7 @@ from ralph_mission.mission.lifecycle.orders import ONCE, SAID, is_untold
 from ralph_mission.mission.lifecycle.steps import NOBODY_HERE
 from ralph_mission.mission.lifecycle.table import advance
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT, describe_checks
-from ralph_mission.mission.memory.position import check_position, refuse
+from ralph_mission.mission.memory.text import check_position, refuse
 from ralph_mission.mission.model.cycle import (
     CycleDecisions,
     CycleSettings,

@@ -18,7 +18,7 @@ from ralph_mission.mission.ports import CyclePorts, Observer, PaidObserver, Paid
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety import text
-from ralph_mission.safety.secrets import find_secrets, redact
+from ralph_mission.safety.secrets import find_secrets, redact, redact_record
 
 SHARE = 0.5
 """Share of a cycle's budget that an observer may spend on a model; the rest is for the thinker and for missions."""
@@ -88,24 +88,9 @@ def redact_observation(ports: CyclePorts, observation: Observation, secrets: tup
 
 def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
     """Secrets in observed texts must reach neither memory nor a report."""
-    return replace(
-        signal,
-        title=redact(signal.title, secrets),
-        detail=redact(signal.detail, secrets),
-        author=redact(signal.author, secrets),
-        essence=tuple(redact(part, secrets) for part in signal.essence),
-        kind=redact(signal.kind, secrets),
-        occurrence=redact(signal.occurrence, secrets),
-        facts=tuple(
-            (redact(name, secrets), redact(value, secrets) if isinstance(value, str) else value)
-            for name, value in signal.facts
-        ),
-        quotes=tuple(
-            replace(quote, text=redact(quote.text, secrets))
-            for quote in signal.quotes
-            if not find_secrets(quote.path, secrets)
-        ),
-    )
+    quotes = tuple(quote for quote in signal.quotes if not find_secrets(quote.path, secrets))
+    redacted = redact_record(replace(signal, quotes=quotes, patch=None), secrets)
+    return replace(redacted, patch=signal.patch)  # it is judged as a change
 
 
 def may_cost(ports: CyclePorts, situation: Situation) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory import layout
+from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import parse_memory
 from tests.crash.snapshots import networks_of
 from tests.crash.witness import heads, key_in, open_state

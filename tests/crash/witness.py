@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.adapters.publishers import networks as post_networks
 from ralph_mission.adapters.storage.memory import codec
-from ralph_mission.mission.memory import layout
+from ralph_mission.mission import memory as layout
 from ralph_mission.mission.model import effects
 from ralph_mission.mission.model.effects import MARKER, Effect
 from ralph_mission.mission.model.ledger import EffectRecord, OpenState, Record

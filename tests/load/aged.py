@@ -15,7 +15,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
-from ralph_mission.mission.memory import layout
+from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import render_notes
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.effects import Receipt

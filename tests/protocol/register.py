@@ -1,6 +1,6 @@
 """The memory branch as one register that moves by compare-and-swap; commits are kept by their content.
 
-What a person's edit is, and how it is taken in, is asked of `mission/memory/position.py`, as the store does.
+What a person's edit is, and how it is taken in, is asked of `mission/memory/text.py`, as the store does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ralph_mission.errors import Lost
-from ralph_mission.mission.memory.position import merge_edits, people_edits, refuse, with_people_of
+from ralph_mission.mission.memory.text import merge_edits, people_edits, refuse, with_people_of
 from ralph_mission.mission.model.ledger import Memory, MemoryBatch, MemorySnapshot, OpenState, Record
 
 

@@ -20,8 +20,8 @@ from ralph_mission.adapters.http.files import ask_graphql, get_json, post_json
 from ralph_mission.adapters.storage.memory.due import written_fields
 from ralph_mission.config.fleet import FleetConfig
 from ralph_mission.errors import UserError
+from ralph_mission.mission import memory as layout
 from ralph_mission.mission.fleet.model import CONFIGURE, FleetThread, RateLimit, RepositoryHeader
-from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.front_matter import read
 from ralph_mission.mission.model.ledger import Header
 from ralph_mission.mission.model.mission import Urgency

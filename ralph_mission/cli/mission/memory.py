@@ -167,7 +167,7 @@ def _of_forge(app: App) -> list[Check]:
 
 def _against_forge(app: App) -> list[Check]:
     from ralph_mission.mission.gather import anchor_of, check_anchor
-    from ralph_mission.mission.memory.position import check_position
+    from ralph_mission.mission.memory.text import check_position
 
     try:
         recalled = app.store.recall()

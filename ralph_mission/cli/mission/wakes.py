@@ -77,7 +77,7 @@ def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json
         return _review(repo, config, now, as_json)
     from ralph_mission.adapters.storage.memory.due import due_on_server
     from ralph_mission.adapters.wakers import header_on_server
-    from ralph_mission.mission.memory import layout
+    from ralph_mission.mission import memory as layout
 
     server, question = place(os.environ), DueQuestion(str(repo), str(config) if config else None)
     memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(question)}

@@ -299,21 +299,6 @@ _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
-def redact_points(points: Iterable[ReviewPoint], secrets: tuple[str, ...]) -> tuple[ReviewPoint, ...]:
-    """The points with secrets redacted."""
-    return tuple(
-        replace(
-            point,
-            what=redact(point.what, secrets),
-            file=redact(point.file, secrets),
-            kind=redact(point.kind, secrets),
-            suggestion=redact(point.suggestion, secrets),
-            quote=redact(point.quote, secrets),
-        )
-        for point in points
-    )
-
-
 def gravest(points: Sequence[ReviewPoint]) -> Gravity | None:
     """The highest severity, or None."""
     return next((gravity for gravity in GRAVEST if any(point.gravity == gravity for point in points)), None)

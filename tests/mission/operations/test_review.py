@@ -15,6 +15,7 @@ from ralph_mission.mission.model.mission import Action, Limits, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.operations import review
 from ralph_mission.mission.operations.review import PostedReview, ReviewPoint, place_points
+from ralph_mission.safety.secrets import redact_record
 from tests.helpers import NOON
 
 US, MARA = Actor(1, "ralph[bot]", True), Actor(7, "mara")
@@ -143,7 +144,7 @@ SECRET = "hunter2-is-the-value"
 @pytest.mark.attack(33)
 def test_no_secret_stands_in_a_point():
     point = ReviewPoint("major", f"it is {SECRET}", "a.py", 1, "bug", f"say {SECRET}")
-    (clean,) = review.redact_points((point,), (SECRET,))
+    (clean,) = redact_record((point,), (SECRET,))
     assert SECRET not in f"{clean.what}{clean.suggestion}"
 
 

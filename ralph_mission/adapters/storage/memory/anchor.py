@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.storage.memory import codec
-from ralph_mission.mission.memory.position import refuse
+from ralph_mission.mission.memory.text import refuse
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.values import dataclass
 

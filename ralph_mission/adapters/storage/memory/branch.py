@@ -17,9 +17,8 @@ from ralph_mission.adapters.storage.memory import anchor, codec, recordings
 from ralph_mission.adapters.storage.memory.anchor import Anchorage, AnchorMark
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch, reason
 from ralph_mission.errors import Lost, UserError
-from ralph_mission.mission.memory import layout
-from ralph_mission.mission.memory.position import NEXT, merge_edits, people_edits, refuse, with_people_of
-from ralph_mission.mission.memory.text import parse_memory
+from ralph_mission.mission import memory as layout
+from ralph_mission.mission.memory.text import NEXT, merge_edits, parse_memory, people_edits, refuse, with_people_of
 from ralph_mission.mission.model.ledger import Anchor, Memory, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.ports import CycleClock
 from ralph_mission.safety.secrets import texts

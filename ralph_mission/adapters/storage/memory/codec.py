@@ -206,6 +206,6 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 def unreadable(path: str, error: UnreadableDocument) -> UserError:
     """The error for a file on the memory branch that is not ours."""
-    from ralph_mission.mission.memory.position import refuse
+    from ralph_mission.mission.memory.text import refuse
 
     return refuse(f"{path} on the memory branch cannot be read: {error}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory import layout
+from ralph_mission.mission import memory as layout
 from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import Remote
 from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory.position import refuse
-from ralph_mission.mission.memory.text import peek
+from ralph_mission.mission.memory.text import peek, refuse
 from ralph_mission.mission.model.ledger import Anchor, Header
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.values import compile_regex, dataclass

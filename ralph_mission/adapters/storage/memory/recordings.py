@@ -16,7 +16,7 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory import layout
+from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import parse_memory, parse_notes, render_memory, render_notes
 from ralph_mission.mission.model.ledger import Memory, MemoryBatch
 from ralph_mission.safety.secrets import strip_known

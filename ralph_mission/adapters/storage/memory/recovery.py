@@ -14,10 +14,9 @@ from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.branch import READING, BranchStore, explain_errors
 from ralph_mission.adapters.storage.memory.provenance import reason
 from ralph_mission.errors import Lost, UserError
+from ralph_mission.mission import memory as layout
 from ralph_mission.mission.findings.identity import parse_bans
-from ralph_mission.mission.memory import layout
-from ralph_mission.mission.memory.position import refuse
-from ralph_mission.mission.memory.text import parse_memory, parse_notes, people_sections
+from ralph_mission.mission.memory.text import parse_memory, parse_notes, people_sections, refuse
 from ralph_mission.mission.model.ledger import Anchor, Memory, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.proposal import KINDS
 from ralph_mission.mission.operations.salvage import Check, Salvage

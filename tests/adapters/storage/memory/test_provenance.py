@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import Lost, UserError
-from ralph_mission.mission.memory.position import check_position
+from ralph_mission.mission.memory.text import check_position
 from ralph_mission.mission.model.ledger import Anchor, Memory, MemorySnapshot, MissionNote
 from ralph_mission.mission.model.mission import Status
 from tests.adapters.storage.memory.making import LOG, Intruder, batch, branch_store, claim, intended, key

@@ -14,7 +14,7 @@ from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory import layout
+from ralph_mission.mission import memory as layout
 from ralph_mission.mission.model.effects import Comment, OpenIssue, OpenPull, PushBranch, marker
 from ralph_mission.mission.model.ledger import (
     Anchor,
