@@ -114,15 +114,11 @@ def _quiet_hours(proposal: Proposal, context: PolicyContext) -> bool:
 
 def _patch(rule: str) -> Callable[[Proposal, PolicyContext], bool]:
     def breaks(proposal: Proposal, context: PolicyContext) -> bool:
-        if proposal.action is Action.OPEN_PROPOSAL or not _pushes(proposal):
+        if proposal.action is Action.OPEN_PROPOSAL or not any(_branches(proposal)):
             return False
         return any(objection.rule == rule for objection in _inspect_patch(proposal, context))
 
     return breaks
-
-
-def _pushes(proposal: Proposal) -> bool:
-    return any(isinstance(effect, PushBranch) for effect in proposal.effects)
 
 
 def _inspect_patch(proposal: Proposal, context: PolicyContext) -> tuple[objections.Objection, ...]:

@@ -180,18 +180,12 @@ class PastForge:
         )
 
     def _in_full(self, every: Mapping[int, Thread], number: int) -> Thread:
-        one = every.get(number)
-        remarks = (
-            one.remarks if one and number in self.history.whole else self.details.comments(number) if one else None
-        )
-        thread = (
-            thread_at(replace(one, remarks=remarks), self.history.begin, self.now())
-            if one and remarks is not None
-            else None
-        )
-        if thread is None:
-            raise _unknown(number)
-        return thread
+        if one := every.get(number):
+            remarks = one.remarks if number in self.history.whole else self.details.comments(number)
+            full = replace(one, remarks=remarks) if remarks is not None else None
+            if full and (thread := thread_at(full, self.history.begin, self.now())):
+                return thread
+        raise _unknown(number)
 
     def pulse(self, since: datetime, few: int = 0) -> Pulse:
         """Merged, opened and closed threads from `since` to then; past stars are unknown."""

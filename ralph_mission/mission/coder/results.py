@@ -40,6 +40,7 @@ from ralph_mission.safety.objections import DENIES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
 from ralph_mission.safety.secrets import redact, strip_known
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 
 def offer_effects(
@@ -89,9 +90,8 @@ def offer_answer(
 def push_offer(mission: Mission, facts: MissionFacts, context: StepContext, who: str) -> MissionStep:
     """Push an answer that `who` approved: exactly what was shown, on top of what was reviewed."""
     strange = not _matches_offer(mission, facts, context)
-    interim = update_mission(
-        mission, answered_at=mission.review.offered_until or mission.review.answered_at, offered_until=None
-    )
+    until = mission.review.offered_until or mission.review.answered_at
+    interim = update_mission(mission, answered_at=until, offered_until=None)
     interim = advance(interim, MissionEvent.APPROVED, context.now) if interim.status is not Status.FIXING else interim
     step = replace(build_step(mission, context), after=interim)
     step = mark_revised(step, f"approved by {who}; the answer to the review is pushed")
@@ -106,15 +106,11 @@ def resume_offer(mission: Mission, facts: MissionFacts, context: StepContext) ->
     issue, pull = facts.issue, facts.pull
     if issue is None or pull is None or pull.head_sha != mission.head_sha:
         return None
-    if (
-        not _matches_offer(mission, facts, context)
-        or approval.on_pull(pull, mission, facts.authorised).state == "changes"
-    ):
-        return None
+    changes = approval.on_pull(pull, mission, facts.authorised).state == "changes"
     answer = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
-    return (
-        push_offer(mission, facts, context, wording.person_name(answer.actor)) if answer.state == "approved" else None
-    )
+    if changes or answer.state != "approved" or not _matches_offer(mission, facts, context):
+        return None
+    return push_offer(mission, facts, context, wording.person_name(answer.actor))
 
 
 def void_offer(mission: Mission) -> Mission:
@@ -189,7 +185,7 @@ def _ask_author(begun: Mission, issue: Issue, result: AgentResult, context: Step
 
 def _effort(result: AgentResult) -> str:
     spent = f", ${result.usage.cost_usd:.2f}" if result.usage.cost_usd else ""
-    return f"an agent worked on it ({result.sessions} session{'s' * (result.sessions != 1)}{spent})"
+    return f"an agent worked on it ({count_noun(result.sessions, 'session')}{spent})"
 
 
 def _send_change(
@@ -211,9 +207,8 @@ def _send_change(
     step = step.change(pending=(push.key, pull.key), stalled_cycles=0, turns=0)
     step = step.tell(f"{_effort(result)}; its change is in a pull request", "Review it.")
     interim = step.after
-    step = (
-        step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=context.now).send(comment, push, pull)
-    )
+    step = step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=context.now)
+    step = step.send(comment, push, pull)
     key = key_of(mission.key, "carry-out", *(effect.key for effect in step.effects))
     return step.propose(Action.OPEN_FIX, key=key, patch=patch, interim=interim, requested=not facts.unasked)
 
@@ -289,9 +284,8 @@ def close_answered_review(mission: Mission, context: StepContext) -> MissionStep
 def retry_answer(mission: Mission) -> MissionStep:
     """The step if the answer did not get through: it is still there, and sent again."""
     before = mission.review.answered_before
-    return MissionStep(
-        update_mission(count_wait(mission), pending=(), rounds=max(0, mission.review.rounds - 1), answered_at=before)
-    )
+    rounds = max(0, mission.review.rounds - 1)
+    return MissionStep(update_mission(count_wait(mission), pending=(), rounds=rounds, answered_at=before))
 
 
 @dataclass(frozen=True, slots=True)

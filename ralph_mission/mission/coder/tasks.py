@@ -146,13 +146,8 @@ def announcement_text(patch: Patch, named: str, key: str) -> str:
     """The comment that announces a change that is sent now. `named` binds us to exactly this."""
     files = ", ".join(f"`{plain(change.path, 80)}`" for change in patch.changes[:5])
     more = f" and {len(patch.changes) - 5} more" if len(patch.changes) > 5 else ""
-    return "\n\n".join(
-        [
-            f"An agent made a change to {files}{more}; its pull request is opened next.",
-            named,
-            marker(key),
-        ]
-    )
+    sentence = f"An agent made a change to {files}{more}; its pull request is opened next."
+    return "\n\n".join([sentence, named, marker(key)])
 
 
 def offer_text(
@@ -201,13 +196,9 @@ class AgentBudget:
 
 def is_waiting(mission: Mission, facts: MissionFacts) -> bool:
     """Whether it is an agent's turn: approved or requested, and no result is about to be sent."""
-    if (
-        not facts.coder
-        or facts.foreign
-        or mission.status not in WAITS
-        or mission.pending
-        or is_review_answered(mission, facts)
-    ):
+    if not facts.coder or facts.foreign or mission.status not in WAITS or mission.pending:
+        return False
+    if is_review_answered(mission, facts):
         return False
     if mission.action is Action.PUBLISH or conditions.waits_for_answer(mission, facts):
         return False
@@ -216,11 +207,8 @@ def is_waiting(mission: Mission, facts: MissionFacts) -> bool:
 
 def is_review_answered(mission: Mission, facts: MissionFacts) -> bool:
     """Whether a review needs no more answer: it was pushed, or the review was withdrawn."""
-    return (
-        mission.status is Status.FIXING
-        and not mission.pending
-        and not (_requested_reviews(mission, facts) or _failed(mission, facts))
-    )
+    left = _requested_reviews(mission, facts) or _failed(mission, facts)
+    return mission.status is Status.FIXING and not mission.pending and not left
 
 
 def why_not(mission: Mission, facts: MissionFacts) -> str:
@@ -322,12 +310,8 @@ def new_guidance(mission: Mission, facts: MissionFacts) -> tuple[tuple[datetime,
     remarks = [remark for thing in (facts.issue, facts.pull) if thing for remark in thing.remarks]
     guidance = [(r.created_at, GUIDANCE.sub("", r.body).strip()) for r in _of_people(remarks, facts) if _guides(r)]
     guidance += [(message.at, message.words) for message in facts.guidance]
-    fresh = (
-        message
-        for message in guidance
-        if message[1] and (mission.review.guided_at is None or message[0] > mission.review.guided_at)
-    )
-    return tuple(sorted(fresh))
+    until = mission.review.guided_at
+    return tuple(sorted(message for message in guidance if message[1] and (until is None or message[0] > until)))
 
 
 def _is_trusted_text(issue: Issue, facts: MissionFacts) -> bool:

@@ -34,6 +34,7 @@ from ralph_mission.mission.model.forge import OUTBOX, Posted
 from ralph_mission.mission.model.mission import Acceptance, Finding, Observation, PriorAcceptance, Severity
 from ralph_mission.mission.model.proposal import RankedFinding, Route, lookup
 from ralph_mission.values import dataclass
+from ralph_mission.words import count_noun
 
 Sections = tuple[tuple[str, str], ...]
 
@@ -316,9 +317,8 @@ def engagement_lines(posts: Iterable[Posted]) -> tuple[str, ...]:
 
 
 def _engagement_line(kind: str, network: str, fared: Engagement) -> str:
-    posts = "post" if fared.measured == 1 else "posts"
     return (
-        f"Posts about {lookup(kind).plural} ({kind}) on {network}: {fared.measured} {posts} measured, "
+        f"Posts about {lookup(kind).plural} ({kind}) on {network}: {count_noun(fared.measured, 'post')} measured, "
         f"{fared.median:g} reactions at the median; Ralph gives the next one a {fared.mean:.0%} chance of doing better "
         "than most."
     )

@@ -575,9 +575,7 @@ def _ask_again(mission: Mission, facts: MissionFacts, context: StepContext) -> M
     assert facts.issue is not None
     bound = about(mission, facts.issue.title, facts.issue.body)
     key, digest = key_of(mission.key, "comment", bound.question.proposal_sha256), bound.question.proposal_hash
-    asked_at = (
-        facts.issue.updated_at + TICK
-    )  # by the forge's clock: ours may be fast, and an earlier approval does not count
+    asked_at = facts.issue.updated_at + TICK  # by the forge's clock: ours may be fast, and earlier approvals are void
     step = replace(build_step(mission, context), after=bound)
     step = step.change(proposal_at=asked_at, pending=(), waiting_since=context.now)
     return step.send(Comment(key, mission.issue, wording.ask_again(digest, key))).propose(Action.ANSWER)

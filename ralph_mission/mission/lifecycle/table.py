@@ -71,6 +71,10 @@ TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
 }
 
 
+NO_TRANSITION = (MissionEvent.MERGEABLE, MissionEvent.BEHIND)
+"""Events that change no state by themselves: a merge follows, or the base is merged in."""
+
+
 def advance(mission: Mission, event: MissionEvent, now: datetime) -> Mission:
     """The mission after an event. Raises ValueError if the table has no such transition."""
     try:
@@ -102,9 +106,7 @@ def interpret_facts(mission: Mission, facts: MissionFacts, now: datetime) -> Int
         _read_patience,
     ):
         reading = reader(mission, facts, now)
-        if reading.event in (MissionEvent.MERGEABLE, MissionEvent.BEHIND) or (
-            reading.event and allows(mission, reading.event)
-        ):
+        if reading.event and (reading.event in NO_TRANSITION or allows(mission, reading.event)):
             return reading
         if reading.opinion.rules and refused is QUIET:
             refused = Interpretation(None, reading.opinion, reading.words)
@@ -121,9 +123,8 @@ def _read_published(mission: Mission, facts: MissionFacts, now: datetime) -> Int
 def _read_end(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     issue, pull = facts.issue, facts.pull
     if pull and pull.state == "merged":
-        return Interpretation(
-            MissionEvent.MERGED, PersonVerdict("approved", _who_merged(mission, facts, pull)), pull.merged_sha
-        )
+        verdict = PersonVerdict("approved", _who_merged(mission, facts, pull))
+        return Interpretation(MissionEvent.MERGED, verdict, pull.merged_sha)
     if issue is None:
         what = "issue" if mission.issue else "pull request"
         return Interpretation(MissionEvent.GONE, words=f"its {what} was deleted")
@@ -149,10 +150,8 @@ def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pul
     if facts.solved and closer is not None and closer.id == facts.us and allows(mission, MissionEvent.SOLVED):
         return Interpretation(MissionEvent.SOLVED)  # we did, in a run that died before recording it
     if closer is None or closer.id not in facts.authorised:
-        return Interpretation(
-            MissionEvent.UNANSWERED if allows(mission, MissionEvent.UNANSWERED) else MissionEvent.STUCK,
-            words="closed by someone whose verdict does not count",
-        )
+        event = MissionEvent.UNANSWERED if allows(mission, MissionEvent.UNANSWERED) else MissionEvent.STUCK
+        return Interpretation(event, words="closed by someone whose verdict does not count")
     reason = thing.state_reason if isinstance(thing, Issue) else ""
     # A proposal asks to be closed for a no, and GitHub's button gives a reason that nobody picked.
     refused = facts.present and mission.status in ASKED and reason == facts.usual_reason
@@ -190,12 +189,10 @@ def _read_offer(mission: Mission, facts: MissionFacts, now: datetime) -> Interpr
         return QUIET
     verdict = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
     if verdict.state == "approved":
-        return Interpretation(
-            MissionEvent.PULL_OPENED if mission.status is S.PARKED else MissionEvent.APPROVED, verdict
-        )
-    return (
-        Interpretation(None, verdict) if "approval-author" in verdict.rules else QUIET
-    )  # an older approval was for something else
+        event = MissionEvent.PULL_OPENED if mission.status is S.PARKED else MissionEvent.APPROVED
+        return Interpretation(event, verdict)
+    # An older approval was for something else.
+    return Interpretation(None, verdict) if "approval-author" in verdict.rules else QUIET
 
 
 def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
@@ -229,10 +226,8 @@ def _read_approved(mission: Mission, facts: MissionFacts, opinion: PersonVerdict
     is_open = facts.pull is not None and facts.pull.state == "open"
     if not is_open or (set_aside and not _is_approved_since(mission, facts)):
         return QUIET
-    return Interpretation(
-        MissionEvent.BEHIND if mission.progress.failure_reason is FailureReason.BEHIND else MissionEvent.MERGEABLE,
-        opinion,
-    )
+    behind = mission.progress.failure_reason is FailureReason.BEHIND
+    return Interpretation(MissionEvent.BEHIND if behind else MissionEvent.MERGEABLE, opinion)
 
 
 def _is_approved_since(mission: Mission, facts: MissionFacts) -> bool:
@@ -338,9 +333,8 @@ def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Inte
         rules = f": what was to be sent needs {needs}" if refused else ""
         return Interpretation(MissionEvent.STUCK, words=f"{STUCK_CYCLES} cycles without progress{rules}")
     if mission.progress.turns >= MOST_TURNS and mission.status is not S.ESCALATED:
-        return Interpretation(
-            MissionEvent.STUCK, words=f"an agent did not finish it in {mission.progress.turns} cycles"
-        )
+        words = f"an agent did not finish it in {mission.progress.turns} cycles"
+        return Interpretation(MissionEvent.STUCK, words=words)
     if _hopeless(mission) and mission.status is not S.ESCALATED:
         return Interpretation(MissionEvent.STUCK, words=_why_hopeless(mission))
     return QUIET

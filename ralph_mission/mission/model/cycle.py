@@ -429,9 +429,7 @@ class StepContext:
     records: Mapping[str, Record]
     default: Branch
     limits: Limits = Limits()
-    recent: Mapping[str, int] = field(
-        default_factory=dict
-    )  # lines that automatic pull requests changed lately, by path
+    recent: Mapping[str, int] = field(default_factory=dict)  # lines of automatic pull requests lately, by path
     results: Mapping[int, AgentResult] = field(default_factory=dict)  # by mission: an agent's result in this cycle
 
 

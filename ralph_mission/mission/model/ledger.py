@@ -498,10 +498,8 @@ def _count_failure(mission: Mission, effect: Effect, receipt: Receipt) -> Missio
     announces = isinstance(effect, Comment | EditComment | Label)
     if announces and before.failure_reason is FailureReason.NEEDS_PERSON:
         return mission  # people first have to lift what it is escalated for, not what keeps us from saying so
-    if before.failure_reason is FailureReason.QUEUED and reason not in (
-        FailureReason.NEEDS_PERSON,
-        FailureReason.BEHIND,
-    ):
+    leaves = reason in (FailureReason.NEEDS_PERSON, FailureReason.BEHIND)
+    if before.failure_reason is FailureReason.QUEUED and not leaves:
         reason = FailureReason.QUEUED  # what else failed does not take it out of the queue
     same = (before.failure, before.failure_reason) == (receipt.detail, reason)
     failures = before.failures + 1 if same else 1

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CycleClock, Store
 from ralph_mission.safety.secrets import strip_known
 from ralph_mission.values import dataclass
-from ralph_mission.words import stamp
+from ralph_mission.words import count_noun, stamp
 
 
 class Editable(Store, Protocol):
@@ -236,9 +236,8 @@ def _line(report: CycleReport) -> str:
     if report.outcome not in RAN:
         return f"no cycle: {WHY.get(report.outcome, report.outcome)}"
     done = sum(effect.status in ("done", "adopted") for effect in report.effects)
-    effects = "1 effect" if done == 1 else f"{done} effects"
     when = stamp(report.next_due_at) if report.next_due_at else "now"
-    return f"cycle {report.cycle}: {effects}; urgency {report.urgency}; next {when}"
+    return f"cycle {report.cycle}: {count_noun(done, 'effect')}; urgency {report.urgency}; next {when}"
 
 
 RAN = ("done", "failed")  # outcomes of a cycle that actually ran

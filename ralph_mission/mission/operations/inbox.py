@@ -22,7 +22,7 @@ from ralph_mission.mission.lifecycle import orders
 from ralph_mission.mission.lifecycle.orders import ChatProposal, ChatReply, CommandContext, OpenQuestion
 from ralph_mission.mission.lifecycle.waiting import show
 from ralph_mission.mission.model.forge import ChatCommand
-from ralph_mission.mission.model.ledger import Header, Memory, MemoryBatch, MemorySnapshot
+from ralph_mission.mission.model.ledger import Memory, MemoryBatch, MemorySnapshot
 from ralph_mission.mission.model.mission import Limits, Mission, Status
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.ports import CyclePorts, Inbox
@@ -91,9 +91,8 @@ def cursor_of(past: MemorySnapshot) -> str:
 
 def with_cursor(memory: Memory, cursor: str) -> Memory:
     """Memory with everything before `cursor` carried out."""
-    header: Header = memory.header
-    pairs = {**dict(header.cursors), orders.CURSOR: cursor}
-    return replace(memory, header=replace(header, cursors=tuple(sorted(pairs.items()))))
+    pairs = {**dict(memory.header.cursors), orders.CURSOR: cursor}
+    return replace(memory, header=replace(memory.header, cursors=tuple(sorted(pairs.items()))))
 
 
 def send_replies(

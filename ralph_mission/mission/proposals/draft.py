@@ -292,9 +292,7 @@ def _content(
 
 def fixes(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """The pull request that fixes most of them; if there is none, a question about the first possible one."""
-    if (
-        ranked.kind == BUMPS and BUMPS in context.under_way
-    ):  # the same lines, and no pull request yet that the observer could see
+    if ranked.kind == BUMPS and BUMPS in context.under_way:  # the same lines, in no pull request that can be seen yet
         return ()
     patches = [(member, member.signal.patch) for member in members if member.signal.patch]
     here = ((member, patch) for member, patch in patches if patch.base == context.default.sha)

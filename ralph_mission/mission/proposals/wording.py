@@ -82,7 +82,7 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     if _are_unused(members):
         verb, things = "Remove", "an unused import" if number == 1 else f"{number} unused imports"
     number_of_files = _places(members)
-    where = members[0].signal.path if number_of_files == 1 else _files(number_of_files)
+    where = members[0].signal.path if number_of_files == 1 else count_noun(number_of_files, "file")
     return plain(f"{verb} {things} in {where}")
 
 
@@ -480,8 +480,8 @@ def _counted(kind: str, members: Sequence[Finding]) -> str:
     """ "3 misspellings in 2 files"."""
     if _are_unused(members):
         number = sum(_size(member) for member in members)
-        return f"{number} unused import{'s'[: number - 1]} in {_files(_places(members))}"
-    return f"{count_findings(sum(_size(member) for member in members), kind)} in {_files(_places(members))}"
+        return f"{number} unused import{'s'[: number - 1]} in {count_noun(_places(members), 'file')}"
+    return f"{count_findings(sum(_size(member) for member in members), kind)} in {count_noun(_places(members), 'file')}"
 
 
 def _short(finding: Finding) -> str:
@@ -510,10 +510,6 @@ def _size(finding: Finding) -> int:
 def _places(members: Sequence[Finding]) -> int:
     """How many files a change of all of them touches."""
     return len({path for member in members for path in member.signal.paths})
-
-
-def _files(number: int) -> str:
-    return f"{number} file" if number == 1 else f"{number} files"
 
 
 def standing_note(failing: Sequence[str]) -> str:
