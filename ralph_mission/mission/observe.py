@@ -19,6 +19,7 @@ from ralph_mission.mission.proposals import analysis
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety import text
 from ralph_mission.safety.secrets import find_secrets, redact, redact_record
+from ralph_mission.words import count_noun
 
 SHARE = 0.5
 """Share of a cycle's budget that an observer may spend on a model; the rest is for the thinker and for missions."""
@@ -78,8 +79,7 @@ def redact_observation(ports: CyclePorts, observation: Observation, secrets: tup
     unchecked = tuple(redact(one, secrets) for one in observation.unchecked)
     detail = redact(observation.detail, secrets)
     observation = replace(observation, detail=detail, cursor=cursor, unchecked=unchecked)
-    found = len(observation.signals)
-    ports.progress.note(f"{observation.name}: {observation.detail or f'{found} result' + 's' * (found != 1)}")
+    ports.progress.note(f"{observation.name}: {observation.detail or count_noun(len(observation.signals), 'result')}")
     nameable = (signal for signal in observation.signals if not find_secrets(signal.path, secrets))
     signals = tuple(_without_secrets(signal, secrets) for signal in nameable)
     gone = tuple(tuple(redact(part, secrets) for part in essence) for essence in observation.gone)

@@ -80,11 +80,8 @@ def is_named(check: RedCheck, task: str) -> bool:
 def warn_of_red(red: Sequence[RedCheck]) -> str:
     """An agent's instruction about checks that fail already, or "". Equal for equal checks."""
     named = ", ".join(inline(check.command, 100) for check in red)
-    return (
-        f"These checks failed before you began. You need not fix them, but must not add failures: {named}."
-        if red
-        else ""
-    )
+    warning = "These checks failed before you began. You need not fix them, but must not add failures"
+    return f"{warning}: {named}." if red else ""
 
 
 def held_line(why: str) -> str:

@@ -136,11 +136,9 @@ def cancel_try(record: WorkRecord, before: WorkRecord | None, announced: bool) -
     """
     heard_until, reason = (before.guided_at, before.reason) if before else (None, "")
     cancelled = replace(record, spared=record.spared + 1, away=True, guided_at=heard_until, reason=reason, holder="")
-    return (
-        release_issue(cancelled, "it was paused before a session began", 1)
-        if announced
-        else replace(cancelled, state="waiting", reserved=0.0)
-    )
+    if announced:
+        return release_issue(cancelled, "it was paused before a session began", 1)
+    return replace(cancelled, state="waiting", reserved=0.0)
 
 
 def is_withdrawn(record: WorkRecord, issue: Issue | None, us: int) -> bool:

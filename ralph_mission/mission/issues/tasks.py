@@ -270,11 +270,9 @@ def begin_comment(record: WorkRecord, tries: int, key: str, named: str = "") -> 
 
 def guidance_summary(who: str, text: str, id: str = "") -> str:
     """Guidance in short for our comment; only the `id` of guidance that was not public."""
-    return (
-        f"{inline(id, 60)} of `ralph agent guidance`"
-        if id
-        else f"{inline_words(who, 60)}: {inline_words(redact(text), HEARD)}"
-    )
+    if id:
+        return f"{inline(id, 60)} of `ralph agent guidance`"
+    return f"{inline_words(who, 60)}: {inline_words(redact(text), HEARD)}"
 
 
 def describe_altered(author: Actor) -> str:

@@ -220,12 +220,10 @@ def _names(body: str, mission: Mission, named: bool = False) -> bool:
 def facts_of(mission: Mission) -> dict[str, str]:
     """The facts a marker gives about a mission, so that it is found without memory."""
     members = ",".join(mission.members)
+    if not mission.issue:
+        return facts_of_pull(mission.kind, members)
     facts = {"mission": str(mission.id), "kind": fact(mission.kind), "finding": members}
-    return (
-        {name: value for name, value in facts.items() if value}
-        if mission.issue
-        else facts_of_pull(mission.kind, members)
-    )
+    return {name: value for name, value in facts.items() if value}
 
 
 def facts_of_pull(kind: str, members: str) -> dict[str, str]:

@@ -95,8 +95,7 @@ class StepBuilder:
         if pull.state == "closed" or not self.before.issue:
             return step
         key = key_of(self.before.key, "comment", "close_pull")
-        comment = Comment(key, pull.number, wording.nobody_merges(why, key))
-        return step.send(comment)
+        return step.send(Comment(key, pull.number, wording.nobody_merges(why, key)))
 
     def drop_branch(self, pull: Pull) -> StepBuilder:
         """Close an open pull request, and delete its branch unless it has somebody else's commits."""
@@ -164,18 +163,8 @@ def lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson:
     return Lesson(mission.id, mission.kind, mission.members, verdict, reason)
 
 
-def deny_step(mission: Mission, facts: MissionFacts, reading: Interpretation) -> MissionStep:
+def deny_step(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
     """A denied decision, so that whoever approved can see which rule was in the way."""
-    action = Action.FINISH if facts.pull else Action.OPEN_FIX
-    proposal = Proposal(
-        key_of(mission.key, "refused", *reading.opinion.rules),
-        action,
-        mission.kind,
-        mission.title,
-        before=mission,
-        interim=mission,
-        after=mission,
-        approver=wording.person_name(reading.opinion.actor),
-        objections=reading.opinion.rules,
-    )
-    return MissionStep(count_wait(mission), proposal)
+    action, rules = Action.FINISH if facts.pull else Action.OPEN_FIX, reading.opinion.rules
+    who, key = wording.person_name(reading.opinion.actor), key_of(mission.key, "refused", *rules)
+    return build_step(mission, context).propose(action, who, key=key, objections=rules)

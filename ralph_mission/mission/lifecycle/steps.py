@@ -81,7 +81,7 @@ def next_step(
     if facts.foreign:
         return (suspend(mission, facts, context),)
     mission = _without_stale_failure(mission, facts)
-    refused = (deny_step(mission, facts, reading),) if reading.opinion.rules else ()
+    refused = (deny_step(mission, facts, reading, context),) if reading.opinion.rules else ()
     if _is_queued_in_vain(mission, facts, reading):
         return (*refused, _leave_queue(mission, facts, context))
     if reading.event is not None:
@@ -267,7 +267,7 @@ def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, conte
         why = f"its base is {base}, and approved changes go to {ours} alone: set the base back, or merge it yourself"
         led = update_mission(mission, failure=why, failure_reason=FailureReason.NEEDS_PERSON)
         led = replace(led, next_step=f"{capitalise(why)}.")
-        return deny_step(led, facts, replace(reading, opinion=refused))
+        return deny_step(led, facts, replace(reading, opinion=refused), context)
     who = wording.person_name(reading.opinion.actor)
     merge = MergePull(
         key_of(mission.key, "merge_pull", mission.head_sha),
@@ -544,11 +544,8 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
     if step := _update_checks(mission, facts, context):
         return step
     if facts.untold:
-        ways = (
-            f"{APPROVE_PULL}, or comment here `/ralph reject`"
-            if facts.pull
-            else "comment here `/ralph approve`, `reject`"
-        )
+        verdict = f"{APPROVE_PULL}, or comment here `/ralph reject`"
+        ways = verdict if facts.pull else "comment here `/ralph approve`, `reject`"
         again = "It is unclear who ticked its box on the dashboard. Untick it and tick it again"
         again = f"{again}, or {ways}, `park` or `retry`."
         return tell_once(mission, context, "a box was ticked on the dashboard, and it is unclear by whom", again)

@@ -7,7 +7,6 @@ cycle counts; at least a minute passes between two cycles, so that nothing can s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -34,9 +33,6 @@ class Editable(Store, Protocol):
 
     def journal(self) -> Iterable[dict[str, Any]]:
         """Every cycle's journal document, oldest first."""
-
-    def exclusive(self) -> AbstractContextManager[bool]:
-        """A lock held while a cycle runs; False if another runner on this machine holds it."""
 
 
 def pause(store: Editable) -> bool:
@@ -147,11 +143,8 @@ def _difference(key: str, then: Decision | None, now: Decision | None) -> str:
     if then == now:
         return ""
     before, after = _decision_text(then), _decision_text(now)
-    return (
-        f"{key} {then.proposal.title}: {before} then, {after} now"
-        if before != after
-        else f"{key} {then.proposal.title}: the same decision, worded differently"
-    )
+    change = f"{before} then, {after} now" if before != after else "the same decision, worded differently"
+    return f"{key} {then.proposal.title}: {change}"
 
 
 def _decision_text(decision: Decision) -> str:

@@ -194,11 +194,9 @@ def revise(
     if traps := [f"{post.network}: {trap}" for post in posts for trap in content.find_traps(post)]:
         return replace(result, reason="; ".join(traps))
     body = with_posts(facts.issue.title, facts.issue.body, posts)
-    return (
-        replace(result, outcome="made", reason="", words=body)
-        if body
-        else replace(result, reason="its text is another")
-    )
+    if not body:
+        return replace(result, reason="its text is another")
+    return replace(result, outcome="made", reason="", words=body)
 
 
 def _joined(post: Post) -> str:
