@@ -89,8 +89,8 @@ def redact_observation(ports: CyclePorts, observation: Observation, secrets: tup
 def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
     """Secrets in observed texts must reach neither memory nor a report."""
     quotes = tuple(quote for quote in signal.quotes if not find_secrets(quote.path, secrets))
-    redacted = redact_record(replace(signal, quotes=quotes, patch=None), secrets)
-    return replace(redacted, patch=signal.patch)  # it is judged as a change
+    redacted = redact_record(replace(signal, quotes=quotes, patch=None, parts=()), secrets)
+    return replace(redacted, patch=signal.patch, parts=signal.parts)  # judged as a change, known again by its parts
 
 
 def may_cost(ports: CyclePorts, situation: Situation) -> float:
