@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ralph_mission.errors import Lost, UserError
-from ralph_mission.mission import commit, execute, gather, observe, report, transaction
+from ralph_mission.mission import commit, execute, gather, observe, rank, report, transaction, verify
 from ralph_mission.mission.coder import agent_jobs
 from ralph_mission.mission.conclude import Conclusion, after, conclude, refused_for_good
 from ralph_mission.mission.decide import ask_about, decide, facts_of_missions, without_retried
@@ -155,13 +155,13 @@ def _build_situation(tx: Transaction, request: CycleRequest) -> tuple[Transactio
             tx, situation = agent_jobs.reserve_money(tx, situation, usd)
         situation = observe.observe(ports, situation, planned, tx.past, tx.secrets)
         # A fleet's runner keeps nothing: what is not in memory when it dies, nobody counts.
-        if situation.settings.in_fleet and not request.staged and (usd := observe.may_cost(ports, situation)):
+        if situation.settings.in_fleet and not request.staged and (usd := rank.may_cost(ports, situation)):
             tx, situation = agent_jobs.reserve_money(tx, situation, usd)
-        situation = observe.rank_findings(ports, situation, tx.secrets)
-        situation = observe.write_wordings(ports, situation, tx.past)
+        situation = rank.rank_findings(ports, situation, tx.secrets)
+        situation = rank.write_wordings(ports, situation, tx.past)
         situation = gather.read_fix_records(ports, situation, tx.past)
         situation = without_retried(situation, again)
-        return tx, agent_jobs.verify(ports, situation, scratch, tx.secrets)
+        return tx, verify.verify(ports, situation, scratch, tx.secrets)
 
 
 def _report(

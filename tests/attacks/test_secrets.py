@@ -15,7 +15,7 @@ from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.loop.model.state import VERDICT, LoopEvent
 from ralph_mission.loop.rules import verdicts
 from ralph_mission.loop.teams import ralplan
-from ralph_mission.mission.operations import review
+from ralph_mission.mission.reviews import review
 from ralph_mission.safety.objections import inspect, verdict
 from ralph_mission.safety.secrets import find_secrets, redact, redact_record, without
 from tests.attacks.canaries import CANARY, ENVIRONMENT, PASSPHRASE, TRANSFORMS, left_in

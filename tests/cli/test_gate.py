@@ -19,8 +19,8 @@ from ralph_mission.cli.gate import DueQuestion, ask_with_patience, parse_questio
 from ralph_mission.errors import UserError
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.lifecycle import approval
-from ralph_mission.mission.operations import review
 from ralph_mission.mission.publishing import content
+from ralph_mission.mission.reviews import review
 from tests.action.runner import ROOT, bare_environment
 from tests.adapters.storage.memory.making import batch, branch_store, on_server, server_store
 from tests.helpers import NOON, cli_here, git, make_repo

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.mission.operations import control, review
+from ralph_mission.mission.operations import control
+from ralph_mission.mission.reviews import review
 from tests.crash.dying import dying, writes
 from tests.crash.rounds import Rounds
 from tests.crash.snapshots import Snapshot

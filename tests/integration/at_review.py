@@ -20,8 +20,8 @@ from ralph_mission.mission.model.cycle import AgentJob
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.model.forge import Review
 from ralph_mission.mission.model.ledger import MemoryBatch, OpenState, key_of
-from ralph_mission.mission.operations import review
-from ralph_mission.mission.operations.reviewer import PullView, ReviewReport, ReviewSetup, review_once
+from ralph_mission.mission.reviews import review
+from ralph_mission.mission.reviews.reviewer import PullView, ReviewReport, ReviewSetup, review_once
 from ralph_mission.safety.patch import Edit, FileDelta
 from tests.helpers import NOON
 from tests.integration.at_work import Place

@@ -13,9 +13,10 @@ import pytest
 from ralph_mission.errors import Lost, Missing, UserError
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.mission.model.effects import MARKER, Receipt, marker
-from ralph_mission.mission.operations import control, review
+from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
-from ralph_mission.mission.operations.reviewer import CallReport, call_due_reviews
+from ralph_mission.mission.reviews import review
+from ralph_mission.mission.reviews.reviewer import CallReport, call_due_reviews
 from ralph_mission.safety import detect
 from tests.helpers import NOON, Result, cli_here
 from tests.integration.at_review import NONE, ONE, RACE, SOURCE, Told, ours, proposed, pushed, read, reader, words

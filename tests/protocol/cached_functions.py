@@ -8,14 +8,13 @@ from functools import cache, wraps
 from typing import Any
 from unittest import mock
 
-from ralph_mission.mission import cycle
-from ralph_mission.mission.coder import agent_jobs
+from ralph_mission.mission import cycle, verify
 from ralph_mission.safety import secrets
 from ralph_mission.safety.secrets import Span
 
 DECIDING = tuple(
     (module, name, getattr(module, name))
-    for module, name in ((cycle, "decide"), (agent_jobs, "decide_now"), (agent_jobs, "drafts"))
+    for module, name in ((cycle, "decide"), (verify, "decide_now"), (verify, "drafts"))
 )
 Memo = dict[tuple[str, str], Any]
 SHARED: Memo = {}

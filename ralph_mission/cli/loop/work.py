@@ -31,8 +31,8 @@ from ralph_mission.errors import Stopped, UserError
 if TYPE_CHECKING:
     from ralph_mission.adapters.report.step_summary import Places
     from ralph_mission.mission.issues.agent import WorkReport
-    from ralph_mission.mission.operations.reviewer import ReviewReport
     from ralph_mission.mission.publishing.publish_now import PublishReport
+    from ralph_mission.mission.reviews.reviewer import ReviewReport
 
 
 def tell_outcome(result: Mapping[str, Any], page: Callable[[Mapping[str, Any], Places], str], as_json: bool) -> int:
@@ -176,7 +176,7 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     from ralph_mission.adapters.report.step_summary import review_page
     from ralph_mission.app.reviews import nobody_reviews, reviewer
     from ralph_mission.app.services import AgentServiceOptions
-    from ralph_mission.mission.operations import reviewer as reviewer_reviewer
+    from ralph_mission.mission.reviews import reviewer as reviewer_reviewer
 
     with run_progress(repo, "review") as progress:
         settings = AgentServiceOptions(repo, **options)

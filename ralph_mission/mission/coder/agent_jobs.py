@@ -1,5 +1,4 @@
-"""Work that is done before anything is decided: agents carry out missions, and the repository's own checks run on each
-change that would be allowed."""
+"""Runs agents within a cycle: whose turn it is, the reserved money, the result."""
 
 from __future__ import annotations
 
@@ -9,27 +8,20 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission import commit, decide, execute
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.coder.results import RedactingCoder
-from ralph_mission.mission.decide import decide as decide_now
-from ralph_mission.mission.decide import drafts, with_held
 from ralph_mission.mission.lifecycle.facts import refresh_facts
 from ralph_mission.mission.lifecycle.table import advance, interpret_facts
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.cycle import AgentResult, MissionEvent, MissionFacts, Situation, broken_job
-from ralph_mission.mission.model.ledger import HeldFix, Memory
+from ralph_mission.mission.model.ledger import Memory
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status, Usage
-from ralph_mission.mission.model.proposal import PatchVerification, Proposal
 from ralph_mission.mission.ports import AskAgent, Coder, CyclePorts
 from ralph_mission.mission.publishing import content
 from ralph_mission.mission.transaction import Transaction
-from ralph_mission.safety.secrets import find_secrets, redact
-from ralph_mission.safety.text import truncate
+from ralph_mission.safety.secrets import find_secrets
 
 SECONDS = 2400.0
 """The most that agents may take of a cycle: a workflow job has an hour, and the rest of the cycle needs minutes."""
 SHORTEST = 60.0  # seconds below which no job is started
-VERIFIED = 2  # changes that are checked in one cycle
-WHY = 300  # characters of a reason
-LATER = PatchVerification(False, "other changes failed their checks first; it is checked in the next cycle", ran=False)
 
 
 def run_agent_jobs(tx: Transaction, situation: Situation) -> tuple[Transaction, Situation]:
@@ -147,45 +139,3 @@ def _revise(
         return AgentResult(mission.id, "failed", f"{problem.what}; {problem.next_step}")
     except Exception as error:  # as above
         return replace(AgentResult(mission.id, "failed", type(error).__name__), usage=Usage(cost_usd=budget.usd))
-
-
-def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:
-    """Check each change that would be allowed. One that fails the repository's own checks is not proposed; where they
-    cannot be run, none is.
-    """
-    tried = 0
-    given_up: PatchVerification | None = None
-    while (candidate := _to_verify(situation, secrets)) is not None:
-        outcome = given_up or _try(ports, candidate, scratch)
-        if outcome.red is not None and candidate.patch and candidate.patch.base == situation.world.default.sha:
-            situation = replace(situation, red=outcome.red)
-        if outcome.ok:
-            return replace(situation, verified=candidate.key, standing=outcome.standing, green=outcome.green)
-        tried += 1
-        given_up = given_up or (LATER if tried == VERIFIED else None if outcome.ran else outcome)
-        detail = redact(outcome.detail, secrets)
-        failure = f"{candidate.title}: {detail}"
-        ports.progress.note(f"not proposed: {failure}")
-        why = truncate(detail.partition("\n")[0], WHY)
-        members = tuple(member.fingerprint for member in candidate.members)
-        whole = outcome.red_base or not outcome.ran
-        fix = HeldFix(candidate.key, candidate.title, why, members, whole, outcome.ran)
-        situation = replace(with_held(situation, fix), refused=(*situation.refused, failure))
-    return situation
-
-
-def _try(ports: CyclePorts, candidate: Proposal, scratch: str) -> PatchVerification:
-    ports.progress.note(f"verifying: {candidate.title}")
-    assert candidate.patch is not None
-    try:
-        return ports.hands.verify(candidate.patch, scratch)
-    except Exception as error:  # what could not be checked is not proposed
-        what = error.what if isinstance(error, UserError) else f"could not run ({type(error).__name__})"
-        return PatchVerification(False, what, ran=False)
-
-
-def _to_verify(situation: Situation, secrets: tuple[str, ...]) -> Proposal | None:
-    if not any(proposal.automatic and proposal.patch for proposal in drafts(situation)):
-        return None
-    allowed = (decision.proposal for decision in decide_now(situation, secrets).allowed)
-    return next((proposal for proposal in allowed if proposal.automatic and proposal.patch), None)

@@ -9,7 +9,7 @@ import pytest
 
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.ledger import CallRecord, Header
-from ralph_mission.mission.operations import review
+from ralph_mission.mission.reviews import review
 from tests.mission.build import BOT, HEAD, MARA, NOW, pull
 
 OURS = pull(author=BOT, head="ralph/issue-7", head_sha=HEAD)

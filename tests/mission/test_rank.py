@@ -7,8 +7,8 @@ import math
 import pytest
 
 from ralph_mission.mission.model.proposal import Plan, RankedFinding
-from ralph_mission.mission.observe import screen_plan
 from ralph_mission.mission.proposals.analysis import WRITABLE
+from ralph_mission.mission.rank import screen_plan
 from tests.mission.build import finding
 
 SECRET = "tidal-harbour-canary-4711"

@@ -27,9 +27,9 @@ from ralph_mission.mission.model.forge import Actor, Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import SETTLED, CallRecord, Header, MemoryBatch, Record, key_of
 from ralph_mission.mission.model.mission import Action
 from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.operations import review
-from ralph_mission.mission.operations.review import DiffLines, PostedReview, ReviewPoint
 from ralph_mission.mission.proposals.wording import person_name
+from ralph_mission.mission.reviews import review
+from ralph_mission.mission.reviews.review import DiffLines, PostedReview, ReviewPoint
 from ralph_mission.mission.transaction import (
     BRIEF,
     LONG,

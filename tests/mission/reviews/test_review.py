@@ -13,8 +13,8 @@ from ralph_mission.mission.model.forge import Actor, Pull, Review, ThreadComment
 from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.model.mission import Action, Limits, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext, Proposal
-from ralph_mission.mission.operations import review
-from ralph_mission.mission.operations.review import PostedReview, ReviewPoint, place_points
+from ralph_mission.mission.reviews import review
+from ralph_mission.mission.reviews.review import PostedReview, ReviewPoint, place_points
 from ralph_mission.safety.secrets import redact_record
 from tests.helpers import NOON
 
