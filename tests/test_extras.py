@@ -17,8 +17,8 @@ from ralph_mission.adapters.observers.social import XReader
 from ralph_mission.adapters.observers.web import build
 from ralph_mission.adapters.publishers.networks import X_KEYS, build_twitter
 from ralph_mission.app import extras
+from ralph_mission.app.hosting import SystemClock
 from ralph_mission.app.ports import build_publishers
-from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.cli.loop.tasks import mcp
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web

@@ -1,4 +1,4 @@
-"""Runs an agent's job by the loop of `ralph run` in a clone: its inputs, limits and result.
+"""What a cycle has agents do: jobs by the loop of `ralph run` in a clone, exploring code and proving claims about it.
 
 Sessions cannot influence how later ones run: settings and isolation are those of the first session, no signal restarts
 the loop, and agents' configuration stays unchanged (`RunOptions.errand`). Its memories are only proposed, and the home
@@ -20,26 +20,32 @@ from pathlib import Path
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.agents.clients import PRICED, describe_missing, is_client
+from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import without_steering
+from ralph_mission.adapters.projects.prover import Prover
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop import run_files, state
 from ralph_mission.adapters.storage.loop.inbox import LENGTH, Guide
 from ralph_mission.adapters.storage.loop.notes import Memories
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
-from ralph_mission.adapters.workspace.parallel import KEPT
+from ralph_mission.adapters.workspace.parallel import KEPT, make_parts
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.app import hosting, teams, workplaces
-from ralph_mission.app.run import RunSetup
+from ralph_mission.app.hosting import QuietProgress, SystemClock, choose_hosting
+from ralph_mission.app.run import PausingClock, RunSetup, agent_of
 from ralph_mission.app.run import build_run as build_setup
 from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import Stopped, UserError
-from ralph_mission.loop.cost import CostMeter, meter_ports
-from ralph_mission.loop.model.spec import UNWATCHED, RunResult, RunWatch
-from ralph_mission.loop.model.state import Failure, RunState
+from ralph_mission.loop.cost import CostMeter, MeteredAgent, meter_ports
+from ralph_mission.loop.hats import EXPLORER
+from ralph_mission.loop.model.spec import UNWATCHED, RunLimits, RunResult, RunWatch
+from ralph_mission.loop.model.state import Failure, RunState, Session
+from ralph_mission.loop.planning import ask_session
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
 from ralph_mission.mission.coder.conditions import warn_of_red
@@ -54,7 +60,15 @@ from ralph_mission.mission.model.cycle import (
 )
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.model.proposal import PatchVerification
-from ralph_mission.mission.proof.claim import CodeClaim
+from ralph_mission.mission.ports import AgentQuestion, Parsed
+from ralph_mission.mission.proof.claim import SCHEMA, CodeClaim, MalformedClaim, read_claim, read_claims
+from ralph_mission.mission.proof.exploring import (
+    Exploration,
+    ExplorationJob,
+    describe_proof,
+    explorer_prompt,
+    parse_answer,
+)
 from ralph_mission.mission.proof.judge import ProofVerdict
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
@@ -62,6 +76,7 @@ from ralph_mission.values import dataclass
 HOMES = (f"{KEPT}/loop/home", f"{KEPT}/loop/apart")
 AWAY: tuple[Failure, ...] = ("missing", "auth", "server")
 """Session failures outside the agent's work: a missing program, an unknown key, a provider's fault."""
+TURNS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +253,6 @@ def _missing(usual: str, agent: str) -> str:
 
 
 def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerdict:
-    from ralph_mission.app.exploring import build_prover  # only if a bug is worked on
-
     progress = PlainRunProgress(sys.stderr, environment_secrets())
     prover = build_prover(settings, git, git.state_dir / "cache", progress.note)
     return replace(prover, long=ALL_TESTS).prove(claim, base).verdict
@@ -313,3 +326,81 @@ class LoopCoder:
         fleets = f"extends: {json.dumps(self.settings.extends)}\n"  # of a repository without settings of its own
         run_files.write(self.place / NAME, self.git.blobs([named]).get(named, fleets.encode()))
         return self.place / NAME
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim for people: `rule`: what speaks against it, "" for a proven one."""
+
+    title: str
+    proven: bool
+    rule: str
+    why: str
+
+
+def build_prover(settings: Config, git: Git, cache: Path | None, note: Callable[[str], None]) -> Prover:
+    """The prover of claims about this repository; `cache`: a folder for the test results of commits."""
+    place = git.state_dir / "setup" if cache else None
+    setup = workplaces.project_setup(settings, git, place, note)
+    return Prover(git, setup, FileCache(cache / "proof" if cache else None), note=note)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSessions:
+    """Asks the settings' agent (`mission.ports.AskAgent`). Its files are deleted with its clone."""
+
+    git: Git
+    settings: Config
+
+    def __call__(
+        self, question: AgentQuestion, parse: Callable[[str], Parsed], schema: str = ""
+    ) -> tuple[Parsed | None, str, Usage]:
+        """An answer. Raises UserError if no session can run here."""
+        meter = CostMeter(question.usd, PRICED)
+        place = question.hat.name
+        steered = without_steering(self.git, question.base, question.base)
+        with make_parts(self.git, steered, [place], self.git.state_dir / place) as (part,):
+            run_files.prepare(part.folder / ".ralph")
+            run_dir = part.folder / ".ralph" / "loop"
+            run_dir.mkdir(exist_ok=True)
+            choice = self.settings.hands.agent
+            model = choice.model if choice else ""
+            options = RunOptions(part.folder, model=model)
+            level = workplaces.agent_level(self.settings)
+            agent = agent_of(options, self.settings, part.git, part.folder, model, level)
+            session = Session(question.hat, 1, "", str(run_dir), model, question.seconds, TURNS, schema=schema)
+            limits = RunLimits(runtime=question.seconds, usd=question.usd, unpriced=False)
+            answer = ask_session(
+                MeteredAgent(agent, meter), question.prompt, parse, session, limits, PausingClock()
+            )  # fmt: skip  # one call
+        spent = Usage(meter.begun, answer.usage.input_tokens, answer.usage.output_tokens, meter.usd)
+        return answer.found, answer.why, spent
+
+
+def explore(sessions: AgentSessions, job: ExplorationJob) -> Exploration:
+    """Has the settings' agent read code; only its answer is used. Raises UserError as the session does."""
+    question = AgentQuestion(EXPLORER, job.base, lambda why: explorer_prompt(job.files, why), job.usd, job.seconds)
+    return Exploration(*sessions(question, parse_answer, json.dumps(SCHEMA)))
+
+
+def prove_claims(repo: Path, place: Path, note: Callable[[str], None]) -> Iterator[JudgedClaim]:
+    """Judge the claims of a file about HEAD of a repository. Raises UserError for a file without claims."""
+    git = Git.open(repo)
+    settings = choose_hosting(git, None, "local", SystemClock(), QuietProgress(), staged=True).settings
+    prover = build_prover(settings, git, git.state_dir / "cache", note)
+    head = git.resolve("HEAD")
+    try:
+        claims = read_claims(place.read_text("utf-8", "replace"))
+    except MalformedClaim as problem:
+        raise UserError(f"{place} {problem}", 'write {"claims": […]} as docs/observers.md shows', usage=True) from None
+    for raw in claims:
+        title = str(raw.get("title") or "a claim")
+        try:
+            claim = read_claim(raw, partial(prover.read, head))
+        except MalformedClaim as problem:
+            yield JudgedClaim(title, False, "malformed", f"it {problem}")
+            continue
+        verdict = prover.prove(claim, head).verdict
+        refusal = verdict.refusal
+        why = refusal.why if refusal else describe_proof(claim, verdict)
+        yield JudgedClaim(title, verdict.proven, refusal.rule if refusal else "", why)

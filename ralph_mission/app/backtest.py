@@ -31,14 +31,12 @@ from ralph_mission.adapters.observers.forge import AlertObserver
 from ralph_mission.adapters.observers.looking import OneAtATime
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
 from ralph_mission.app.cycle import cycle_settings, refuse_old_git
-from ralph_mission.app.hosting import on_this_machine
+from ralph_mission.app.hosting import QuietProgress, on_this_machine
 from ralph_mission.app.ports import ProgressObserver, build_ports, forge_watch
 from ralph_mission.app.secrets import environment_secrets
-from ralph_mission.app.stand_ins import QuietProgress
 from ralph_mission.config.loop import CoderSettings, FixerName
-from ralph_mission.config.publishers import Publishers, TelegramControl
 from ralph_mission.config.reading import read
-from ralph_mission.config.settings import Config, Observers
+from ralph_mission.config.settings import Config, Observers, Publishers, TelegramControl
 from ralph_mission.errors import UserError
 from ralph_mission.mission.backtest.follow import (
     HistoryLook,

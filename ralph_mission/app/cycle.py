@@ -1,12 +1,15 @@
-"""The composition root: from configuration and environment to everything a command may use."""
+"""The composition root: from configuration and environment to everything a command may use.
+
+`AppFactory` is the common start of `ralph work`, `ralph review` and `ralph publish`: memory and forge as in a cycle.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import datetime
@@ -17,24 +20,28 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.storage.memory.recordings import Recordings
+from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.app import hosting
+from ralph_mission.app.hosting import FixedClock, QuietProgress, SystemClock
 from ralph_mission.app.secrets import environment_secrets
-from ralph_mission.app.stand_ins import FixedClock, QuietProgress, SystemClock
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.forge import GitHubForge
+    from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.mission.model.cycle import CycleSettings
     from ralph_mission.mission.ports import CycleClock, CyclePorts, CycleProgress, Forge
+    from ralph_mission.mission.publishing.publish_now import PublishSetup
+    from ralph_mission.mission.transaction import TransactionContext
 
 FLEET_TERMS = "RALPH_FLEET"  # a fleet's plan for one repository; `mission.fleet.model` reads it
 GIT = (2, 38)  # the oldest version with what we need: merge-tree --write-tree
 
 
-@dataclasses.dataclass(frozen=True)  # without slots: what only a cycle needs is built on demand
+@dataclass(frozen=True)  # without slots: what only a cycle needs is built on demand
 class App:
     """Everything that a command may use."""
 
@@ -195,3 +202,61 @@ def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings
         agent=settings.hands.agent.kind if settings.hands.agent else "",
         checks=_name_checks(settings),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """One command line: the repository, its settings, and the host of its issues."""
+
+    repo: Path = Path()
+    config: Path | None = None
+    forge: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServiceOptions(ServiceOptions):
+    """One that runs an agent; empty texts and None mean: as in the settings."""
+
+    agent: str = ""
+    command: str = ""
+    model: str = ""
+    runtime: float | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppFactory:
+    """Opens memory and forge again for each step; `first` is for what does not change meanwhile."""
+
+    options: ServiceOptions
+    progress: PlainRunProgress
+    spell: Callable[[str], str] = str
+
+    def first(self) -> App:
+        """The first one, after showing its warnings. Raises UserError for invalid settings."""
+        first = self._opened()
+        refuse_links(first.git)
+        for warning in first.config.warnings:
+            self.progress.note(f"note: {warning}")
+        keep_out_of_git(first.git)
+        return first
+
+    def context(self) -> TransactionContext:
+        """For a step. Raises UserError."""
+        from ralph_mission.mission.transaction import TransactionContext
+
+        app = self._opened()
+        return TransactionContext(app.ports, app.settings, app.secrets)
+
+    def _opened(self) -> App:
+        options = self.options
+        return build_app(options.repo, options.config, options.forge, progress=self.progress, spell=self.spell)
+
+
+def publisher(options: ServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
+    """Everything the flow needs. Raises UserError for an unusable repository or setting."""
+    from ralph_mission.mission.publishing.publish_now import PublishSetup
+
+    factory = AppFactory(options, progress, spell)
+    factory.first()
+    return PublishSetup(factory.context, time.sleep, progress.note)

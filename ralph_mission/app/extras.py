@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.config.publishers import NETWORKS
 from ralph_mission.config.reading import read
-from ralph_mission.config.settings import Config
+from ralph_mission.config.settings import NETWORKS, Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import missing_module
 

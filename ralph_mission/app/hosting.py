@@ -1,4 +1,6 @@
-"""The host of a repository's issues, pull requests and memory: this machine or GitHub."""
+"""The host of a repository's issues, pull requests and memory: this machine or GitHub. And minimal implementations of
+some ports: time, and parts that a command does not need.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +18,21 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, RepositoryPlace, acts_on_github, place
+from ralph_mission.adapters.report.progress import begin_phase
 from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.adapters.wakers import DispatchAnswer, DispatchWaker, Post
 from ralph_mission.app.secrets import environment_secrets
-from ralph_mission.app.stand_ins import NobodyToWake
 from ralph_mission.config.reading import NAME, read
 from ralph_mission.config.settings import Config, MemoryPlace
 from ralph_mission.errors import UserError
+from ralph_mission.loop.model.spec import UNWATCHED, RunWatch
 from ralph_mission.mission.ports import CycleClock, CycleProgress, Forge, Waker
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.forge import GitHubForge
+    from ralph_mission.mission.model.effects import Receipt
 
 PATIENCE = 30.0  # seconds that a dispatch may take
 
@@ -239,3 +244,56 @@ def abandon_clones(git: Git, environment: Mapping[str, str]) -> None:
             from ralph_mission.adapters.workspace.snapshot import remove_folder
 
             remove_folder(os.fsencode(folder))
+
+
+def switched_off() -> bool:
+    """Whether the environment stops every effect."""
+    return os.environ.get("RALPH_PAUSED") == "1"
+
+
+class SystemClock:
+    """The real time."""
+
+    def now(self) -> datetime:
+        """The present, in UTC."""
+        return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedClock:
+    """`--now`: a fixed time."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        """That time, in UTC."""
+        return self.moment.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class QuietProgress:
+    """Progress that is only passed to the watcher."""
+
+    watch: RunWatch = UNWATCHED
+
+    def phase(self, name: str, note: str = "") -> None:
+        """A phase to pause at."""
+        begin_phase(self.watch, name, note)
+
+    def note(self, text: str) -> None:
+        """Nothing."""
+
+
+class NobodyToWake:
+    """A waker that does nothing: the person who runs `ralph cycle` decides when."""
+
+    def wake(self, due: datetime, generation: int) -> Receipt | None:
+        """None."""
+        return None
+
+
+class Nowhere:
+    """A recorder that stores nothing: a staged cycle leaves no trace."""
+
+    def record(self, name: str, value: object) -> None:
+        """Nothing."""

@@ -1,5 +1,5 @@
-"""A cycle's ports for observing, ranking, verifying, coding, publishing and waking, by configuration and environment.
-Loaded if a cycle runs, not by commands that only read memory.
+"""A cycle's ports for observing, ranking, verifying, coding, publishing, waking and the owners' chat, by configuration
+and environment. Loaded if a cycle or a chat runs, not by commands that only read memory.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ralph_mission.adapters.chat import ADDRESS, API, TOKEN, Bot, TelegramInbox
 from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.fixers.verify import FixerObserver, Workbench
 from ralph_mission.adapters.git.git import Git
@@ -24,15 +26,13 @@ from ralph_mission.adapters.publishers.publisher import PublisherByNetwork, png
 from ralph_mission.adapters.report.dashboard import dashboard
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
 from ralph_mission.adapters.thinkers import RulesThinker
-from ralph_mission.app import chat as orders
 from ralph_mission.app import hosting
 from ralph_mission.app.extensions import build_extensions
 from ralph_mission.app.extras import needed_extras
+from ralph_mission.app.hosting import Nowhere, switched_off
 from ralph_mission.app.secrets import environment_secrets
-from ralph_mission.app.stand_ins import Nowhere, switched_off
 from ralph_mission.config.loop import FixerCommand
-from ralph_mission.config.publishers import NETWORKS, OutboxSettings, Publishers
-from ralph_mission.config.settings import Config
+from ralph_mission.config.settings import NETWORKS, Config, OutboxSettings, Publishers
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module
 from ralph_mission.loop.model.spec import RunWatch
@@ -51,18 +51,21 @@ from ralph_mission.mission.ports import (
     PaidObserver,
     Parsed,
     PostPublisher,
+    Seal,
     Store,
     Thinker,
 )
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.chat import TelegramInbox
     from ralph_mission.adapters.fixers.commands import CommandFixes
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.adapters.projects.setup import ProjectSetup
     from ralph_mission.adapters.sandbox.isolation import Sandbox
     from ralph_mission.config.observers import ForgeSettings
+    from ralph_mission.mission.operations.inbox import Attendant
+
+SETUP = f"set {TOKEN}, and list your chat in telegram.chats of ralph.yml: docs/publishing.md#telegram"
 
 
 def build_ports(
@@ -78,7 +81,7 @@ def build_ports(
     """The ports of a repository, with the `host` of its issues and memory; `config`: another settings file."""
     settings, cache = host.settings, None if staged else git.state_dir / "cache"
     setup = _setup(settings, git, staged, progress)
-    chat = None if staged else orders.inbox(settings, os.environ, clock.now)
+    chat = None if staged else telegram_inbox(settings, os.environ, clock.now)
     return CyclePorts(
         clock=clock,
         store=host.store,
@@ -104,7 +107,7 @@ def build_ports(
         publisher=build_publishers(settings, git, clock, progress.note),
         lookups=partial(together, patience=settings.observers.patience.total_seconds()),
         inbox=chat,
-        seal=orders.seal(settings, os.environ),
+        seal=telegram_seal(settings, os.environ),
         ask=None if staged else _ask(settings, git),
     )
 
@@ -173,7 +176,7 @@ def _ask(settings: Config, git: Git) -> AskAgent | None:
         return None
 
     def ask(question: AgentQuestion, parse: Callable[[str], Parsed]) -> tuple[Parsed | None, str, Usage]:
-        from ralph_mission.app.exploring import AgentSessions
+        from ralph_mission.app.agent_jobs import AgentSessions
 
         return AgentSessions(git, settings)(question, parse)
 
@@ -216,7 +219,7 @@ def _observers(
         setup=setup,
     )
     if settings.observers.explore is not None and settings.hands.agent is not None and cache:
-        from ralph_mission.app.exploring import AgentSessions, build_prover, explore  # they take a while to load
+        from ralph_mission.app.agent_jobs import AgentSessions, build_prover, explore  # they take a while to load
 
         prover = build_prover(settings, git, cache, note)
         sources = replace(sources, explorer=partial(explore, AgentSessions(git, settings)), prover=prover)
@@ -372,3 +375,79 @@ def outbox(settings: Publishers, git: Git, clock: CycleClock) -> OutboxFolder:
     else:
         folder = git.work_tree / settings.outbox.path
     return OutboxFolder(folder, clock.now, png)
+
+
+def telegram_inbox(
+    settings: Config, environ: Mapping[str, str], now: Callable[[], datetime], wait: int = 0
+) -> TelegramInbox | None:
+    """The inbox; None if no owner is listed, RObot is switched off, or the environment has no bot.
+
+    `wait`: seconds that an empty answer may take.
+    """
+    telegram, bot = settings.telegram, bot_of(environ)
+    if bot is None or not (telegram.chats or telegram.users):
+        return None
+    first = (*telegram.chats, *telegram.users)[0]
+    return TelegramInbox(bot, frozenset(telegram.chats), frozenset(telegram.users), wait, first, now=now)
+
+
+def bot_of(environ: Mapping[str, str]) -> Bot | None:
+    """The bot of the environment."""
+    token = environ.get(TOKEN, "")
+    return Bot(token, environ.get(ADDRESS) or API) if token else None
+
+
+def telegram_seal(settings: Config, environ: Mapping[str, str]) -> Seal | None:
+    """The seal that proves orders in memory are genuine; None if no orders are accepted."""
+    telegram, bot = settings.telegram, bot_of(environ)
+    return bot.seal if bot and (telegram.chats or telegram.users) else None
+
+
+def patience(settings: Config) -> tuple[int, int]:
+    """Seconds that a question waits for a person, and between two progress messages of a loop."""
+    return settings.telegram.timeout_seconds, settings.telegram.checkin_interval_seconds
+
+
+@contextmanager
+def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
+    """The attendant of a checkout's loop. Raises UserError if nothing is set up, or one is already running."""
+    from ralph_mission.adapters.storage.loop import run_files
+    from ralph_mission.adapters.storage.loop.inbox import Beside, Questions
+    from ralph_mission.app.cycle import build_app
+    from ralph_mission.mission.operations.inbox import Attendant
+
+    app = build_app(repo, config)
+    chat, root = telegram_inbox(app.config, os.environ, app.clock.now, wait), app.git.work_tree
+    if chat is None:
+        raise UserError("no one may give commands here", SETUP, usage=True)
+    if root is None:
+        raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
+    waits, checkin = (timedelta(seconds=seconds) for seconds in patience(app.config))
+    run_files.prepare(root / ".ralph")
+    with Questions(root / ".ralph").attended() as ours:
+        if not ours:
+            raise UserError("ralph agent telegram runs here already", "end the other one first")
+        yield Attendant(
+            chat, app.ports, app.store, app.settings.limits, app.secrets,
+            Beside(root, app.git.git_dir, waits), CursorFile(app.git.git_dir / "ralph-telegram"),
+            chat.chat, checkin, say,
+        )  # fmt: skip  # one value
+
+
+@dataclass(frozen=True, slots=True)
+class CursorFile:
+    """`chat.attendant.Note`: one line in a file, beside the lock of loops: sessions work in `.ralph/`."""
+
+    path: Path
+
+    def read(self) -> str:
+        """The stored text, or ""."""
+        from ralph_mission.adapters.storage.loop import run_files
+
+        return (run_files.read(self.path, 200) or b"").decode(errors="replace").strip()
+
+    def keep(self, cursor: str) -> None:
+        """Store it."""
+        from ralph_mission.adapters.storage.loop import run_files
+
+        run_files.write(self.path, f"{cursor}\n".encode())

@@ -29,7 +29,7 @@ from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.workplace import Workspace
-from ralph_mission.app import stand_ins, workplaces
+from ralph_mission.app import hosting, workplaces
 from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions, follows, read_stories, resolve_run
 from ralph_mission.app.secrets import ControlFiles, environment_secrets, require_unaltered
 from ralph_mission.config.reading import read
@@ -272,7 +272,7 @@ def _look_at_issues(git: Git, config: Path | None) -> str:
     """The open issues, as a text that only changes with them. Raises UserError if unavailable."""
     from ralph_mission.app.hosting import choose_hosting
 
-    forge = choose_hosting(git, config, "auto", stand_ins.SystemClock(), stand_ins.QuietProgress()).forge
+    forge = choose_hosting(git, config, "auto", hosting.SystemClock(), hosting.QuietProgress()).forge
     return repr([(issue.number, issue.title, sorted(issue.labels), issue.updated_at) for issue in forge.issues()])
 
 
@@ -474,7 +474,7 @@ class PricedAgent:
         return replace(turn, usage=replace(usage, cost_usd=cost.price(usage, session.model, self.prices)))
 
 
-class PausingClock(stand_ins.SystemClock):
+class PausingClock(hosting.SystemClock):
     """The real time, and real pauses."""
 
     def sleep(self, seconds: float, until: Callable[[], bool]) -> None:

@@ -1,12 +1,19 @@
-"""The click application: a table of commands, each imported only when it is used."""
+"""The click application: a table of commands, each imported only when it is used; and which commit this program was
+made of, where that is known.
+"""
 
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import re
 from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import click
 from click.shell_completion import shell_complete
@@ -19,16 +26,19 @@ from ralph_mission.values import compile_regex
 COMMANDS = {
     "init": ("ralph_mission.cli.setup.init:init", "Write ralph.yml, and the workflow or units that run it."),
     "doctor": ("ralph_mission.cli.doctor.checks:doctor", "Check what Ralph needs here, and how to get the rest."),
-    "config": ("ralph_mission.cli.setup.show:config_group", "Show the settings in force, and where each comes from."),
+    "config": (
+        "ralph_mission.cli.mission.policy:config_group",
+        "Show the settings in force, and where each comes from.",
+    ),
     "cycle": ("ralph_mission.cli.mission.cycle:cycle", "Run one cycle: look, decide, act, remember."),
     "watch": ("ralph_mission.cli.mission.wakes:watch", "Run a cycle whenever one is due."),
     "status": ("ralph_mission.cli.mission.cycle:status", "Show what runs here, missions, and the next cycle."),
     "report": (
-        "ralph_mission.cli.mission.report:report",
+        "ralph_mission.cli.mission.cycle:report",
         "Write a page with open decisions, missions, verdicts and spending.",
     ),
     "backtest": (
-        "ralph_mission.cli.mission.report:backtest",
+        "ralph_mission.cli.mission.cycle:backtest",
         "Replay the repository's history: what would Ralph have opened?",
     ),
     "fleet": ("ralph_mission.cli.mission.fleet:fleet", "Look after many repositories from one control repository."),
@@ -89,8 +99,8 @@ AGENT = {
     "prd": ("ralph_mission.cli.loop.plan:prd", "Convert and check the user stories of a run."),
     "simulate": ("ralph_mission.cli.loop.run:simulate", "Run a pattern of hats with a scripted agent."),
     "cost": ("ralph_mission.cli.loop.cost:cost", "Show what a loop's sessions cost, or estimate what they would."),
-    "cancel": ("ralph_mission.cli.loop.control:cancel", "End the loop that runs here, or clear up after a dead one."),
-    "telegram": ("ralph_mission.cli.loop.control:telegram", "Take commands from a chat while a loop runs."),
+    "cancel": ("ralph_mission.cli.loop.hold:cancel", "End the loop that runs here, or clear up after a dead one."),
+    "telegram": ("ralph_mission.cli.loop.hold:telegram", "Take commands from a chat while a loop runs."),
 }
 """The same as `COMMANDS`, for `ralph agent`."""
 RENAMED: Mapping[tuple[str, ...], tuple[str, ...]] = {
@@ -107,6 +117,7 @@ WITH_VALUE = ("--repo", "--config", "--as")
 """Options with a value before a command's name; `--as` only before a command of the local forge."""
 OF_LOOPS = frozenset({"run", "work", "review", "plan", *AGENT} - {"telegram"})
 """Commands that exit with 64 (EX_USAGE) on wrong usage or settings: 2 means that a loop reached a limit."""
+SHOWN = 12  # digits of a commit
 
 
 class LazyGroup(SharedGroup):
@@ -161,8 +172,6 @@ class AgentGroup(LazyGroup):
 
 def _tell_version(context: click.Context, _option: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        from ralph_mission.cli.version import find_commit
-
         commit = find_commit()
         click.echo(f"ralph, version {__version__}{f' ({commit})' if commit else ''}")
         context.exit()
@@ -276,3 +285,57 @@ def _misuse(arguments: Sequence[str]) -> int:
 
 def _hint(error: click.UsageError) -> str:
     return f"see {error.ctx.command_path if error.ctx else 'ralph'} --help"
+
+
+def find_commit(digits: int = SHOWN) -> str:
+    """The commit of the checkout that we run from, that pip or uv installed, or of which a release was built.
+
+    Of a clone that was installed, it is the present one, unless the clone has changed since.
+    """
+    root = Path(__file__).parents[2]
+    if (root / ".git").exists() and (root / "pyproject.toml").exists():
+        return _of_checkout(root)[:digits]
+    try:
+        installed = metadata.distribution("ralph-mission")
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
+        if "dir_info" in origin:
+            return _of_clone(Path(unquote(urlsplit(origin["url"]).path)), installed)[:digits]
+        return str(origin["vcs_info"]["commit_id"])[:digits]
+    except (metadata.PackageNotFoundError, KeyError, ValueError):
+        return find_release()[1][:digits]
+
+
+def find_release() -> tuple[str, str]:
+    """The repository's address and the commit that the installed release was built of; two "" of anything else.
+    scripts/release.py writes them as the address of the source."""
+    try:
+        urls = metadata.metadata("ralph-mission").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return "", ""
+    found = (re.fullmatch(r"Source, (\S+)/tree/([0-9a-f]{40})", url) for url in urls)
+    return next(((match[1], match[2]) for match in found if match), ("", ""))
+
+
+def _of_clone(root: Path, installed: metadata.Distribution) -> str:
+    record = next((file for file in installed.files or () if file.name == "RECORD"), None)
+    if record is None or not (root / ".git").exists():
+        return ""
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.errors import UserError
+
+    try:
+        commit, moved = Git.open(root).run("log", "-g", "-1", "--date=unix", "--format=%H %gd").decode().split()
+        seconds = int(moved.partition("{")[2].rstrip("}"))
+        return commit if seconds <= Path(str(record.locate())).stat().st_mtime else ""
+    except (UserError, OSError, ValueError):
+        return ""
+
+
+def _of_checkout(root: Path) -> str:
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.errors import UserError
+
+    try:
+        return Git.open(root).resolve("HEAD")
+    except UserError:
+        return ""

@@ -148,7 +148,7 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import NAMED, NOTICE, LiveRun
     from ralph_mission.app.secrets import environment_secrets
-    from ralph_mission.cli.errors import format_problem
+    from ralph_mission.cli.main import format_problem
     from ralph_mission.loop.model.spec import RunEvent
 
     try:

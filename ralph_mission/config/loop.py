@@ -380,10 +380,8 @@ def _model(name: str) -> str:
     return name
 
 
-class ThinkerSettings(BaseModel):
+class ThinkerSettings(SettingsSection):
     """Who ranks what was found. With `kind: llm`, rules go on answering whenever the model cannot."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     kind: Literal["rules", "llm"] = Field("rules", description="What ranks findings; `rules` needs no model.")
     weights: dict[str, Weight] = Field(

@@ -1,19 +1,21 @@
 """What can be configured: frozen models, a default and a description for every key.
 
 Limits may be tightened: the defaults of `model.mission.Limits` are the ceilings, unless an owner says otherwise.
+Secrets of networks and of the chat stand in the environment alone.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from datetime import time, timedelta
+from pathlib import PurePosixPath
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from ralph_mission.config.database import DatabaseSettings as Database
-from ralph_mission.config.fields import OLD_LIMIT, Duration, SettingsSection, at_most
+from ralph_mission.config.fields import OLD_LIMIT, Duration, SettingsSection, Slug, at_most
 from ralph_mission.config.loop import (
     Cli,
     CoderSettings,
@@ -39,18 +41,118 @@ from ralph_mission.config.observers import ReleaseSettings as Releases
 from ralph_mission.config.observers import ScannerSettings as Scanners
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
-from ralph_mission.config.publishers import Publishers, TelegramControl
 from ralph_mission.config.shared import pinned
 from ralph_mission.mission.memory import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
 from ralph_mission.mission.model.ledger import Rhythm
 from ralph_mission.mission.model.mission import Limits
 from ralph_mission.safety.front_matter import Path
 
+NETWORKS = ("twitter", "telegram", "discord", "outbox")
+"""The order in which a post goes out."""
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 CEILING = Limits()
 Named = TypeVar("Named", Command, Web)
 GONE_WAKE = "environment"
 PATIENCE = timedelta(minutes=5)
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=366)
+
+
+def _hours(interval: str) -> str:
+    hours = r"([01]\d|2[0-3]):[0-5]\d"
+    if not re.fullmatch(f"{hours}-{hours}", interval) or interval[:5] == interval[6:]:
+        raise ValueError("two times of the day in UTC, such as 22:00-07:00")
+    return interval
+
+
+def _below(path: str) -> str:
+    place = PurePosixPath(path)
+    if not place.parts or place.is_absolute() or ".." in place.parts or ".git" in place.parts or "\\" in path:
+        raise ValueError("a folder of the repository, such as .ralph/outbox")
+    return path
+
+
+def _sound(templates: dict[str, str]) -> dict[str, str]:
+    if templates:
+        from ralph_mission.mission.publishing.templates import check  # takes a while to load
+
+        for name, source in templates.items():
+            check(name, source)
+    return templates
+
+
+Template = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
+
+
+class TwitterSettings(SettingsSection):
+    """X. It needs `TWITTER_API_KEY`, `_API_SECRET`, `_ACCESS_TOKEN` and `_ACCESS_TOKEN_SECRET`."""
+
+
+class TelegramSettings(SettingsSection):
+    """A channel or a group of Telegram. It needs `TELEGRAM_BOT_TOKEN` and `TELEGRAM_CHANNEL_ID`."""
+
+
+class DiscordSettings(SettingsSection):
+    """A channel of Discord. It needs `DISCORD_WEBHOOK_URL`."""
+
+
+class OutboxSettings(SettingsSection):
+    """A folder of files for a person to send."""
+
+    path: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_below)] = Field(
+        ".ralph/outbox", description="The folder, inside the repository; git ignores it."
+    )
+
+
+class Publishers(SettingsSection):
+    """Where, what and when to post."""
+
+    twitter: TwitterSettings | None = Field(None, description="X; `{}` enables it.")
+    telegram: TelegramSettings | None = Field(None, description="Telegram; `{}` enables it.")
+    discord: DiscordSettings | None = Field(None, description="Discord; `{}` enables it.")
+    outbox: OutboxSettings | None = Field(None, description="Files for a person to send; used if no network is.")
+    templates: Annotated[dict[Slug, Template], AfterValidator(_sound)] = Field(
+        {}, description="By kind of finding or watch: a Jinja2 template, posted at once."
+    )
+    announce: tuple[Slug, ...] = Field((), description="Kinds of missions that are announced when merged.")
+    quiet_hours: Annotated[str, AfterValidator(_hours)] | None = Field(
+        None, description="Hours (UTC) without posts, such as 22:00-07:00."
+    )
+    per_day: Annotated[int, Field(strict=True, ge=0, le=CEILING.posts_per_day)] = Field(
+        CEILING.posts_per_day, description="Posts per network and day; the default is the ceiling."
+    )
+    pause: Annotated[str, StringConstraints(pattern=r"^[1-9]\d{0,2}[mhd]$")] | None = Field(
+        None, description="Shortest time between two posts on one network."
+    )
+    charts: bool = Field(True, description="Whether posts get a chart if their watch has the values.")
+
+    @property
+    def apart(self) -> timedelta:
+        """The minimum time between two posts on one network."""
+        return int(self.pause[:-1]) * _UNITS[self.pause[-1]] if self.pause else timedelta(0)
+
+    @property
+    def quiet(self) -> tuple[time, time] | None:
+        """The hours without posts, in UTC."""
+        if self.quiet_hours is None:
+            return None
+        start, end = (time.fromisoformat(one) for one in self.quiet_hours.split("-"))
+        return start, end
+
+
+ChatId = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
+Seconds = Annotated[int, Field(strict=True, ge=1, le=86_400)]
+
+
+class TelegramControl(SettingsSection):
+    """The chat as a control plane. The bot's token is TELEGRAM_BOT_TOKEN of the environment, and nowhere else."""
+
+    chats: tuple[ChatId, ...] = Field(
+        (), description="Ids of chats that may give commands; a private one is a person's."
+    )
+    users: tuple[ChatId, ...] = Field((), description="Ids of people who may give them, in private and in `chats`.")
+    timeout_seconds: Seconds = Field(600, description="How long an agent's question waits.")
+    checkin_interval_seconds: ClassVar[int] = 300
+    """How often `ralph agent telegram` reports how a loop is doing."""
 
 
 def _sensible(value: timedelta) -> timedelta:

@@ -33,13 +33,13 @@ from ralph_mission.loop.model.state import (
     SessionUsage,
 )
 from ralph_mission.loop.ports import Agent, LoopClock, RunPorts
+from ralph_mission.loop.prompt import line, section
 from ralph_mission.loop.prompt import session as contract
-from ralph_mission.loop.prompt.framing import line, section
 from ralph_mission.loop.rules import completion, routing, verdicts
 from ralph_mission.loop.rules.verdicts import UnclearVerdict
 from ralph_mission.loop.run import SIGNAL_ENDINGS, LoopRun, run_loop, session
 from ralph_mission.loop.stories import lint
-from ralph_mission.loop.teams.stage import with_own_settings
+from ralph_mission.loop.teams import with_own_settings
 from ralph_mission.values import dataclass
 
 Read = Callable[[], tuple[Prd | None, str]]

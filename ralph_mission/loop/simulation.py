@@ -117,7 +117,6 @@ COMMIT = ("git add -A", "git commit -qm step")
 WRONG = 'def greet(name):\n    return "Hello, " + nam\n'
 BETTER = 'def greet(name):\n    return "Hello, " + name\n'
 RIGHT = 'def greet(name):\n    if not name:\n        raise ValueError("no name")\n    return "Hello, " + name\n'
-TEST = 'from greeting import greet\n\n\ndef test_greets():\n    assert greet("Ada") == "Hello, Ada"\n'
 TYPO = {"file": "greeting.py", "line": 2, "kind": "bug", "severity": "critical", "message": "`nam` is no name here"}
 EMPTY = {"file": "greeting.py", "line": 1, "kind": "missing", "severity": "critical", "message": "an empty name passes"}
 
@@ -209,8 +208,8 @@ def _verdict(*issues: Mapping[str, Any]) -> dict[str, Any]:
 FIRST: Mapping[str, Mapping[str, str]] = {
     "planner": {"PLAN.md": "1. greet by name\n2. refuse an empty name\n"},
     "builder": {"greeting.py": WRONG},
-    "tester": {"tests/test_greeting.py": TEST},
-    "debugger": {"tests/test_greeting.py": TEST},
+    "tester": {"tests/test_greeting.py": TESTS},
+    "debugger": {"tests/test_greeting.py": TESTS},
     "refactorer": {"greeting.py": WRONG},
 }
 """What the first hat, or a builder, writes."""

@@ -11,9 +11,8 @@ import pytest
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.extensions import build_extensions, find_extension
-from ralph_mission.app.hosting import choose_hosting
+from ralph_mission.app.hosting import QuietProgress, SystemClock, choose_hosting
 from ralph_mission.app.ports import thinker
-from ralph_mission.app.stand_ins import QuietProgress, SystemClock
 from ralph_mission.config.reading import load
 from ralph_mission.errors import UserError
 from tests.conftest import ROOT

@@ -17,8 +17,7 @@ from unittest import mock
 import pytest
 
 from ralph_mission.adapters.thinkers import RulesThinker
-from ralph_mission.cli.crash import write_report
-from ralph_mission.cli.errors import run_guarded
+from ralph_mission.cli.main import run_guarded, write_report
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.proposal import Plan
 from tests.attacks.canaries import (

@@ -13,8 +13,8 @@ from unittest import mock
 import requests
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.cli.doctor import DoctorLine, Hub
 from ralph_mission.cli.doctor.github import github
-from ralph_mission.cli.doctor.line import DoctorLine, Hub
 from ralph_mission.cli.doctor.sources import sources
 from ralph_mission.config.reading import read
 from tests.fakes.github.server import FakeGitHub

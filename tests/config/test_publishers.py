@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.app.hosting import FixedClock
 from ralph_mission.app.ports import build_publishers, outbox
-from ralph_mission.app.stand_ins import FixedClock
-from ralph_mission.cli.doctor.line import DoctorLine
+from ralph_mission.cli.doctor import DoctorLine
 from ralph_mission.cli.doctor.sources import publishers
 from ralph_mission.config.reading import load
 from ralph_mission.errors import UserError

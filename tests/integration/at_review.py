@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
+from ralph_mission.app.cycle import AgentServiceOptions
 from ralph_mission.app.reviews import AgentReader
-from ralph_mission.app.services import AgentServiceOptions
 from ralph_mission.errors import UserError
 from ralph_mission.loop import planning
 from ralph_mission.loop.model.state import SessionUsage

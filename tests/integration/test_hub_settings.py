@@ -13,8 +13,7 @@ import pytest
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.agent_jobs import LoopCoder
 from ralph_mission.app.cycle import App, build_app
-from ralph_mission.app.hosting import choose_hosting
-from ralph_mission.app.stand_ins import QuietProgress, SystemClock
+from ralph_mission.app.hosting import QuietProgress, SystemClock, choose_hosting
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from tests.helpers import git

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.storage.memory.branch import BranchStore
-from ralph_mission.app.stand_ins import FixedClock
+from ralph_mission.app.hosting import FixedClock
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, MemoryBatch, OpenState
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.operations import control

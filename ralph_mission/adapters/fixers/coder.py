@@ -22,7 +22,7 @@ from ralph_mission.adapters.workspace.clone import changed_since, check_out
 from ralph_mission.adapters.workspace.parallel import KEPT
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
-from ralph_mission.loop.prompt.framing import GUIDES, conventions
+from ralph_mission.loop.prompt import GUIDES, conventions
 from ralph_mission.mission.coder import conditions
 from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE, PICK_AGENT
 from ralph_mission.mission.model.cycle import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job

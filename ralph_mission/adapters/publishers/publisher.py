@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
-from ralph_mission.config.publishers import Publishers
+from ralph_mission.config.settings import Publishers
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Publish, Receipt
 from ralph_mission.mission.model.forge import OUTBOX, Chart, Post, Wording

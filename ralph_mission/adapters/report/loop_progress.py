@@ -128,6 +128,9 @@ class PlainRunProgress:
     watch: RunWatch = UNWATCHED
     _stories: tuple[int, int] | None = field(default=None, init=False)
 
+    def phase(self, name: str, note: str = "") -> None:
+        """Nothing: the phases of a cycle are one step of a loop."""
+
     def note(self, text: str) -> None:
         """A separate line."""
         self._say(safe(text))

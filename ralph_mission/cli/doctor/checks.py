@@ -23,8 +23,8 @@ import click
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
+from ralph_mission.cli.doctor import DoctorLine, Hub, attempt, off, wrong
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
-from ralph_mission.cli.doctor.line import DoctorLine, Hub, attempt, off, wrong
 from ralph_mission.cli.doctor.sources import agents, sources, work
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.spelling import type_commands
@@ -342,7 +342,7 @@ def _github(app: App) -> Iterator[DoctorLine]:
 
 
 def _memory(app: App) -> Iterator[DoctorLine]:
-    from ralph_mission.app.stand_ins import switched_off
+    from ralph_mission.app.hosting import switched_off
     from ralph_mission.mission.gather import check_anchor
 
     if switched_off():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.wakers import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
-from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, hint_of, unseen, wrong
+from ralph_mission.cli.doctor import NOW, DoctorLine, Get, Hub, Made, hint_of, unseen, wrong
 from ralph_mission.cli.doctor.sources import agent_kind
 from ralph_mission.cli.setup.files import PLACES, action_of, github_name, name_action
 from ralph_mission.config.settings import Config

@@ -23,7 +23,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level, missing_bwrap
 from ralph_mission.app import workplaces
-from ralph_mission.cli.doctor.line import DoctorLine, attempt, off, wrong
+from ralph_mission.cli.doctor import DoctorLine, attempt, off, wrong
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module
 
@@ -203,9 +203,9 @@ def _model(model: str, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
 def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
     """A line for each network, and what stands in for none."""
     from ralph_mission.app.extras import needed_extras
+    from ralph_mission.app.hosting import SystemClock
     from ralph_mission.app.ports import build_channels, outbox
-    from ralph_mission.app.stand_ins import SystemClock
-    from ralph_mission.config.publishers import NETWORKS
+    from ralph_mission.config.settings import NETWORKS
     from ralph_mission.mission.model.forge import OUTBOX
 
     configured = settings.publishers
@@ -231,7 +231,7 @@ def _network(name: str, channel: Channel | UserError) -> Iterator[DoctorLine]:
 
 
 def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
-    from ralph_mission.app.chat import SETUP, bot_of
+    from ralph_mission.app.ports import SETUP, bot_of
 
     telegram, name = settings.telegram, "Telegram commands"
     if not (telegram.chats or telegram.users):

@@ -17,7 +17,7 @@ import click
 from ralph_mission import __version__
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from ralph_mission.cli.errors import INTERRUPTED
+from ralph_mission.cli.main import INTERRUPTED
 from ralph_mission.cli.options import SharedGroup, json_option, named_repo, print_json, repo_option
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra

@@ -15,7 +15,7 @@ import click
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import current_token, place
 from ralph_mission.adapters.storage.fleet import LABEL
-from ralph_mission.cli.doctor.line import DoctorLine, Get, attempt, unseen, wrong
+from ralph_mission.cli.doctor import DoctorLine, Get, attempt, unseen, wrong
 from ralph_mission.cli.fleet import ask_fleet, read_fleet
 from ralph_mission.cli.options import SharedGroup, at_repository, json_option, now_option, print_json, repo_option
 from ralph_mission.cli.setup.files import (

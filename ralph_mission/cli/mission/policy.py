@@ -1,4 +1,5 @@
-"""`ralph policy`: asks the rules about a patch, as a cycle would before it opens a pull.
+"""What is in force: `ralph config show` prints the settings and the file of each, `ralph policy` asks the rules about a
+patch, as a cycle would before it opens a pull request.
 
 `ralph sanitize`: makes a text safe for where it will be shown; standard input to standard output.
 """
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.cli.options import SharedGroup, json_option, print_json, repo_option
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.cli.options import SharedGroup, at_repository, json_option, print_json, repo_option
 from ralph_mission.errors import UserError
 from ralph_mission.safety.objections import inspect, verdict
 
@@ -28,6 +30,7 @@ NEXT = {
     "scope": "leave this out",
     "secret": "take it out, and replace the secret if it was ever real",
 }
+WIDEST = 60  # columns before an origin
 
 
 @click.group(cls=SharedGroup)
@@ -76,7 +79,7 @@ def check(context: click.Context, repo: Path, patch: str | None, claims: Path | 
 
 def _tell_claims(repo: Path, place: Path, as_json: bool) -> bool:
     """Print each claim's result; returns whether all are proven."""
-    from ralph_mission.app.exploring import prove_claims
+    from ralph_mission.app.agent_jobs import prove_claims
 
     judged = []
     for claim in prove_claims(repo, place, lambda note: click.echo(f"  {_plain(note)}", err=True)):
@@ -182,3 +185,39 @@ def sanitize(sink: str) -> None:
 def _text() -> str:
     buffer = getattr(sys.stdin, "buffer", None)
     return buffer.read().decode("utf-8", "replace") if buffer else sys.stdin.read()
+
+
+@click.group("config", cls=SharedGroup)
+def config_group() -> None:
+    """Show the settings of this repository."""
+
+
+@config_group.command()
+@at_repository
+@json_option
+def show(repo: Path, config: Path | None, as_json: bool) -> None:
+    """Print each value that is set, and which file sets it; the rest are defaults."""
+    from ralph_mission.config.reading import read
+    from ralph_mission.safety.text import sanitise
+
+    settings = read(Git.open(repo), config)
+    if as_json:
+        values = [{"key": _dotted(path), "value": value, "file": file} for path, value, file in settings.origins]
+        print_json({"set": values, "settings": settings.model_dump(mode="json", by_alias=True)})
+        return
+    lines = [(f"{_dotted(path)}: {_flow(value)}", file) for path, value, file in settings.origins]
+    width = min(max((len(line) for line, _ in lines), default=0), WIDEST)
+    for line, file in lines:
+        click.echo(sanitise(f"{line:<{width}}  # {file}", "log"))
+    click.echo(f"# everything{' else' if lines else ''} has its default: docs/configuration.md")
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    return ".".join(map(str, path))
+
+
+def _flow(value: object) -> str:
+    import yaml
+
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
+    return text.removesuffix("\n").removesuffix("...").rstrip()

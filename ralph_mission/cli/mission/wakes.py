@@ -149,7 +149,7 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
     After a failure the pause grows from 1 to 60 minutes.
     """
     from ralph_mission.adapters.report.progress import rest
-    from ralph_mission.app.stand_ins import SystemClock
+    from ralph_mission.app.hosting import SystemClock
     from ralph_mission.config.reading import read
     from ralph_mission.loop.model.spec import RunEvent
     from ralph_mission.mission.operations.control import WatchSetup
@@ -175,7 +175,7 @@ def _nothing_said() -> None:
 
 def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[], CycleReport | None]:
     """Acts on what people said on GitHub since it was last called: one conditional request if nobody said anything."""
-    from ralph_mission.app.stand_ins import QuietProgress
+    from ralph_mission.app.hosting import QuietProgress
     from ralph_mission.mission.cycle import is_word_waiting
     from ralph_mission.mission.transaction import TransactionContext
 
@@ -250,7 +250,7 @@ def _steer(repo: Path, config: Path | None, live: LiveRun) -> CycleResult:
 def _run(repo: Path, config: Path | None, live: LiveRun, request: CycleRequest) -> CycleResult:
     """It sends no wake, as `ralph watch` checks by itself."""
     from ralph_mission.app.cycle import refuse_links
-    from ralph_mission.app.stand_ins import NobodyToWake, QuietProgress
+    from ralph_mission.app.hosting import NobodyToWake, QuietProgress
     from ralph_mission.mission.cycle import run_cycle
 
     app = open_app(repo, config, progress=QuietProgress(live))

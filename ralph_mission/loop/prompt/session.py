@@ -29,8 +29,7 @@ from ralph_mission.loop.model.state import (
     RunState,
     Session,
 )
-from ralph_mission.loop.prompt import situation
-from ralph_mission.loop.prompt.framing import indent_text, line, quote_text, section, whole_text
+from ralph_mission.loop.prompt import indent_text, line, quote_text, section, situation, whole_text
 from ralph_mission.loop.rules import completion, scope
 from ralph_mission.loop.rules.routing import PROMISE, coordinator
 from ralph_mission.safety.markdown import without_controls

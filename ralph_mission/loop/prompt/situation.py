@@ -27,7 +27,7 @@ from ralph_mission.loop.model.state import (
     SessionCommit,
     UserStory,
 )
-from ralph_mission.loop.prompt.framing import (
+from ralph_mission.loop.prompt import (
     SCRATCHPAD,
     Listing,
     fit_listings,

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, replace
 from typing import Any
 
+from ralph_mission.loop import teams as sections
 from ralph_mission.loop.model.spec import RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import PLANNED, START, VERIFICATION_FAILED, Hat, LoopEvent
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
-from ralph_mission.loop.teams import stage as sections
+from ralph_mission.loop.teams import Orchestration, SessionPart, run_orchestration
 from ralph_mission.loop.teams.assignments import UnclearAssignment, parse_document
-from ralph_mission.loop.teams.stage import Orchestration, SessionPart, run_orchestration
 from ralph_mission.safety.text import truncate
 from ralph_mission.values import dataclass
 

@@ -24,9 +24,8 @@ from ralph_mission.loop.model.state import (
 )
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
 from ralph_mission.loop.rules import scope, verdicts
-from ralph_mission.loop.teams import assignments
+from ralph_mission.loop.teams import Orchestration, RunOver, SessionPart, assignments, run_orchestration
 from ralph_mission.loop.teams.assignments import AssignedTask, Member, UnclearAssignment
-from ralph_mission.loop.teams.stage import Orchestration, RunOver, SessionPart, run_orchestration
 from ralph_mission.loop.teams.ultrawork import PLANS, REFUSED, TaskProgress, after, problem
 from ralph_mission.values import dataclass
 

@@ -38,9 +38,8 @@ from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, Se
 from ralph_mission.loop.rules import routing
 from ralph_mission.loop.run import LoopRun, play_next, run_loop, until_ended
 from ralph_mission.loop.stories import judge
-from ralph_mission.loop.teams import assignments
+from ralph_mission.loop.teams import Orchestration, RunOver, SessionPart, assignments, run_orchestration
 from ralph_mission.loop.teams.assignments import AssignedTask, UnclearAssignment
-from ralph_mission.loop.teams.stage import Orchestration, RunOver, SessionPart, run_orchestration
 from ralph_mission.values import dataclass
 
 FIXES, TRIES, PLANS = 3, 2, 2

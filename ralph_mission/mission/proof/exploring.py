@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ralph_mission.loop.hats import EXPLORER, RESEARCHER
-from ralph_mission.loop.prompt.framing import line, section
+from ralph_mission.loop.prompt import line, section
 from ralph_mission.loop.prompt.session import render_hat
 from ralph_mission.loop.rules.verdicts import UnclearVerdict, parse_json
 from ralph_mission.mission.model.mission import Quote, Severity, Signal, Usage

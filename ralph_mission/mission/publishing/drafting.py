@@ -15,7 +15,7 @@ from typing import Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.hats import WRITER
-from ralph_mission.loop.prompt.framing import line, section
+from ralph_mission.loop.prompt import line, section
 from ralph_mission.loop.prompt.session import render_hat
 from ralph_mission.loop.rules.verdicts import UnclearVerdict, parse_json
 from ralph_mission.mission.lifecycle.approval import DETAILS_END

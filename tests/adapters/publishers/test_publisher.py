@@ -13,7 +13,7 @@ from ralph_mission.adapters.publishers import channel
 from ralph_mission.adapters.publishers.channel import OutboxFolder
 from ralph_mission.adapters.publishers.publisher import PublisherByNetwork
 from ralph_mission.adapters.storage.memory import codec
-from ralph_mission.config.publishers import Publishers
+from ralph_mission.config.settings import Publishers
 from ralph_mission.mission.findings.identity import finished_findings as announced
 from ralph_mission.mission.model.effects import Publish
 from ralph_mission.mission.model.forge import Wording

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.wakers import WakeFacts
+from ralph_mission.cli.doctor import DoctorLine, hint_of
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
-from ralph_mission.cli.doctor.line import DoctorLine, hint_of
 from ralph_mission.cli.doctor.sources import work
 from ralph_mission.cli.setup.files import PLACES, ActionReference, render_workflow
 from ralph_mission.config.reading import load

@@ -10,8 +10,8 @@ import pytest
 from ralph_mission.adapters.agents.clients import CLIENTS, Presence
 from ralph_mission.adapters.sandbox import bwrap
 from ralph_mission.adapters.sandbox.bwrap import INSTALL, MISSING, Attempt
+from ralph_mission.cli.doctor import DoctorLine
 from ralph_mission.cli.doctor import sources as checks_agents
-from ralph_mission.cli.doctor.line import DoctorLine
 from ralph_mission.cli.doctor.sources import agents, isolation, line
 from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import inbox, lock
-from ralph_mission.cli.loop.control import cancel
+from ralph_mission.cli.loop.hold import cancel
 from tests.cli.loop.test_run_planning import TWO_SECTIONS
 from tests.cli.loop.test_run_sandbox import at, run
 from tests.cli.loop.test_run_teams import SAYS
@@ -633,7 +633,7 @@ def test_cancel_reaches_a_run_that_begins_only_now(tmp_path: Path, monkeypatch: 
             inbox.clear(home)
 
     clock = SimpleNamespace(sleep=goes_on, monotonic=count(0, 0.1).__next__)
-    monkeypatch.setattr("ralph_mission.cli.loop.control.time", clock)
+    monkeypatch.setattr("ralph_mission.cli.loop.hold.time", clock)
     with held:
         told = CliRunner().invoke(cancel, ["--repo", str(tmp_path)])
     assert "was asked to cancel" in told.output, told.output

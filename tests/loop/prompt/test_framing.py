@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.loop.prompt.framing import (
+from ralph_mission.loop.prompt import (
     GUIDES,
     LONGEST,
     SCRATCHPAD,

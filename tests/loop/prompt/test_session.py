@@ -28,8 +28,8 @@ from ralph_mission.loop.model.state import (
     SessionCommit,
     UserStory,
 )
+from ralph_mission.loop.prompt import SCRATCHPAD
 from ralph_mission.loop.prompt import session as prompt
-from ralph_mission.loop.prompt.framing import SCRATCHPAD
 from ralph_mission.loop.rules import routing
 
 NOW = datetime(2026, 1, 28, 15, 14, tzinfo=UTC)

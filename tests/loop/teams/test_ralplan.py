@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from ralph_mission.loop import teams
 from ralph_mission.loop.model.spec import LoopPreset, RunLimits
 from ralph_mission.loop.model.state import Guidance, Hat
-from ralph_mission.loop.teams import ralplan, stage
+from ralph_mission.loop.teams import ralplan
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.scripted_hats import CRASH, Cast, World, played, says, spec
 
@@ -154,15 +155,15 @@ def test_an_approved_section_is_frozen_for_the_planner():
 def test_a_section_that_was_taken_out_or_doubled_comes_back_as_approved():
     approved = {"Store": "## Store\nKeep tokens.\n\n"}
     without = PLAN.replace(approved["Store"], "")
-    assert stage.freeze_sections(approved, without) == (PLAN, ("Store",))
+    assert teams.freeze_sections(approved, without) == (PLAN, ("Store",))
     doubled = f"{PLAN}## Store\nsomething else\n"
-    assert stage.freeze_sections(approved, doubled) == (PLAN, ("Store",))
+    assert teams.freeze_sections(approved, doubled) == (PLAN, ("Store",))
 
 
 def test_headings_in_fences_are_no_sections():
     plan = "## A\n```md\n## B\n~~~\n```\ntext\n## C ##\n"
-    assert stage.section_names(plan) == ("A", "C")
-    assert "".join(section.text for section in stage.split_sections(plan)) == plan
+    assert teams.section_names(plan) == ("A", "C")
+    assert "".join(section.text for section in teams.split_sections(plan)) == plan
 
 
 def test_the_critic_itself_may_take_an_approval_back():

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli import errors
-from ralph_mission.cli.errors import run_guarded
+from ralph_mission.cli import main
+from ralph_mission.cli.main import run_guarded
 from ralph_mission.errors import Lost, Stopped, UserError
 from tests.helpers import make_repo
 
@@ -144,7 +144,7 @@ def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_130_and_one_line(number: signal.Signals) -> None:
     code = (
-        "import sys, time\nfrom ralph_mission.cli.errors import run_guarded\n"
+        "import sys, time\nfrom ralph_mission.cli.main import run_guarded\n"
         "def run(_):\n print('ready', flush=True); time.sleep(60)\n"
         "sys.exit(run_guarded(run, []))"
     )
@@ -234,13 +234,13 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 @pytest.mark.attack(33)
 def test_a_trouble_quotes_no_secret(known: str) -> None:
-    told = errors.redact_problem(UserError(f"nobody knows {known}", f"look at {known}"))
+    told = main.redact_problem(UserError(f"nobody knows {known}", f"look at {known}"))
     assert known not in f"{told.what} {told.next_step}" and "nobody knows" in told.what
 
 
 @pytest.mark.attack(37)
 def test_a_trouble_is_one_line_that_steers_nothing() -> None:
-    line = errors.format_problem(UserError("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
+    line = main.format_problem(UserError("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
     assert "\n" not in line and "\x1b" not in line and not line.startswith("::") and "##[error]" not in line
 
 
@@ -248,4 +248,4 @@ def test_a_trouble_is_one_line_that_steers_nothing() -> None:
     "step", ["npm install --global x", "make install EXTRAS=ui", "uv tool install x", "ralph doctor"]
 )
 def test_a_next_step_that_is_a_command_is_as_it_is_typed(step):
-    assert errors.format_problem(UserError("x is not installed", step)) == f"error: x is not installed. {step}"
+    assert main.format_problem(UserError("x is not installed", step)) == f"error: x is not installed. {step}"

@@ -17,7 +17,7 @@ import pytest
 
 from ralph_mission.adapters.storage.loop import inbox, lock, state
 from ralph_mission.adapters.storage.loop.inbox import Guide, Questions
-from ralph_mission.app.chat import attendant
+from ralph_mission.app.ports import attendant
 from ralph_mission.loop.model.state import RunState
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.inbox import Attendant
@@ -198,7 +198,7 @@ def test_an_answer_without_a_number_is_not_to_the_question_after_the_one_that_is
 
 def patient(loop: Path, monkeypatch: pytest.MonkeyPatch) -> Questions:
     """The questions of a checkout where somebody waits ten minutes for an answer."""
-    monkeypatch.setattr("ralph_mission.app.chat.patience", lambda settings: (600, 300))
+    monkeypatch.setattr("ralph_mission.app.ports.patience", lambda settings: (600, 300))
     return Questions(loop / ".ralph")
 
 
@@ -254,7 +254,7 @@ def test_a_loop_is_told_about_at_its_intervals_and_at_its_end(
 def _at(made: Attendant, moment: datetime):
     from dataclasses import replace
 
-    from ralph_mission.app.stand_ins import FixedClock
+    from ralph_mission.app.hosting import FixedClock
 
     return replace(made.ports, clock=FixedClock(moment))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli import crash
+from ralph_mission.cli import main
 from tests.helpers import make_repo
 
 SECRET = "hush-hush-hush-hush-5f3c"
@@ -23,7 +23,7 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 @pytest.mark.attack(33)
 def test_a_report_of_our_own_mistake_holds_no_secret_and_is_its_users_alone(known: str) -> None:
-    report = crash.write_report(ValueError(f"cannot parse {known}"), ["cycle", known])
+    report = main.write_report(ValueError(f"cannot parse {known}"), ["cycle", known])
     assert report is not None and "cannot parse" in report.read_text() and known not in report.read_text()
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
 
@@ -40,12 +40,12 @@ def test_a_report_replaces_no_file_and_follows_no_link(tmp_path: Path, monkeypat
         def strftime(self, _: str) -> str:
             return "now"
 
-    monkeypatch.setattr(crash, "datetime", Moment)
-    monkeypatch.setattr(crash.os, "getpid", lambda: 1)
+    monkeypatch.setattr(main, "datetime", Moment)
+    monkeypatch.setattr(main.os, "getpid", lambda: 1)
     (tmp_path / "theirs.txt").write_text("theirs")
     (tmp_path / "ralph-crash-now-1.txt").symlink_to(tmp_path / "theirs.txt")
     with pytest.raises(FileExistsError):
-        crash.create_report(tmp_path, "ours")
+        main.create_report(tmp_path, "ours")
     assert (tmp_path / "theirs.txt").read_text() == "theirs"
 
 
@@ -55,5 +55,5 @@ def test_a_report_of_a_crash_is_written_behind_no_link(tmp_path: Path, monkeypat
     theirs.mkdir()
     (repo / ".ralph").symlink_to(theirs)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    report = crash.write_report(ValueError("x"), ["cycle", "--repo", str(repo)])
+    report = main.write_report(ValueError("x"), ["cycle", "--repo", str(repo)])
     assert report is not None and report.parent == tmp_path and list(theirs.iterdir()) == []
