@@ -26,17 +26,17 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import without_steering
 from ralph_mission.adapters.projects.prover import Prover
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
-from ralph_mission.adapters.storage.loop import run_files, state
+from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import LENGTH, Guide
 from ralph_mission.adapters.storage.loop.notes import Memories
-from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.adapters.workspace.parallel import KEPT, make_parts
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.app import hosting, teams, workplaces
+from ralph_mission.app.cycle import AgentServiceOptions
 from ralph_mission.app.hosting import QuietProgress, SystemClock, choose_hosting
 from ralph_mission.app.run import PausingClock, RunSetup, agent_of
 from ralph_mission.app.run import build_run as build_setup
-from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions
+from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions, left_state
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
@@ -110,7 +110,8 @@ def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgre
                 raise Stopped  # everything this loop is part of
     finally:
         forget_clone(folder)
-    return _result(run.job, account, before, meter.usd, tuple(learned))
+    result = _result(run.job, account, before, meter.usd, tuple(learned))
+    return replace(result, outcome="goes on") if result.away else result  # the work itself did not fail
 
 
 def _result(
@@ -162,10 +163,7 @@ def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> 
 
 def _left_run(folder: Path, task: str) -> RunState | None:
     """The state of this task's loop in this clone, or None."""
-    try:
-        found = state.load(folder)
-    except (UnreadableDocument, UserError):
-        return None
+    found = left_state(folder)
     if found is None or found.objective != task:
         return None
     counts = (found.elapsed, found.usage.cost_usd or 0.0)
@@ -174,10 +172,9 @@ def _left_run(folder: Path, task: str) -> RunState | None:
 
 def told_in(folder: Path) -> float:
     """The cost in USD that sessions in this clone reported; 0 if unknown."""
-    try:
-        found = state.load(folder)
-    except (UnreadableDocument, UserError, OSError):
-        return 0.0
+    found = None
+    with suppress(OSError):
+        found = left_state(folder)
     usd = (found.usage.cost_usd or 0.0) if found else 0.0
     return usd if isfinite(usd) and usd >= 0 else 0.0
 
@@ -214,35 +211,26 @@ def _acknowledge_guidance(ours: Guide, theirs: Guide) -> None:
     ours.acknowledge(message.id for message, delivered in theirs.all() if delivered)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentNamed:
-    """An agent that a command line names; empty texts mean: as in the settings."""
-
-    agent: str = ""
-    command: str = ""
-    model: str = ""
-
-
-UNNAMED = AgentNamed()
+UNNAMED = AgentServiceOptions()
 ALL_TESTS = 600.0  # seconds for all tests of the repository, if a bug's change is judged within a cycle
 PATTERN = "ralplan"
 
 
 def build_coder(
     git: Git, settings: Config, config: Path | None, head: str, watch: RunWatch = UNWATCHED,
-    named: AgentNamed = UNNAMED,
+    named: AgentServiceOptions = UNNAMED,
 ) -> AgentCoder:  # fmt: skip  # as one reads it
     """The coder of a cycle with the settings' agent, or one that is `named`; the settings come from the file `config`
     or the commit `head`."""
-    place = hosting.clones(git, os.environ)
+    coder = LoopCoder(git, settings, config, head, hosting.clones(git, os.environ), watch, named)
     return AgentCoder(
         git,
-        place,
-        LoopCoder(git, settings, config, head, place, watch, named).play,
+        coder.place,
+        coder.play,
         partial(check_patch, git, settings),
         partial(look_at_base, git, settings, settings.hands.verify),
         partial(_prove, git, settings),
-        partial(_missing, named.agent or (settings.hands.agent.kind if settings.hands.agent else "")),
+        partial(_missing, coder.usual),
     )
 
 
@@ -282,7 +270,12 @@ class LoopCoder:
     head: str
     place: Path
     watch: RunWatch = UNWATCHED
-    named: AgentNamed = UNNAMED
+    named: AgentServiceOptions = UNNAMED
+
+    @property
+    def usual(self) -> str:
+        """The default agent, or ""."""
+        return self.named.agent or (self.settings.hands.agent.kind if self.settings.hands.agent else "")
 
     def play(self, folder: Path, job: AgentJob) -> AgentResult:
         """Run a mission's job in its clone."""
@@ -297,7 +290,7 @@ class LoopCoder:
             return failed_job(job, f"it broke off: {why}", Usage(meter.begun, cost_usd=meter.usd))
         if result.code == INTERRUPTED:
             raise KeyboardInterrupt
-        return replace(result, outcome="goes on") if result.away else result  # the work was fine
+        return result
 
     def _clone_run(self, folder: Path, job: AgentJob) -> CloneRun:
         planned = self.settings.hands.agent is not None and self.settings.hands.agent.plan == PATTERN
@@ -308,8 +301,7 @@ class LoopCoder:
             setup=self.git.state_dir / "setup", agent=self.named.agent, command=self.named.command,
             model=self.named.model,
         )  # fmt: skip  # one command line
-        usual = self.named.agent or (self.settings.hands.agent.kind if self.settings.hands.agent else "")
-        other = bool(job.agent) and job.agent != usual
+        other = bool(job.agent) and job.agent != self.usual
         if other:  # the settings' command and model are for the default agent
             options = replace(options, agent=job.agent, command="", model="")
         return CloneRun(job, options, self.settings.work.max_iterations, own_model=other)

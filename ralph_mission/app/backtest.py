@@ -297,15 +297,15 @@ def _failure_remark(name: str, failures: Sequence[str], steps: int) -> str:
     return f"{name} failed at every step ({failures[0].partition(': ')[2]}), so an empty result means nothing."
 
 
-@dataclass(frozen=True, slots=True)
 class _PastClock:
-    """The simulated time; `moments` contains one."""
+    """The simulated time."""
 
-    moments: list[datetime]
+    def __init__(self) -> None:
+        self.moment = datetime.now(UTC)
 
     def now(self) -> datetime:
         """The simulated time."""
-        return self.moments[0]
+        return self.moment
 
 
 class _Tape:
@@ -330,7 +330,7 @@ class _Replay:
     def __init__(self, git: Git, past: Git, settings: Config, progress: CycleProgress, github: GitHubPast) -> None:
         self.git, self.past, self.progress, self.config, self.github = git, past, progress, settings, github
         self.settings = _replayable(settings)
-        self.clock, self.tape = _PastClock([datetime.now(UTC)]), _Tape()
+        self.clock, self.tape = _PastClock(), _Tape()
         self.name = (git.work_tree or git.git_dir).resolve().name.removesuffix(".git")
         self.cursors: dict[str, str] = {}
         self.tracked: tuple[TrackedItem, ...] = ()
@@ -399,7 +399,7 @@ class _Replay:
         tags = (f"update {name} {self.tags.pop(name)[0]}" for name in names)
         refs = "\n".join(("option no-deref", f"update {BRANCH} {step.commit}", *tags, ""))
         self.past.run("update-ref", "--stdin", stdin=refs.encode())
-        self.clock.moments[0] = step.at
+        self.clock.moment = step.at
 
     def _look(self, step: HistoryStep, before: str) -> None:
         """Run every observer, due or not."""
@@ -432,7 +432,7 @@ class _Replay:
                 self._open(proposal, step)
             if not any(proposal.new_mission or _opens(proposal) for proposal in new):
                 return
-            self.clock.moments[0] += settings.rhythm.low
+            self.clock.moment += settings.rhythm.low
 
     def _open(self, proposal: Proposal, step: HistoryStep) -> None:
         signals = [member.signal for member in proposal.members]

@@ -32,7 +32,6 @@ from ralph_mission.app import teams
 from ralph_mission.app.run_options import RunOptions, resolve_options
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.errors import UserError
-from ralph_mission.loop import hats as hats_hats
 from ralph_mission.loop import hats as patterns
 from ralph_mission.loop.model.spec import HoldOrder, LoopPreset, RunEnding, RunEvent, RunResult, RunSpec
 from ralph_mission.loop.model.state import START, Hat, HatOutput, LoopEvent, RunSnapshot, RunState
@@ -59,7 +58,8 @@ class RalphLoop:
         self, task: str, pattern: str = "", hats: Sequence[Hat] = (), *, threshold: int = 0, max_iterations: int = 100
     ) -> None:
         worn = tuple(hats) or patterns.find_pattern(pattern or "plan-build-review").hats
-        _check_hats(worn)
+        if wrong := patterns.complaints(worn, persistent=False):
+            raise UserError(wrong[0], "fix the hats: see docs/hats.md", usage=True)
         preset = patterns.PRESETS["hats"]
         preset = replace(preset, hats=worn, limits=replace(preset.limits, iterations=max_iterations))
         self._order = RunSpec(task, preset, threshold=threshold)
@@ -148,12 +148,6 @@ def _full(event: LoopEvent, output: HatOutput) -> LoopEvent:
     return replace(
         event, issues=event.issues or verdicts.parse_issues(event), hat=output.hat, iteration=output.iteration
     )
-
-
-def _check_hats(worn: Sequence[Hat]) -> None:
-    wrong = hats_hats.complaints(worn, persistent=False)
-    if wrong:
-        raise UserError(wrong[0], "fix the hats: see docs/hats.md", usage=True)
 
 
 # --- the whole of `ralph run` ------------------------------------------------------------

@@ -63,7 +63,7 @@ def run_fleet(config: FleetConfig, base: Path, say: Say) -> FleetOverview:
         headers = read_folders(config, base, now)
         plan = plan_fleet(headers, _limits(config, headers), _load(home), now)
         _keep(home, plan.state)
-        say(_beginning(headers, plan))
+        say(f"{len(plan.starts)} of {len(headers)} repositories are due")
         ran = _run(config, base, plan, headers, say)
         state = _end_bookings(plan.state, ran)
         _keep(home, state)
@@ -303,10 +303,6 @@ def _end_bookings(state: FleetState, ran: Mapping[str, FleetRun]) -> FleetState:
 def _limits(config: FleetConfig, headers: Sequence[RepositoryHeader]) -> FleetLimits:
     # The pool limits how many run in parallel: everything planned here runs to its end.
     return replace(config.limits, parallel=max(1, len(headers)))
-
-
-def _beginning(headers: Sequence[RepositoryHeader], plan: FleetPlan) -> str:
-    return f"{len(plan.starts)} of {len(headers)} repositories are due"
 
 
 def _write_pages(home: Path, overview: FleetOverview) -> None:

@@ -145,8 +145,7 @@ def look_after_pulls(
     options: WorkOptions, factory: AppFactory, first: App, progress: PlainRunProgress
 ) -> Iterator[str]:
     """Act on people's comments on open pull requests like a cycle, with the agent of this command line."""
-    named = agent_jobs.AgentNamed(options.agent, options.command, options.model)
-    coder = agent_jobs.build_coder(first.git, first.config, options.config, first.head, progress.watch, named)
+    coder = agent_jobs.build_coder(first.git, first.config, options.config, first.head, progress.watch, options)
 
     def opened() -> TransactionContext:
         context = factory.context()
@@ -238,8 +237,7 @@ class LoopHands:
         meter, run = CostMeter(job.usd, PRICED), replace(self._clone_run(folder, job), withdrawn=withdrawn)
         files.write(folder.parent / BEFORE, str(agent_jobs.told_in(folder)).encode())
         try:
-            result = agent_jobs.play_in_clone(self.first.git, run, meter, self.progress)
-            return replace(result, outcome="goes on") if result.away else result  # the work itself did not fail
+            return agent_jobs.play_in_clone(self.first.git, run, meter, self.progress)
         except UserError as problem:
             why = f"{problem.what}; {problem.next_step}"
         except OSError as error:

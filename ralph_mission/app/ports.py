@@ -36,8 +36,9 @@ from ralph_mission.config.settings import NETWORKS, Config, OutboxSettings, Publ
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module
 from ralph_mission.loop.model.spec import RunWatch
-from ralph_mission.mission.model.forge import OUTBOX, Posted
-from ralph_mission.mission.model.mission import Finding, Observation, Usage
+from ralph_mission.mission.model.forge import OUTBOX
+from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.mission import Observation, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import (
     AgentQuestion,
@@ -210,10 +211,10 @@ def _observers(
         cast("Forge", OneAtATime(host.forge)),
         cache,
         bumper=_bumper(git) if packages and packages.updates else None,
-        posted=partial(_read_posted, host.store),
+        posted=lambda: _recall_state(host.store).posted,
         ask=_ask(settings, git) if cache else None,
-        backlog=partial(_read_backlog, host.store),
-        begun=partial(_read_begun, host.store),
+        backlog=lambda: _recall_state(host.store).backlog,
+        begun=lambda: frozenset(one for mission in _recall_state(host.store).missions for one in mission.members),
         overheard=(lambda: tuple(chat.overheard)) if chat else None,
         secrets=environment_secrets(),
         setup=setup,
@@ -272,19 +273,9 @@ def _bumper(git: Git) -> Bumper:
     return Bumps(git, registries.hosts(registries.own_environment()))
 
 
-def _read_posted(store: Store) -> tuple[Posted, ...]:
+def _recall_state(store: Store) -> OpenState:
     past = store.recall()
-    return past.state.posted if past else ()
-
-
-def _read_backlog(store: Store) -> tuple[Finding, ...]:
-    past = store.recall()
-    return past.state.backlog if past else ()
-
-
-def _read_begun(store: Store) -> frozenset[str]:
-    past = store.recall()
-    return frozenset(member for mission in past.state.missions for member in mission.members) if past else frozenset()
+    return past.state if past else OpenState()
 
 
 @contextmanager

@@ -312,10 +312,9 @@ def _find_login(options: RunOptions, settings: Config) -> tuple[Login, Path] | N
 
     try:
         name, command = _choose_agent(options, settings)
-        words = tuple(shlex.split(command)) if isinstance(command, str) else command
-    except (UserError, ValueError):
+    except UserError:
         return None  # reported when the agent is built
-    client = find_client(name, words) if is_client(name) else None
+    client = find_client(name, workplaces.split_command(command)) if is_client(name) else None
     place = find_login(client, os.environ) if client else None
     return (client.login, place) if client and client.login and place else None
 

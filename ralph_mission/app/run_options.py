@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters.storage.loop import lock, run_files, state
-from ralph_mission.adapters.storage.loop import state as verdicts_verdicts
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.app.secrets import ControlFiles
@@ -95,7 +94,7 @@ def read_stories(options: RunOptions, root: Path) -> Prd | None:
 
     The preset `fresh` uses stories if it finds any.
     """
-    going_on = (options.go_on or options.restarted) and _left_state(root) is not None
+    going_on = (options.go_on or options.restarted) and left_state(root) is not None
     stories = Stories(root, options.prd_file.absolute() if options.prd_file else None, going_on=going_on)
     if options.planning or (not options.stories and (options.preset != "fresh" or stories.find() is None)):
         return None
@@ -117,14 +116,14 @@ def needs_planning(options: RunOptions, root: Path) -> bool:
 
 def left_planning(options: RunOptions, root: Path) -> bool:
     """Whether the run to be continued, or restarted, was interrupted while its stories were written."""
-    previous = _left_state(root) if options.go_on or options.restarted else None
+    previous = left_state(root) if options.go_on or options.restarted else None
     return previous is not None and previous.kind == planning.KIND and previous.objective == options.task
 
 
 def recall_planning(options: RunOptions, root: Path) -> RunOptions:
     """The same; if no task is named and a planning is to be continued, with its task."""
     named = options.task or options.prompt_file or options.prd_file or options.pattern or options.preset
-    previous = _left_state(root) if options.go_on and not named else None
+    previous = left_state(root) if options.go_on and not named else None
     return (
         replace(options, task=previous.objective, prd=True) if previous and previous.kind == planning.KIND else options
     )
@@ -132,11 +131,12 @@ def recall_planning(options: RunOptions, root: Path) -> RunOptions:
 
 def follows(root: Path, objective: str) -> bool:
     """Whether a run of this objective was left here, ours or another tool's."""
-    left = _left_state(root) or lock.left_by_others(root)
+    left = left_state(root) or lock.left_by_others(root)
     return left is not None and left.objective == objective
 
 
-def _left_state(root: Path) -> RunState | None:
+def left_state(root: Path) -> RunState | None:
+    """The state of the run that was left here, if it can be read."""
     try:
         return state.load(root)
     except (UnreadableDocument, UserError):
@@ -228,14 +228,11 @@ def _left_objective(options: RunOptions, root: Path, prd: Prd | None) -> str:
     """The objective of the run to be continued: in free form it is that run's own."""
     if not options.go_on:
         return ""
-    try:
-        ours = state.load(root)
-    except UnreadableDocument:
-        ours = None  # reported when the run begins
-    if ours:
-        return "" if prd else ours.objective
-    others = lock.left_by_others(root)
-    return others.objective if others else ""
+    ours = left_state(root)
+    if ours and prd:
+        return ""
+    left = ours or lock.left_by_others(root)
+    return left.objective if left else ""
 
 
 def _of_stories(prd: Prd) -> str:
@@ -352,8 +349,8 @@ def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
     """
     fields = keys.model_dump(exclude_unset=True, exclude={"backend"})
     if keys.triggers:
-        fields = {"publishes": [], **fields}
-    loop, hat = settings.event_loop, hats.from_yaml(name, fields, NAME)[0]
+        fields = {"publishes": (), **fields}
+    loop, hat = settings.event_loop, hats.from_settings(name, fields)
     starts = loop.starting_event != "" and loop.starting_event in hat.triggers
     return replace(hat, triggers=(*hat.triggers, START)) if starts else hat
 
@@ -364,7 +361,7 @@ def _kind(options: RunOptions, preset: LoopPreset) -> str:
 
 def _threshold(kind: str, settings: Config, root: Path) -> int:
     """The number of issues that may remain: fixed by the settings, else learned from people's verdicts."""
-    lines = (run_files.read(verdicts_verdicts.path(root), verdicts_verdicts.VERDICTS_CAP) or b"").split(b"\n")
+    lines = (run_files.read(state.path(root), state.VERDICTS_CAP) or b"").split(b"\n")
     return verdicts.threshold(kind, settings.loop.thresholds or {}, verdicts.read_verdicts(map(_json, lines)))
 
 

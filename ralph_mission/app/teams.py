@@ -10,7 +10,6 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from ralph_mission.adapters.agents.client import CommandAgent
 from ralph_mission.adapters.agents.clients import FallbackAgent, HatAgents
@@ -31,21 +30,11 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop import hats, planning
 from ralph_mission.loop.model.spec import SIDE_BY_SIDE, RunResult, RunSpec
 from ralph_mission.loop.model.state import Guidance, Prd, StopSignal
-from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgress
-from ralph_mission.loop.ports import ArtifactStore as ArtifactsPort
-from ralph_mission.loop.ports import SessionPool as PoolPort
+from ralph_mission.loop.ports import Agent, ArtifactStore, ParallelSession, RunPorts, RunProgress, SessionPool
 from ralph_mission.loop.run import run_loop
 from ralph_mission.loop.teams import ralplan, team, ultrawork
 
-
-class TeamRun(Protocol):
-    """One kind of team."""
-
-    def __call__(self, spec: RunSpec, ports: RunPorts, pool: PoolPort, artifacts: ArtifactsPort) -> RunResult:
-        """Run to the end."""
-        ...
-
-
+TeamRun = Callable[[RunSpec, RunPorts, SessionPool, ArtifactStore], RunResult]
 TEAMS: Mapping[str, TeamRun] = {
     "ralplan": ralplan.run_ralplan,
     "ultrawork": ultrawork.run_ultrawork,

@@ -114,7 +114,7 @@ def settle_branch(git: Git, branch: str, exempt: tuple[str, ...], note: Callable
 def require_committed(git: Git, root: Path, command: str | Sequence[str]) -> None:
     """Raise UserError if a file of the checkout that the agent's `command` names is not there, or not committed:
     sessions work in a clone, which does not hold it."""
-    words = _split_command(command)
+    words = split_command(command)
     program = words[0] if words else ""
     if program.startswith(("./", "../")) and not (root / program).exists():
         raise UserError(f"there is no program {program} in {root}", "name another one with --command")
@@ -130,15 +130,15 @@ def require_program(command: str | Sequence[str], path: str | None) -> None:
     """Raise UserError if a program that the agent's `command` calls by a bare name is not on `path` (None: ours)."""
     if isinstance(command, str) and set(command) & set(";&|\n"):
         return  # the shell may call another one
-    program = next(iter(_split_command(command)), "")
+    program = next(iter(split_command(command)), "")
     if NAME.fullmatch(program) and program not in BUILTINS and not shutil.which(program, path=path):
         raise UserError(f"there is no program {program} on the PATH", "name another one with --command")
 
 
-def _split_command(command: str | Sequence[str]) -> Sequence[str]:
+def split_command(command: str | Sequence[str]) -> tuple[str, ...]:
     """The words of a command, none of one that cannot be read: that is reported where it is used."""
     try:
-        return shlex.split(command) if isinstance(command, str) else command
+        return tuple(shlex.split(command) if isinstance(command, str) else command)
     except ValueError:
         return ()
 
@@ -282,11 +282,7 @@ def _split_words(wrap: str) -> tuple[str, ...]:
 
 def _named_files(command: tuple[str, ...] | str) -> Iterator[Path]:
     """The files that an owner's command names by full path."""
-    try:
-        words = shlex.split(command) if isinstance(command, str) else command
-    except ValueError:  # the shell that runs it will report it
-        words = []
-    for place in (Path(word) for word in words if os.path.isabs(word) and "\0" not in word):
+    for place in (Path(word) for word in split_command(command) if os.path.isabs(word) and "\0" not in word):
         if place.is_file():
             yield place
             yield from (parent for parent in place.resolve().parents if parent.name == PACKAGES)

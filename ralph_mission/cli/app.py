@@ -98,7 +98,7 @@ AGENT = {
     ),
     "prd": ("ralph_mission.cli.loop.plan:prd", "Convert and check the user stories of a run."),
     "simulate": ("ralph_mission.cli.loop.run:simulate", "Run a pattern of hats with a scripted agent."),
-    "cost": ("ralph_mission.cli.loop.cost:cost", "Show what a loop's sessions cost, or estimate what they would."),
+    "cost": ("ralph_mission.cli.loop.tasks:cost", "Show what a loop's sessions cost, or estimate what they would."),
     "cancel": ("ralph_mission.cli.loop.hold:cancel", "End the loop that runs here, or clear up after a dead one."),
     "telegram": ("ralph_mission.cli.loop.hold:telegram", "Take commands from a chat while a loop runs."),
 }

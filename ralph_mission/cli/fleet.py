@@ -18,7 +18,7 @@ from typing import Any
 from ralph_mission.adapters.git.remote import RepositoryPlace, acts_on_github, place
 from ralph_mission.adapters.report.fleet import fleet_page
 from ralph_mission.adapters.storage.fleet import ControlBranch, FleetReader, FleetScan, keep_state, show_page
-from ralph_mission.cli.spelling import moment
+from ralph_mission.cli.spelling import moment, read_words
 from ralph_mission.config.fleet import FLEET, INSTALLATION, FleetConfig, load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import (
@@ -54,18 +54,11 @@ class FleetQuestion:
 
 def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
     """The arguments, if they need no real parser; None for help and mistakes."""
-    question, rest = FleetQuestion(), list(arguments)
-    while rest:
-        name, equals, value = rest.pop(0).partition("=")
-        if name == "--json" and not equals:
-            question = replace(question, json=True)
-        elif name in ("--repo", "--config", "--now", "--page") and (equals or rest):
-            value = value if equals else rest.pop(0)
-            parsed = Path(value) if name == "--page" else value
-            question = replace(question, **{name.removeprefix("--"): parsed})  # type: ignore[arg-type]  # the right one for each
-        else:
-            return None
-    return question
+    words = read_words(arguments, ("repo", "config", "now", "page"))
+    if words is None:
+        return None
+    page = Path(words["page"]) if "page" in words else None
+    return FleetQuestion(words.get("repo", "."), words.get("config"), words.get("now"), "json" in words, page)
 
 
 def answer_fleet(question: FleetQuestion) -> int:

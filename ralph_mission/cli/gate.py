@@ -32,7 +32,7 @@ from ralph_mission.adapters.storage.memory.due import (
     last_cycle_at,
     usual_longest,
 )
-from ralph_mission.cli.spelling import iso, moment
+from ralph_mission.cli.spelling import iso, moment, read_words
 from ralph_mission.errors import UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.values import compile_regex, dataclass
@@ -64,22 +64,11 @@ class DueQuestion:
 
 def parse_question(arguments: list[str]) -> DueQuestion | None:
     """The question, when it needs no real parser; None for help, mistakes and abbreviations."""
-    question, rest = DueQuestion(), list(arguments)
-    while rest:
-        name, equals, value = rest.pop(0).partition("=")
-        if name == "--json" and not equals:
-            question = replace(question, json=True)
-            continue
-        if name not in ("--repo", "--config", "--now", "--wait") or not (equals or rest):
-            return None
-        value = value if equals else rest.pop(0)
-        if name == "--wait":
-            if not (value.isdecimal() and int(value) <= LONGEST_WAIT):
-                return None
-            question = replace(question, wait=int(value))
-        else:
-            question = replace(question, **{name.removeprefix("--"): value})  # type: ignore[arg-type]  # those of text
-    return question
+    words = read_words(arguments, ("repo", "config", "now", "wait"))
+    wait = words.get("wait", "0") if words is not None else ""
+    if words is None or not (wait.isdecimal() and int(wait) <= LONGEST_WAIT):
+        return None
+    return DueQuestion(words.get("repo", "."), words.get("config"), words.get("now"), "json" in words, int(wait))
 
 
 def answer(question: DueQuestion) -> int:

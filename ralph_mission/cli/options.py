@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from ralph_mission.cli.spelling import spell
+from ralph_mission.cli.spelling import spell, type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.adapters.storage.loop.live import LiveRun
     from ralph_mission.app.cycle import App
+    from ralph_mission.config.settings import Config
     from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, Trigger
     from ralph_mission.mission.model.ledger import MemorySnapshot
     from ralph_mission.mission.ports import CycleProgress
@@ -129,6 +130,30 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2).replace("##[", "##\\u005b"))
 
 
+def print_outcome(text: str, document: object, as_json: bool) -> None:
+    """What came of a command: for people, or as its one JSON document."""
+    if as_json:
+        print_json(document)
+    else:
+        click.echo(text)
+
+
+def print_moment(line: str, repo: Path, err: bool = False) -> None:
+    """A line of what goes on for long, behind the present time."""
+    from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
+
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    click.echo(f"{stamp} {sanitise(type_commands(' '.join(line.split()), repo), 'log')}", err=err)
+
+
+def read_settings(repo: Path, config: Path | None = None) -> Config:
+    """The settings of a repository. Raises UserError."""
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.config.reading import read
+
+    return read(Git.open(repo), config)
+
+
 @contextmanager
 def run_progress(repo: Path, kind: str) -> Iterator[PlainRunProgress]:
     """Progress of agents, on stderr and for `ralph logs` in another terminal."""
@@ -201,6 +226,9 @@ class Dollars(click.FloatRange):
 
 SECONDS = Seconds()
 
+command_option = click.option(
+    "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
+)
 model_option = click.option("--model", default="", metavar="NAME", help="The model of hats that name none.")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -57,6 +57,22 @@ def repo_of(arguments: Sequence[str]) -> Path:
 
 def _where(repo: Path) -> str:
     return "" if repo == Path() else f" --repo {shlex.quote(str(repo))}"
+
+
+def read_words(arguments: Sequence[str], named: Collection[str]) -> dict[str, str] | None:
+    """The values of `--NAME VALUE` and `--NAME=VALUE` by their names, and `json` where `--json` stands; None for
+    anything else (help, mistakes, abbreviations), which takes a real parser."""
+    words, rest = dict[str, str](), list(arguments)
+    while rest:
+        flag, equals, value = rest.pop(0).partition("=")
+        name = flag.removeprefix("--")
+        if flag == "--json" and not equals:
+            words["json"] = ""
+        elif flag == f"--{name}" and name in named and (equals or rest):
+            words[name] = value if equals else rest.pop(0)
+        else:
+            return None
+    return words
 
 
 def moment(text: str | None) -> datetime | None:

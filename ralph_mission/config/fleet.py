@@ -62,13 +62,11 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
     settings = reader.mapping((), KEYS)
     places = [reader.place(("repositories", at), one) for at, one in enumerate(reader.texts("repositories"))]
     if not places:
-        raise _wrong(source, reader.line(("repositories",)), "names no repositories", "list them under repositories:")
+        raise reader.wrong(("repositories",), "names no repositories", "list them under repositories:")
     found = {kind: tuple(dict.fromkeys(value for each, value in places if each == kind)) for kind, _ in places}
     runner = reader.texts("runner") or FleetConfig().runner
     if strange := [label for label in runner if not _LABEL.fullmatch(label)]:
-        raise _wrong(
-            source, reader.line(("runner",)), f"{strange[0]!r} is not a label", "write it like [self-hosted, ralph]"
-        )
+        raise reader.wrong(("runner",), f"{strange[0]!r} is not a label", "write it like [self-hosted, ralph]")
     limits = FleetLimits(
         reader.budget("budget"),
         reader.budget("each"),
@@ -78,16 +76,14 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
     )
     extends = settings.get("extends") or ""
     if not isinstance(extends, str):
-        raise _wrong(
-            source, reader.line(("extends",)), "extends is not text", "write it like OWNER/REPO//ralph.yml@COMMIT"
-        )
+        raise reader.wrong(("extends",), "extends is not text", "write it like OWNER/REPO//ralph.yml@COMMIT")
     try:
         pinned = parse_reference(extends)
     except ValueError as error:
-        raise _wrong(source, reader.line(("extends",)), f"extends is {extends[:80]!r}", str(error)) from None
+        raise reader.wrong(("extends",), f"extends is {extends[:80]!r}", str(error)) from None
     if extends and not pinned and any(kind != "folder" for kind in found):
         what = f"extends is {extends[:80]!r}, which jobs on GitHub do not have"
-        raise _wrong(source, reader.line(("extends",)), what, "write OWNER/REPO//PATH@COMMIT")
+        raise reader.wrong(("extends",), what, "write OWNER/REPO//PATH@COMMIT")
     return FleetConfig(
         names=found.get("name", ()),
         owners=found.get("org", ()),
@@ -107,8 +103,8 @@ class _FleetReader:
     def __init__(self, document: Document, source: str) -> None:
         self._document, self._source = document, source
 
-    def line(self, path: KeyPath) -> int:
-        return self._document.lines.get(path, 1)
+    def wrong(self, path: KeyPath, what: str, next_step: str) -> UserError:
+        return _wrong(self._source, self._document.lines.get(path, 1), what, next_step)
 
     def mapping(self, path: KeyPath, known: tuple[str, ...]) -> Mapping[str, Any]:
         value: Any = self._document.value
@@ -117,12 +113,12 @@ class _FleetReader:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise _wrong(self._source, self.line(path), f"{_dotted(path)} is not a mapping", "write keys and values")
+            raise self.wrong(path, f"{_dotted(path)} is not a mapping", "write keys and values")
         for key in value:
             if key not in known:
                 close = difflib.get_close_matches(str(key), known, n=1)
                 advice = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
-                raise _wrong(self._source, self.line((*path, key)), f"unknown key {_dotted((*path, key))}", advice)
+                raise self.wrong((*path, key), f"unknown key {_dotted((*path, key))}", advice)
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -130,9 +126,7 @@ class _FleetReader:
         value = self.mapping((), KEYS).get(key)
         listed = [] if value is None else [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or any(not isinstance(one, str) or not one.strip() for one in listed):
-            raise _wrong(
-                self._source, self.line((key,)), f"{key} is not a list of texts", "write one in each line, after -"
-            )
+            raise self.wrong((key,), f"{key} is not a list of texts", "write one in each line, after -")
         return tuple(one.strip() for one in listed)
 
     def place(self, path: KeyPath, text: str) -> tuple[str, str]:
@@ -147,15 +141,13 @@ class _FleetReader:
         if _NAME.fullmatch(text):
             return "name", text
         advice = f"write owner/name, org:NAME, topic:NAME, {INSTALLATION}, or a folder that begins with . or /"
-        raise _wrong(self._source, self.line(path), f"{text[:80]!r} names no repository", advice)
+        raise self.wrong(path, f"{text[:80]!r} names no repository", advice)
 
     def budget(self, key: str) -> DailyBudget:
         settings = self.mapping((key,), BUDGET)
         usd = settings.get("usd")
         if usd is not None and (type(usd) not in (int, float) or not math.isfinite(usd) or usd < 0):
-            raise _wrong(
-                self._source, self.line((key, "usd")), f"{key}.usd is not an amount", "write US dollars, such as 20"
-            )
+            raise self.wrong((key, "usd"), f"{key}.usd is not an amount", "write US dollars, such as 20")
         pulls, minutes = (
             None if settings.get(name) is None else self.number((key, name), 0, 0, 10_000_000) for name in BUDGET[1:]
         )
@@ -164,7 +156,7 @@ class _FleetReader:
     def flag(self, key: str) -> bool:
         value = self.mapping((), KEYS).get(key, False)
         if type(value) is not bool:
-            raise _wrong(self._source, self.line((key,)), f"{key} is {str(value)[:40]}", "write true or false")
+            raise self.wrong((key,), f"{key} is {str(value)[:40]}", "write true or false")
         return value
 
     def number(self, path: KeyPath, usual: int, least: int, most: int) -> int:
@@ -175,7 +167,7 @@ class _FleetReader:
             return usual
         if type(value) is not int or not least <= value <= most:
             advice = f"write a whole number between {least} and {most}"
-            raise _wrong(self._source, self.line(path), f"{_dotted(path)} is {str(value)[:40]}", advice)
+            raise self.wrong(path, f"{_dotted(path)} is {str(value)[:40]}", advice)
         return value
 
 

@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from ralph_mission.config.fields import OLD_LIMIT, Duration, PathPattern, SettingsSection, Slug, at_least, at_most
-from ralph_mission.errors import UserError
 from ralph_mission.extras import missing_module
 from ralph_mission.mission.model.mission import Severity
 from ralph_mission.safety.address import AddressRefused, parse_address
@@ -47,12 +46,16 @@ class CodeSettings(SettingsSection):
     exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out.")
 
 
-def _check_groups(text: str) -> str:
+def _check_pattern(text: str) -> str:
     try:
-        groups = re.compile(text).groupindex
+        re.compile(text)
     except re.error as error:
         raise ValueError(f"a regular expression ({error})") from None
-    if unknown := set(groups) - GROUPS:
+    return text
+
+
+def _check_groups(text: str) -> str:
+    if unknown := set(re.compile(_check_pattern(text)).groupindex) - GROUPS:
         raise ValueError(f"named groups among {', '.join(sorted(GROUPS))}, not {', '.join(sorted(unknown))}")
     return text
 
@@ -196,14 +199,6 @@ def _check_address(url: str) -> str:
     return url
 
 
-def _check_pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"a regular expression ({error})") from None
-    return text
-
-
 Address = Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_check_address)]
 TitlePattern = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_check_pattern)]
 
@@ -281,14 +276,6 @@ def _whole_days(every: timedelta) -> timedelta:
     return every
 
 
-def _source(address: str) -> str:
-    try:
-        parse_address(address)
-    except (UserError, ValueError) as error:
-        raise ValueError(f"an address of the web ({error})") from None
-    return address
-
-
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120, pattern=r"^[^\n]+$")]
 Period = Annotated[Duration, AfterValidator(_whole_days)]
 Networks = Annotated[tuple[Slug, ...], Field(max_length=10)]
@@ -303,7 +290,7 @@ class BriefHeader(SettingsSection):
     kind: Literal["brief", "architecture", "integration", "feature"] = Field(
         "brief", description="The kind of finding it is; a person is asked about each."
     )
-    sources: tuple[Annotated[str, StringConstraints(max_length=500), AfterValidator(_source)], ...] = Field(
+    sources: tuple[Annotated[str, StringConstraints(max_length=500), AfterValidator(_check_address)], ...] = Field(
         (), max_length=20, description="Addresses to begin with."
     )
     networks: Networks = Field((), description="Where a text that comes of it is to be published.")

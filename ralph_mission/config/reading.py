@@ -26,6 +26,7 @@ from ralph_mission.config.shared import (
     LooserSetting,
     SettingsLayer,
     SharedReference,
+    matches,
     merge_layers,
     parse_reference,
 )
@@ -176,33 +177,15 @@ STRICTER: Mapping[tuple[str, ...], str] = {
 def drop_gone(value: Any, path: KeyPath = ()) -> Any:
     """`value` without removed keys."""
     if isinstance(value, dict):
-        return {key: drop_gone(item, (*path, key)) for key, item in value.items() if not find_advice((*path, key))}
+        return {key: drop_gone(item, (*path, key)) for key, item in value.items() if not _look_up((*path, key), GONE)}
     if isinstance(value, list):
         return [drop_gone(item, (*path, place)) for place, item in enumerate(value)]
     return value
 
 
-def find_advice(path: KeyPath) -> str:
-    """Advice about the removed key at `path`, or ""."""
-    return next((advice for known, advice in GONE.items() if _matches(path, known)), "")
-
-
-def gone_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
-    """Line, dotted name and advice of each removed key in a file."""
-    for path, line in paths.items():
-        if advice := find_advice(path):
-            yield line, ".".join(map(str, path)), advice
-
-
-def stricter_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
-    """Line, dotted name and default of each older limit in a file."""
-    for path, line in paths.items():
-        if default := next((usual for known, usual in STRICTER.items() if _matches(path, known)), ""):
-            yield line, ".".join(map(str, path)), default
-
-
-def _matches(path: KeyPath, known: tuple[str, ...]) -> bool:
-    return len(path) == len(known) and all(name in (ANY, part) for part, name in zip(path, known, strict=True))
+def _look_up(path: KeyPath, older: Mapping[tuple[str, ...], str]) -> str:
+    """What is said of an older key at `path`, or ""."""
+    return next((advice for known, advice in older.items() if matches(path, known)), "")
 
 
 NAME = "ralph.yml"
@@ -440,13 +423,16 @@ def _unknown_to_both(value: Mapping[Any, Any]) -> frozenset[str]:
 
 
 def _warnings(document: Document, source: str, unknown: frozenset[str]) -> Iterator[str]:
-    for line, name, advice in gone_in(document.lines):
-        yield f"{source} line {line}: {name} no longer has an effect: {advice}; take it out"
-    for line, name, usual in stricter_in(document.lines):
-        yield f"{source} line {line}: {name} is an older key; it counts where it is stricter than usual ({usual})"
-    for path, line in document.lines.items():
-        if _foreign(path) and not find_advice(path):
-            yield f"{source} line {line}: {'.'.join(map(str, path))} is a key of ralph-orchestrator; not used here"
+    lines = [(path, f"{source} line {line}: {'.'.join(map(str, path))}") for path, line in document.lines.items()]
+    for path, key in lines:
+        if advice := _look_up(path, GONE):
+            yield f"{key} no longer has an effect: {advice}; take it out"
+    for path, key in lines:
+        if usual := _look_up(path, STRICTER):
+            yield f"{key} is an older key; it counts where it is stricter than usual ({usual})"
+    for path, key in lines:
+        if _foreign(path) and not _look_up(path, GONE):
+            yield f"{key} is a key of ralph-orchestrator; not used here"
     for name in sorted(unknown):
         yield f"{source} line {document.lines[name,]}: {_dotted_path((name,))} is unknown; not used here"
     schedule = document.value.get("schedule") if isinstance(document.value, dict) else None

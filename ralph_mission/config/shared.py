@@ -190,7 +190,7 @@ def _overlay(
             continue
         for below in [one for one in origins if len(one) > len(place) and one[: len(place)] == place]:
             del origins[below]
-        if before and any(_matches(place, known) for known in ADDED):
+        if before and any(matches(place, known) for known in ADDED):
             more = [one for one in _listed(value) if one not in _listed(before)]
             merged[key] = [*_listed(before), *more]
             origins[place] = f"{origins[place]}, {layer.source}" if more else origins[place]
@@ -200,12 +200,13 @@ def _overlay(
 
 
 def _refuse_looser(layer: SettingsLayer, path: Path, own: Any, theirs: Any, origins: Mapping[Path, str]) -> None:
-    check = next((rule for known, rule in LIMITS.items() if _matches(path, known)), None)
+    check = next((rule for known, rule in LIMITS.items() if matches(path, known)), None)
     if check and (next_step := check(own, theirs)):
         value = ", ".join(map(str, theirs)) if isinstance(theirs, list) else theirs
         file = next(source for place, source in origins.items() if place[: len(path)] == path)
         raise LooserSetting(layer, path, f"allows more than {file}, which says {value}", next_step)
 
 
-def _matches(path: Path, known: Path) -> bool:
+def matches(path: Path, known: Path) -> bool:
+    """Whether a path is `known`, in which `*` stands for any list item and any name."""
     return len(path) == len(known) and all(name in ("*", part) for part, name in zip(path, known, strict=True))

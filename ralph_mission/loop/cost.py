@@ -24,10 +24,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """The cost of a run. If only its sessions are known, there is no cost per story or task."""
+    """The cost of a run of which only the sessions are known: there is none per story or task."""
 
     usage: SessionUsage
-    by_hat: tuple[tuple[str, SessionUsage], ...] = ()
+    by_hat: tuple[tuple[str, SessionUsage], ...]
     by_item: tuple[tuple[str, SessionUsage], ...] = ()
 
 
@@ -82,18 +82,13 @@ def price(usage: SessionUsage, model: str, prices: Prices) -> float | None:
     return (usage.input_tokens * dollars[0] + usage.output_tokens * dollars[1]) / MILLION
 
 
-def of_state(state: RunState) -> RunCost:
-    """The cost of a run by its state."""
-    return RunCost(state.usage, state.by_hat, state.by_item)
-
-
 def of_sessions(outputs: Iterable[HatOutput]) -> RunCost:
     """The cost of a run by its sessions' records."""
     rows = tuple((output.hat, output.usage) for output in outputs)
     return RunCost(sum((usage for _, usage in rows), SessionUsage()), rows)
 
 
-def table(runs: Iterable[RunCost], model: str = "", prices: Prices | None = None) -> CostTable:
+def table(runs: Iterable[RunState | RunCost], model: str = "", prices: Prices | None = None) -> CostTable:
     """All runs added up. Sessions without a reported cost are priced by tokens as `model`."""
     every = tuple(runs)
     return CostTable(
@@ -168,8 +163,8 @@ def _with_price(usage: SessionUsage, model: str, prices: Prices) -> SessionUsage
 class CostMeter:
     """Counts sessions as they start, and their cost as they end. `reserved`: for all of them, in USD.
 
-    `pricing`: agents known to report a price, as is one that did before. Concurrent sessions only append, so none is
-    lost.
+    `pricing`: agents known to report a price, as is one that did before. `starts` and `ends` hold the agent of each
+    session, the second with its turn, which may name another. Concurrent sessions only append, so none is lost.
     """
 
     reserved: float
@@ -191,14 +186,6 @@ class CostMeter:
         doubt = self.begun > len(ends) or broken & self.pricing or (broken and known > 0)
         return max(known, self.reserved) if doubt else known
 
-    def begin(self, player: str) -> None:
-        """Count the start of a session of this agent."""
-        self.starts.append(player)
-
-    def hear(self, turn: AgentTurn, player: str) -> None:
-        """Count the end of a session, of this agent unless its turn names another."""
-        self.ends.append((player, turn))
-
 
 @dataclass(frozen=True, slots=True)
 class MeteredAgent:
@@ -214,9 +201,9 @@ class MeteredAgent:
 
     def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         """One session."""
-        self.meter.begin(self.agent.name)
+        self.meter.starts.append(self.agent.name)
         turn = self.agent.play(session, stopped)
-        self.meter.hear(turn, self.agent.name)
+        self.meter.ends.append((self.agent.name, turn))
         return turn
 
 

@@ -1,6 +1,6 @@
 """Hats, and the patterns in which they take turns. An event decides who is next, never a model.
 
-Hats are defined in hat files (TOML) and under `hats:` in `ralph.yml`.
+Hats are defined in hat files (TOML) and under `hats:` in `ralph.yml`, whose keys `config` reads.
 
     [hat]      name, model, max_tokens; besides: description, triggers, publishes, default_publishes, instructions
     [context]  load
@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import LoopPreset, RunLimits
@@ -68,24 +68,21 @@ def from_toml(value: Mapping[str, Any], where: str) -> Found:
     flat = {f"{section}.{key}": item for section, keys in value.items()
             for key, item in (keys.items() if isinstance(keys, dict) else ())}  # fmt: skip  # one table
     loose = tuple(key for key, item in value.items() if not isinstance(item, dict))
-    fields = _parse_fields(flat, TOML, where)
+    fields = _parse_fields(flat, where)
     if "name" not in fields:
         raise _wrong_value(where, "hat.name", "a name")
     emitted = fields.pop("emit_event", "")
     if emitted:
         fields["publishes"] = tuple(dict.fromkeys((*fields.get("publishes", ()), emitted)))
-    return _make_hat(fields), _refuse_unknown((*flat, *loose), TOML, where)
+    unknown = [key for key in (*flat, *loose) if key not in TOML]
+    warnings = tuple(f"{where}: {key} means nothing here{_suggest(key, tuple(TOML))}" for key in unknown)
+    return _make_hat(fields), warnings
 
 
-def from_yaml(name: str, value: Mapping[str, Any], where: str = "ralph.yml") -> Found:
-    """A hat from an entry of `hats:` in ralph.yml; `name` is its key. ralph-orchestrator's schema, and our keys."""
-    at = f"{where}: hats.{name}"
-    fields = _parse_fields(value, YAML, at)
-    label = fields.pop("label", "")
-    more = fields.pop("extra_instructions", ())
-    fields["instructions"] = "\n\n".join(filter(None, (fields.get("instructions", ""), *more)))
-    fields["description"] = fields.get("description") or label
-    return _make_hat({**fields, "name": name}), _refuse_unknown(value, (*YAML, *UNUSED), at)
+def from_settings(name: str, value: Mapping[str, Any]) -> Hat:
+    """A hat from an entry of `hats:` in ralph.yml, which was read by its settings; `name` is its key."""
+    fields = {("tools_denied" if key == "disallowed_tools" else key): item for key, item in value.items()}
+    return _make_hat({**fields, "name": name})
 
 
 def complaints(
@@ -125,22 +122,16 @@ def _parse_command(tool: str) -> str:
     return found[1].strip() if found else tool.strip() if " " in tool.strip() else ""
 
 
-def _parse_fields(value: Mapping[str, Any], table: Table, where: str) -> dict[str, Any]:
+def _parse_fields(value: Mapping[str, Any], where: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, item in value.items():
-        if key in table and item is not None:
-            name, read, expected = table[key]
+        if key in TOML and item is not None:
+            name, read, expected = TOML[key]
             try:
                 fields[name] = read(item)
             except TypeError:
                 raise _wrong_value(where, key, expected) from None
     return fields
-
-
-def _refuse_unknown(
-    keys: Sequence[str] | Mapping[str, Any], known: Sequence[str] | Table, where: str
-) -> tuple[str, ...]:
-    return tuple(f"{where}: {key} means nothing here{_suggest(key, tuple(known))}" for key in keys if key not in known)
 
 
 def _suggest(word: str, known: Sequence[str]) -> str:
@@ -179,21 +170,17 @@ def _count(value: object) -> int:
     return value
 
 
-Table = Mapping[str, tuple[str, Callable[[object], Any], str]]
 A_TEXT, A_LIST = (_text, "a text"), (_texts, "a list of texts")
-SHARED: Table = {
-    "description": ("description", *A_TEXT),
-    "triggers": ("triggers", *A_LIST),
-    "publishes": ("publishes", *A_LIST),
-    "default_publishes": ("default_publishes", *A_TEXT),
-    "instructions": ("instructions", *A_TEXT),
-    "agent": ("agent", *A_TEXT),
-    "model": ("model", *A_TEXT),
-    "max_tokens": ("max_tokens", _count, "a whole number"),
-}
-TOML: Table = {
+TOML: Mapping[str, tuple[str, Callable[[object], Any], str]] = {
     "hat.name": ("name", _name, "a name of letters, digits, spaces, dots and dashes"),
-    **{f"hat.{key}": row for key, row in SHARED.items()},
+    "hat.description": ("description", *A_TEXT),
+    "hat.triggers": ("triggers", *A_LIST),
+    "hat.publishes": ("publishes", *A_LIST),
+    "hat.default_publishes": ("default_publishes", *A_TEXT),
+    "hat.instructions": ("instructions", *A_TEXT),
+    "hat.agent": ("agent", *A_TEXT),
+    "hat.model": ("model", *A_TEXT),
+    "hat.max_tokens": ("max_tokens", _count, "a whole number"),
     "context.load": ("context", *A_LIST),
     "tools.denied": ("tools_denied", *A_LIST),
     "tools.commands": ("commands_denied", *A_LIST),
@@ -202,20 +189,6 @@ TOML: Table = {
     "exit.emit_event": ("emit_event", *A_TEXT),
     "exit.payload": ("payload", *A_LIST),
 }
-YAML: Table = {
-    **SHARED,
-    "name": ("label", *A_TEXT),
-    "subscribes_to": ("triggers", *A_LIST),
-    "extra_instructions": ("extra_instructions", *A_LIST),
-    "disallowed_tools": ("tools_denied", *A_LIST),
-    "commands_denied": ("commands_denied", *A_LIST),
-    "write_allowed": ("write_allowed", *A_LIST),
-    "write_denied": ("write_denied", *A_LIST),
-    "context": ("context", *A_LIST),
-    "payload": ("payload", *A_LIST),
-}
-UNUSED = ("backend_args", "max_activations", "timeout", "concurrency", "aggregate", "color", "emoji")
-"""Keys of ralph-orchestrator (2.10) that have no effect here but are not mistakes."""
 
 
 # --- what is wrong with a set -------------------------------------------------------------
@@ -415,13 +388,21 @@ WITHOUT_HATS = ("loop", "fresh", "prd", "issue")
 
 def find_pattern(name: str) -> HatPattern:
     """The pattern of this name or alias. Raises UserError that names the nearest."""
+    return _find_named("pattern", name, PATTERNS, WITHOUT_HATS, ("ralplan", "ultrawork", "team"))
+
+
+Named = TypeVar("Named", HatPattern, LoopPreset)
+
+
+def _find_named(
+    kind: str, name: str, known: Mapping[str, Named], others: Sequence[str] = (), teams: Sequence[str] = ()
+) -> Named:
     key = name.strip().lower().replace("_", "-")
-    found = PATTERNS.get(PATTERN_ALIASES.get(key, key))
+    found = known.get(PATTERN_ALIASES.get(key, key))
     if found is None:
-        near = get_close_matches(key, (*PATTERNS, *PATTERN_ALIASES, *WITHOUT_HATS), 1)
-        others = ", ".join((*PATTERNS, "ralplan", "ultrawork", "team", *WITHOUT_HATS))
-        hint = f"did you mean {near[0]}?" if near else f"there are {others}"
-        raise UserError(f"no pattern {name!r}", hint, usage=True)
+        near = get_close_matches(key, (*known, *PATTERN_ALIASES, *others), 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join((*known, *teams, *others))}"
+        raise UserError(f"no {kind} {name!r}", hint, usage=True)
     return found
 
 
@@ -452,10 +433,4 @@ PRESETS: Mapping[str, LoopPreset] = {
 
 def find_preset(name: str) -> LoopPreset:
     """The preset of this name, or of a pattern's alias. Raises UserError that names the nearest."""
-    key = name.strip().lower().replace("_", "-")
-    found = PRESETS.get(PATTERN_ALIASES.get(key, key))
-    if found is None:
-        near = get_close_matches(key, (*PRESETS, *PATTERN_ALIASES), 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PRESETS)}"
-        raise UserError(f"no preset {name!r}", hint, usage=True)
-    return found
+    return _find_named("preset", name, PRESETS)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -98,7 +98,7 @@ def find_story_faults(prd: Prd | None) -> str:
 
 
 def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> RunEnding:
-    begin = _first_event(this.state)
+    begin = this.state.pending if this.state.pending.topic == AGREED else LoopEvent(START)
     hat = replace(
         with_own_settings(this.spec, PLANNER), instructions=PLANNER.instructions
     )  # another planner's stories are for another task
@@ -120,10 +120,6 @@ def _tell_planner(this: LoopRun, begin: LoopEvent, why: str) -> None:
     feedback = "\n".join(filter(None, (this.state.feedback, f"The stories cannot be run:\n{why}")))
     this.state = replace(this.state, pending=begin, feedback=feedback)
     this.ports.store.keep(this.state, None)
-
-
-def _first_event(state: RunState) -> LoopEvent:
-    return state.pending if state.pending.topic == AGREED else LoopEvent(START)
 
 
 def _ending_before(this: LoopRun) -> RunEnding | None:
@@ -222,14 +218,20 @@ class ReviewFinding:
     quote: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewerAnswer:
-    """A reviewer's answer. `found` None: no answer, see `why`."""
+Parsed = TypeVar("Parsed")
 
-    found: tuple[ReviewFinding, ...] | None
+
+@dataclass(frozen=True, slots=True)
+class SessionAnswer(Generic[Parsed]):
+    """An answer of some form. `found` None: no answer, see `why`."""
+
+    found: Parsed | None
     why: str = ""
     usage: SessionUsage = SessionUsage()
     seconds: float = 0.0
+
+
+ReviewerAnswer = SessionAnswer[tuple[ReviewFinding, ...]]
 
 
 def reviewer_prompt(material: str, why: str = "") -> str:
@@ -240,21 +242,7 @@ def reviewer_prompt(material: str, why: str = "") -> str:
 
 def ask_reviewer(agent: Agent, material: str, first: Session, limits: RunLimits, clock: LoopClock) -> ReviewerAnswer:
     """Ask a reviewer, in at most two sessions. `first`: where, with which model, and how long."""
-    answer = ask_session(agent, partial(reviewer_prompt, material), parse_findings, first, limits, clock)
-    return ReviewerAnswer(answer.found, answer.why, answer.usage, answer.seconds)
-
-
-Parsed = TypeVar("Parsed")
-
-
-@dataclass(frozen=True, slots=True)
-class SessionAnswer(Generic[Parsed]):
-    """An answer of some form. `found` None: no answer, see `why`."""
-
-    found: Parsed | None
-    why: str
-    usage: SessionUsage
-    seconds: float
+    return ask_session(agent, partial(reviewer_prompt, material), parse_findings, first, limits, clock)
 
 
 def ask_session(
@@ -272,8 +260,8 @@ def ask_session(
     began, usage, why = clock.now(), SessionUsage(), ""
     end = began + timedelta(seconds=limits.runtime)
     for attempt in range(1, ANSWERS + 1):
-        session = replace(first, iteration=attempt, prompt=prompt(why), usd=_money_left(limits, usage))
-        turn = _patiently(agent, session, limits, clock, end)
+        session = replace(first, iteration=attempt, prompt=prompt(why), usd=contract.money_left(limits, usage))
+        turn = waiting.play_patiently(agent, session, limits, clock, end)
         usage += turn.usage
         found, why = _parse_answer(turn, parse)
         if found is not None or turn.failure:
@@ -291,31 +279,6 @@ def _parse_answer(turn: AgentTurn, parse: Callable[[str], Parsed]) -> tuple[Pars
         return parse(turn.text), ""
     except UnclearVerdict as unclear:
         return None, f"no answer that can be used ({unclear})"
-
-
-def _patiently(agent: Agent, session: Session, limits: RunLimits, clock: LoopClock, end: datetime) -> AgentTurn:
-    """The turn, retried after provider failures."""
-    usage, attempt = SessionUsage(), 0
-    while True:
-        turn = agent.play(replace(session, seconds=_seconds(session, clock, end)), _never)
-        usage, attempt = usage + turn.usage, attempt + 1
-        pause = waiting.wait(limits, turn, attempt)
-        if pause is None or clock.now() + timedelta(seconds=pause) > end:
-            return replace(turn, usage=usage)
-        clock.sleep(pause, _never)
-
-
-def _seconds(session: Session, clock: LoopClock, end: datetime) -> float:
-    return max(1.0, min(session.seconds, (end - clock.now()).total_seconds()))
-
-
-def _never() -> bool:
-    """Only an interrupt stops it."""
-    return False
-
-
-def _money_left(limits: RunLimits, usage: SessionUsage) -> float | None:
-    return None if limits.usd is None else max(0.0, limits.usd - (usage.cost_usd or 0.0))
 
 
 def _why_no_other(limits: RunLimits, usage: SessionUsage, time_left: timedelta) -> str:

@@ -111,7 +111,7 @@ def until_ended(this: LoopRun, play: Callable[[LoopRun, RunSnapshot], None] = pl
             if not this.spec.persistent:
                 return _complete_ending(this.state)
             snapshot = _tidy_issue(this)
-        if ending := _read_signal(this) or _find_limit(this, snapshot):
+        if ending := SIGNAL_ENDINGS.get(this.ports.store.signal()) or _find_limit(this, snapshot):
             return ending
         play(this, snapshot)
         if this.spec.single_story and this.outputs[-1].passed:
@@ -155,10 +155,6 @@ def _complete_ending(state: RunState) -> RunEnding:
     return RunEnding(
         "complete", detail, "say whether that is good enough: ralph agent verdict accept|reject" if open_issues else ""
     )
-
-
-def _read_signal(this: LoopRun) -> RunEnding | None:
-    return SIGNAL_ENDINGS.get(this.ports.store.signal())
 
 
 def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:

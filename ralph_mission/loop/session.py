@@ -6,8 +6,9 @@ time-out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ralph_mission.loop.model.spec import PLANNING, SIDE_BY_SIDE, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
@@ -23,8 +24,9 @@ from ralph_mission.loop.model.state import (
     Session,
     SessionCommit,
     SessionUsage,
+    StopSignal,
 )
-from ralph_mission.loop.ports import RunPorts, SessionWork
+from ralph_mission.loop.ports import Agent, LoopClock, RunPorts, SessionWork
 from ralph_mission.loop.prompt import session as prompt
 from ralph_mission.loop.prompt import situation
 from ralph_mission.loop.rules import completion, routing, scope, verdicts
@@ -83,7 +85,10 @@ def _run_session(
     spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None, ports: RunPorts, session: Session, mark: str
 ) -> HatOutput:
     ports.store.brief(session.prompt)
-    turn = _play_patiently(spec, state, ports, session)
+    end = ports.clock.now() + timedelta(seconds=spec.limits.runtime - state.elapsed)
+    turn = play_patiently(
+        ports.agent, session, spec.limits, ports.clock, end, ports.store.signal, ports.progress.waiting
+    )
     if not turn.failure:  # else nobody may have read it
         ports.store.acknowledge(situation.pending_guidance(snapshot))
     changes, work = _keep_allowed(spec, ports, session.hat, mark, snapshot.paths.kept)
@@ -109,21 +114,21 @@ def _run_session(
     return _settle_session(spec, state, snapshot, ports, output, work.messages)
 
 
-def _play_patiently(spec: RunSpec, state: RunState, ports: RunPorts, session: Session) -> AgentTurn:
-    """The turn, retried after provider failures as long as the run may last."""
-    deadline = ports.clock.now() + timedelta(seconds=spec.limits.runtime - state.elapsed)
+def play_patiently(
+    agent: Agent, session: Session, limits: RunLimits, clock: LoopClock, end: datetime,
+    signal: Callable[[], StopSignal] = lambda: "", announce: Callable[[float, str], None] = lambda *_: None,
+) -> AgentTurn:  # fmt: skip  # as one reads it
+    """The turn, retried after provider failures until `end`, unless there is a `signal`; `announce` tells each wait."""
     usage, attempt, before = SessionUsage(), 0, AgentTurn()
     while True:
-        seconds = max(1.0, min(session.seconds, (deadline - ports.clock.now()).total_seconds()))
-        turn = ports.agent.play(replace(session, seconds=seconds), lambda: ports.store.signal() == "cancel").after(
-            before
-        )
+        seconds = max(1.0, min(session.seconds, (end - clock.now()).total_seconds()))
+        turn = agent.play(replace(session, seconds=seconds), lambda: signal() == "cancel").after(before)
         usage, attempt, before = usage + turn.usage, attempt + 1, turn
-        pause = wait(spec.limits, turn, attempt)
-        if pause is None or ports.store.signal() or ports.clock.now() + timedelta(seconds=pause) > deadline:
+        pause = wait(limits, turn, attempt)
+        if pause is None or signal() or clock.now() + timedelta(seconds=pause) > end:
             return replace(turn, usage=usage)
-        ports.progress.waiting(pause, turn.detail)
-        ports.clock.sleep(pause, lambda: bool(ports.store.signal()))
+        announce(pause, turn.detail)
+        clock.sleep(pause, lambda: bool(signal()))
 
 
 def _keep_allowed(

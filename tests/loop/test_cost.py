@@ -44,8 +44,8 @@ def test_a_price_that_is_no_amount_is_named(amount: object) -> None:
 # --- the table ----------------------------------------------------------------------
 
 
-def run(*hats: tuple[str, SessionUsage], items: tuple[tuple[str, SessionUsage], ...] = ()) -> cost.RunCost:
-    state = RunState(
+def run(*hats: tuple[str, SessionUsage], items: tuple[tuple[str, SessionUsage], ...] = ()) -> RunState:
+    return RunState(
         "r",
         "o",
         datetime(2026, 1, 1, tzinfo=UTC),
@@ -53,7 +53,6 @@ def run(*hats: tuple[str, SessionUsage], items: tuple[tuple[str, SessionUsage], 
         by_hat=hats,
         by_item=items,
     )
-    return cost.of_state(state)
 
 
 def test_runs_are_added_up_by_hat_and_by_item() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.hats import BUILDER, FIXER, PLANNER, REVIEWER, complaints, from_toml, from_yaml, parse_hats
+from ralph_mission.loop.hats import BUILDER, FIXER, PLANNER, REVIEWER, complaints, from_settings, from_toml, parse_hats
 from ralph_mission.loop.model.state import Hat
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hats"
@@ -78,29 +78,10 @@ def test_unknown_keys_warn_with_the_nearest_known_one():
     assert "my.toml: colour means nothing here" in warnings and len(warnings) == 4
 
 
-def test_a_hat_of_ralph_orchestrator_is_read_with_its_keys():
-    value = {
-        "name": "Code Reviewer", "description": "Reviews.", "triggers": ["review.start"],
-        "publishes": ["review.section"],
-        "default_publishes": "review.section", "instructions": "Look.", "extra_instructions": ["Twice."],
-        "backend_args": ["-v"], "max_activations": 3, "disallowed_tools": ["Edit", "Bash(git push:*)"],
-    }  # fmt: skip  # one hat
-    hat, warnings = from_yaml("checker", value)
-    assert (hat.name, hat.description, hat.instructions) == ("checker", "Reviews.", "Look.\n\nTwice.")
-    assert (hat.triggers, hat.publishes, hat.default_publishes) == (
-        ("review.start",), ("review.section",), "review.section")  # fmt: skip  # one triple
-    assert (hat.tools_denied, hat.commands_denied, warnings) == (("Edit",), ("git push",), ())
-
-
-def test_keys_of_a_yaml_hat_without_a_value_are_as_good_as_none_and_unknown_ones_warn():
-    hat, warnings = from_yaml("x", {"triggers": None, "triger": ["a"], "subscribes_to": "b.done"})
-    assert hat.triggers == ("b.done",)
-    assert warnings == ("ralph.yml: hats.x: triger means nothing here, did you mean triggers?",)
-
-
-def test_a_wrong_type_in_yaml_names_the_hat_and_the_key():
-    with pytest.raises(UserError, match=r"ralph.yml: hats.x: publishes must be a list of texts"):
-        from_yaml("x", {"publishes": [{"a": 1}]})
+def test_tools_that_a_hat_of_the_settings_may_not_use_are_denied_as_tools_or_as_commands():
+    hat = from_settings("checker", {"triggers": ("review.start",), "disallowed_tools": ("Edit", "Bash(git push:*)")})
+    assert (hat.name, hat.triggers) == ("checker", ("review.start",))
+    assert (hat.tools_denied, hat.commands_denied) == (("Edit",), ("git push",))
 
 
 # --- a set of hats ------------------------------------------------------------------------

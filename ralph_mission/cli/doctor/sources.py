@@ -6,7 +6,6 @@ agents, which are installed and have a key, how far they are isolated, and wheth
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -290,12 +289,11 @@ def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]
     with tempfile.TemporaryDirectory(prefix="ralph-doctor-") as folder:
         home = Path(folder)
         for client in clients.CLIENTS.values():
-            named = choice.run if choice and choice.kind == client.name else ""
-            words = _words(named)
+            words = workplaces.split_command(choice.run) if choice and choice.kind == client.name else ()
             found.append(clients.presence(clients.find_client(client.name, words), home, environ))
         for name in names:
             if name == "acp" or name in clients.SPEAKERS:
-                words = _words(choice.run) if choice and choice.kind == name else ()
+                words = workplaces.split_command(choice.run) if choice and choice.kind == name else ()
                 found.append(clients.presence(clients.find_client(name, words), home, environ))
     hides_login = choice is not None and choice.sandbox == "bwrap"
     yield from (line(one, names, hides_login) for one in found)
@@ -306,14 +304,6 @@ def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]
                 f"agent {name}", "wrong", "there is none of that name", f"name one of {known} in ralph.yml"
             )
     yield isolation(settings, environ, next((one for one in found if names[:1] == (one.name,)), None))
-
-
-def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The program that the settings name instead; none if unreadable, which a run reports."""
-    try:
-        return tuple(shlex.split(command)) if isinstance(command, str) else command
-    except ValueError:
-        return ()
 
 
 def line(found: Presence, names: Sequence[str], hides_login: bool = False) -> DoctorLine:
@@ -390,8 +380,5 @@ def agent_kind(settings: Config) -> str:
 def _program(settings: Config) -> str:
     """The program of the agent `command`, "" if only a shell knows."""
     choice = settings.hands.agent
-    try:
-        words = shlex.split(choice.run if choice else settings.cli.command)
-    except ValueError:
-        return ""
+    words = workplaces.split_command(choice.run if choice else settings.cli.command)
     return words[0] if words and "=" not in words[0] else ""

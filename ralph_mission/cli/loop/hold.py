@@ -21,7 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.options import at_repository, json_option, named_repo, open_app, print_json, repo_option
+from ralph_mission.cli.options import (
+    at_repository,
+    json_option,
+    named_repo,
+    open_app,
+    print_json,
+    print_moment,
+    print_outcome,
+    read_settings,
+    repo_option,
+)
 from ralph_mission.cli.spelling import spell, type_commands
 from ralph_mission.errors import UserError
 from ralph_mission.words import stamp
@@ -30,7 +40,6 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import LiveRecord
     from ralph_mission.adapters.storage.loop.lock import Holder
-    from ralph_mission.config.settings import Config
     from ralph_mission.loop.model.spec import HoldOrder, RunEvent
     from ralph_mission.loop.model.state import StopSignal
 
@@ -318,10 +327,7 @@ def _lines(record: LiveRecord, last: Sequence[str], repo: Path, order: HoldOrder
 def cancel(word: StopSignal | None, repo: Path, as_json: bool) -> None:
     """End the loop in this checkout, or clean up after one that died."""
     text, running = _cancel(repo, word or "cancel")
-    if as_json:
-        print_json({"running": running, "signal": word or "cancel", "said": text})
-    else:
-        click.echo(type_commands(text, repo))
+    print_outcome(type_commands(text, repo), {"running": running, "signal": word or "cancel", "said": text}, as_json)
 
 
 def _cancel(repo: Path, word: StopSignal) -> tuple[str, bool]:
@@ -396,12 +402,12 @@ def telegram(repo: Path, config: Path | None, once: bool, question: str | None) 
 def _attend(repo: Path, config: Path | None, once: bool) -> None:
     from ralph_mission.app import ports
 
-    with ports.attendant(repo, config, WAIT * (not once), lambda line: _say(line, repo)) as attendant:
+    with ports.attendant(repo, config, WAIT * (not once), lambda line: print_moment(line, repo, err=True)) as attendant:
         if once:
             if not attendant.look():
                 raise UserError(attendant.complaint, "fix that, then run again")
             return
-        _say("listening", repo)
+        print_moment("listening", repo, err=True)
         attendant.attend(time.sleep)
 
 
@@ -413,7 +419,7 @@ def _ask_question(repo: Path, config: Path | None, question: str) -> str:
 
     folder = run_files.folder(named_repo(), os.environ)
     run_files.prepare(folder)
-    questions, seconds = Questions(folder), patience(_settings(folder.parent, config))[0]
+    questions, seconds = Questions(folder), patience(read_settings(folder.parent, config))[0]
     if not questions.heard:
         return UNHEARD
     pending, until = questions.ask(question), datetime.now(UTC) + timedelta(seconds=seconds)
@@ -423,17 +429,3 @@ def _ask_question(repo: Path, config: Path | None, question: str) -> str:
             return answer
         time.sleep(CHAT_PAUSE)
     return UNANSWERED.format(seconds)
-
-
-def _settings(root: Path, config: Path | None) -> Config:
-    from ralph_mission.adapters.git.git import Git
-    from ralph_mission.config.reading import read
-
-    return read(Git.open(root), config)
-
-
-def _say(line: str, repo: Path) -> None:
-    from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
-
-    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-    click.echo(f"{stamp} {sanitise(type_commands(' '.join(line.split()), repo), 'log')}", err=True)

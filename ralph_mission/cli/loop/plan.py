@@ -16,11 +16,13 @@ from ralph_mission.cli.options import (
     SharedGroup,
     allow_dirty_option,
     at_repository,
+    command_option,
     json_option,
     limit_options,
     model_option,
     now_option,
     print_json,
+    print_outcome,
     repo_option,
     run_progress,
 )
@@ -38,9 +40,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("task")
 @click.option("--agent", default="", metavar="NAME", help="The agent that plans.")
-@click.option(
-    "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
-)
+@command_option
 @model_option
 @limit_options
 @click.option("--continue", "go_on", is_flag=True, help="Resume planning the same task.")
@@ -111,12 +111,11 @@ def _print_plan(account: RunResult, root: Path, repo: Path, as_json: bool) -> No
     prd = Stories(root).read()
     if prd is None:
         raise UserError("the stories have disappeared", "plan again")
-    if as_json:
-        stories = [{"id": story.id, "title": story.title, "priority": story.priority} for story in prd.stories]
-        print_json({"branch": prd.branch, "stories": stories, "sessions": account.state.iteration})
-    else:
-        click.echo("\n".join(f"{story.id}  {story.title}" for story in prd.stories))
-        click.echo(type_commands("Read prd.json, change what you disagree with, then: ralph run --prd", repo))
+    stories = [{"id": story.id, "title": story.title, "priority": story.priority} for story in prd.stories]
+    advice = type_commands("Read prd.json, change what you disagree with, then: ralph run --prd", repo)
+    lines = [*(f"{story.id}  {story.title}" for story in prd.stories), advice]
+    facts = {"branch": prd.branch, "stories": stories, "sessions": account.state.iteration}
+    print_outcome("\n".join(lines), facts, as_json)
 
 
 FILE = click.Path(path_type=Path)
@@ -144,16 +143,15 @@ def convert(
     Stories of another branch and their progress.txt are archived first.
     """
     from ralph_mission.loop.stories import prd as form
-    from ralph_mission.loop.stories.prd import convert_prd as converted
 
     target = out or repo / "prd.json"
-    stories = _readable(file, lambda text: converted(text, project or repo.resolve().name))
+    stories = _readable(file, lambda text: form.convert_prd(text, project or repo.resolve().name))
     archived = _make_room(target, stories, force, now)
     _write_file(target, form.render_prd(stories), force=True)
     for finding in (findings := _findings(stories)):
         click.echo(_line(finding), err=True)
     facts = {"written": str(target), "stories": len(stories.stories), "archived": archived, "findings": findings}
-    _print_stories(facts, f"{target} written: {_count(stories)} on {stories.branch}", as_json)
+    print_outcome(f"{target} written: {_count(stories)} on {stories.branch}", facts, as_json)
 
 
 @prd.command()
@@ -168,10 +166,8 @@ def lint(file: Path | None, repo: Path, as_json: bool) -> int:
     path = file or _find_prd(repo)
     stories = _readable(path, _reader(path))
     findings = _findings(stories)
-    if as_json:
-        print_json({"file": str(path), "stories": len(stories.stories), "findings": findings})
-    else:
-        click.echo("\n".join(map(_line, findings)) or f"{path}: {_count(stories)}, nothing to fix")
+    text = "\n".join(map(_line, findings)) or f"{path}: {_count(stories)}, nothing to fix"
+    print_outcome(text, {"file": str(path), "stories": len(stories.stories), "findings": findings}, as_json)
     return 1 if findings else 0
 
 
@@ -196,19 +192,18 @@ def skills(out: Path | None, force: bool, repo: Path, as_json: bool) -> None:
         text = (source / name / "SKILL.md").read_text(encoding="utf-8")
         _write_file(target / name / "SKILL.md", text, force)
         written.append(str(target / name / "SKILL.md"))
-    _print_stories({"written": written}, "\n".join(written), as_json)
+    print_outcome("\n".join(written), {"written": written}, as_json)
 
 
 def _reader(path: Path) -> Callable[[str], Prd]:
     from ralph_mission.loop.stories import prd as form
-    from ralph_mission.loop.stories.prd import convert_prd as converted
 
     def read(text: str) -> Prd:
         """A check list is read as a run reads it, another document as it would be converted."""
         if _is_markdown(path):
             with suppress(form.UnreadablePrd):
                 return form.parse_prd(text)
-            return converted(text, complete=False)
+            return form.convert_prd(text, complete=False)
         return form.parse_prd(text)
 
     return read
@@ -280,27 +275,20 @@ def _old_branch(text: str) -> str:
 
 
 def _write_file(path: Path, text: str, force: bool) -> None:
-    from ralph_mission.adapters.storage.loop import run_files as files_files
+    from ralph_mission.adapters.storage.loop import run_files
 
     if path.exists() and not force and path.read_bytes() != text.encode():
         raise UserError(f"{path} is there already", "--force replaces it, --out names another", usage=True)
-    files_files.write(path, text.encode())
+    run_files.write(path, text.encode())
 
 
 def _findings(stories: Prd) -> list[dict[str, str]]:
-    from ralph_mission.loop.stories.lint import lint_prd as linted
+    from ralph_mission.loop.stories.lint import lint_prd
 
-    return [{"rule": one.rule, "story": one.story, "what": one.what} for one in linted(stories)]
+    return [{"rule": one.rule, "story": one.story, "what": one.what} for one in lint_prd(stories)]
 
 
 def _line(finding: dict[str, str]) -> str:
     from ralph_mission.safety.text import sanitise
 
     return sanitise(f"{finding['story'] or 'the list'}: {finding['what']} [{finding['rule']}]", "log").rstrip("\n")
-
-
-def _print_stories(facts: dict[str, object], line: str, as_json: bool) -> None:
-    if as_json:
-        print_json(facts)
-    else:
-        click.echo(line)

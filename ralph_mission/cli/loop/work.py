@@ -19,6 +19,7 @@ from ralph_mission.cli.options import (
     SECONDS,
     Dollars,
     at_repository,
+    command_option,
     json_option,
     limit_options,
     model_option,
@@ -57,9 +58,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where issues live.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")
-@click.option(
-    "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
-)
+@command_option
 @model_option
 @limit_options
 @at_repository
@@ -160,9 +159,7 @@ def _publish_document(report: PublishReport) -> dict[str, object]:
 @click.option("--force", is_flag=True, help="Review its head again.")
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where it lives.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that reviews.")
-@click.option(
-    "--command", default="", metavar="CMD", help="A program as agent: prompt on stdin, last message on stdout."
-)
+@command_option
 @model_option
 @click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Maximum time in seconds, or 15m.  [45m]")
 @click.option("--max-cost", "usd", type=Dollars(min=0, min_open=True), metavar="USD", help="Maximum spending.  [2]")

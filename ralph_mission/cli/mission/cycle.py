@@ -22,6 +22,7 @@ from ralph_mission.cli.options import (
     now_option,
     open_app,
     print_json,
+    print_outcome,
     refuse_if_elsewhere,
     run_cycle,
     watched_run,
@@ -232,10 +233,7 @@ def backtest(
 
     with speaking(sys.stderr, environment_secrets()) as progress:
         report = replay.backtest(replay.BacktestOptions(repo, config, since, every), progress)
-    if as_json:
-        print_json(to_document(report))
-    else:
-        click.echo("\n".join(lines(report)))
+    print_outcome("\n".join(lines(report)), to_document(report), as_json)
     if output or not as_json:
         click.echo(f"wrote {write_page(page(report), repo, output, BACKTEST_PAGE)}", err=True)
 

@@ -17,7 +17,15 @@ from ralph_mission.adapters.git.remote import current_token, place
 from ralph_mission.adapters.storage.fleet import LABEL
 from ralph_mission.cli.doctor import DoctorLine, Get, attempt, unseen, wrong
 from ralph_mission.cli.fleet import ask_fleet, read_fleet
-from ralph_mission.cli.options import SharedGroup, at_repository, json_option, now_option, print_json, repo_option
+from ralph_mission.cli.options import (
+    SharedGroup,
+    at_repository,
+    json_option,
+    now_option,
+    print_json,
+    print_outcome,
+    repo_option,
+)
 from ralph_mission.cli.setup.files import (
     HOSTED,
     LABELS,
@@ -136,10 +144,7 @@ def run(repo: Path, config: Path | None, as_json: bool) -> None:
     for line in tell_left_out(named, here=True):
         click.echo(safe(line), err=True)
     overview = run_fleet(named, base, lambda line: click.echo(safe(line), err=as_json))
-    if as_json:
-        print_json(to_document(overview))
-    else:
-        click.echo(f"{headline(overview)}\nwrote {page_of(base)}")
+    print_outcome(f"{headline(overview)}\nwrote {page_of(base)}", to_document(overview), as_json)
 
 
 def write_fleet(repo: Path, action: str | None, runner: str | None, force: bool) -> list[Planned]:

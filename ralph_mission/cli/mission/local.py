@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.options import SharedGroup, SharedOption, json_option, print_json, repo_option
+from ralph_mission.cli.options import SharedGroup, SharedOption, json_option, print_json, read_settings, repo_option
 from ralph_mission.cli.spelling import iso, spell
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Issue, Pull
@@ -365,11 +365,8 @@ def _nobody_makes_it(issue: Issue | Pull, labels: Collection[str], repo: Path) -
 
 
 def _has_agent(repo: Path) -> bool:
-    from ralph_mission.adapters.git.git import Git
-    from ralph_mission.config.reading import read
-
     try:
-        return read(Git.open(repo)).hands.agent is not None
+        return read_settings(repo).hands.agent is not None
     except UserError:  # which the cycle says better
         return True
 

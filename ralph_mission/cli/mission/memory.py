@@ -6,6 +6,7 @@ Effects whose fate only a person can tell are settled by `ralph journal resolve`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from ralph_mission.cli.options import (
     json_option,
     open_app,
     print_json,
+    print_outcome,
     recollection,
 )
 from ralph_mission.cli.spelling import type_commands
@@ -65,11 +67,8 @@ def verify(repo: Path, config: Path | None, as_json: bool) -> int:
     """Check the memory; exit code 1 if anything is wrong."""
     app = open_app(repo, config)
     checks = _verify(app)
-    if as_json:
-        print_json([{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks])
-    else:
-        for check in checks:
-            click.echo(reveal_hidden(f"{'ok ' if check.ok else 'BAD'}  {check.name}: {check.detail}"))
+    lines = (reveal_hidden(f"{'ok ' if check.ok else 'BAD'}  {check.name}: {check.detail}") for check in checks)
+    print_outcome("\n".join(lines), [asdict(check) for check in checks], as_json)
     return 0 if all(check.ok for check in checks) else 1
 
 
@@ -211,10 +210,8 @@ def _list_effects(repo: Path, config: Path | None, as_json: bool) -> None:
     from ralph_mission.mission.operations import control
 
     entries = control.journal(open_app(repo, config).store)
-    if as_json:
-        print_json(entries)
-    else:
-        click.echo(type_commands("\n".join(filter(None, map(_line, entries))), repo) or NOTHING_DONE)
+    lines = type_commands("\n".join(filter(None, map(_line, entries))), repo)
+    print_outcome(lines or NOTHING_DONE, entries, as_json)
 
 
 @journal.command()
@@ -229,10 +226,7 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 
     app = open_app(repo, config)
     control.resolve(app.store, key, sent, number)
-    if as_json:
-        print_json({"key": key, "sent": sent})
-    else:
-        click.echo(f"{key}: {'sent' if sent else 'not sent'}, settled")
+    print_outcome(f"{key}: {'sent' if sent else 'not sent'}, settled", {"key": key, "sent": sent}, as_json)
 
 
 @journal.command("show")
@@ -267,10 +261,8 @@ def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, a
 
 def _replay(app: App, cycle_id: str, as_json: bool) -> int:
     differences = decide_again(app, cycle_id)
-    if as_json:
-        print_json({"cycle_id": cycle_id, "same": not differences, "differences": differences})
-    else:
-        click.echo("\n".join(differences) or f"{cycle_id}: the same decisions")
+    facts = {"cycle_id": cycle_id, "same": not differences, "differences": differences}
+    print_outcome("\n".join(differences) or f"{cycle_id}: the same decisions", facts, as_json)
     return 1 if differences else 0
 
 
@@ -286,11 +278,9 @@ def count(context: click.Context, repo: Path, config: Path | None, as_json: bool
     past, documents = store.recall(), tuple(store.journal())
     lines = recount_learnings(documents)
     same = lines == (past.memory.measured if past else ())
-    if as_json:
-        print_json({"lines": list(lines), "same": same})
-    else:
-        verdict = "Learnings agrees" if same else f"Learnings differs{_gap(past, documents)}"
-        click.echo("\n".join(sanitise(line, "log") for line in (*lines, verdict)))
+    verdict = "Learnings agrees" if same else f"Learnings differs{_gap(past, documents)}"
+    text = "\n".join(sanitise(line, "log") for line in (*lines, verdict))
+    print_outcome(text, {"lines": list(lines), "same": same}, as_json)
     if not same:
         context.exit(1)
 

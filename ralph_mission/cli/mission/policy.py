@@ -17,6 +17,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.cli.options import SharedGroup, at_repository, json_option, print_json, repo_option
 from ralph_mission.errors import UserError
 from ralph_mission.safety.objections import inspect, verdict
+from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.git.git import Git
@@ -129,14 +130,10 @@ def _tell(outcome: str, size: Measure, found: tuple[Objection, ...], as_json: bo
     if as_json:
         print_json(_document(outcome, size, found))
     amount = ", ".join(
-        (_count_noun(len(size.files), "file"), _count_noun(size.lines, "line"), _count_noun(size.bytes, "byte"))
+        (count_noun(len(size.files), "file"), count_noun(size.lines, "line"), count_noun(size.bytes, "byte"))
     )
     if not as_json or found:
         click.echo("\n".join((f"{outcome}: {amount}", *_reasons(found))), err=as_json)
-
-
-def _count_noun(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _document(outcome: str, size: Measure, found: tuple[Objection, ...]) -> dict[str, object]:

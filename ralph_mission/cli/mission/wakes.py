@@ -32,8 +32,18 @@ from ralph_mission.cli.gate import (
     memory_place,
     name_reaction,
 )
-from ralph_mission.cli.options import at_repository, json_option, now_option, open_app, print_json, watched_run
-from ralph_mission.cli.spelling import iso, moment, type_commands
+from ralph_mission.cli.options import (
+    at_repository,
+    json_option,
+    now_option,
+    open_app,
+    print_json,
+    print_moment,
+    print_outcome,
+    read_settings,
+    watched_run,
+)
+from ralph_mission.cli.spelling import iso, moment
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.schedule import is_due
 from ralph_mission.mission.model.ledger import Header
@@ -90,10 +100,7 @@ def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json
         sent, reason = _send(repo, config, server, header, when) if due else (False, "not due: another was first")
     else:
         sent = False
-    if as_json:
-        print_json({"due": due, "next_due_at": iso(next_due_at), "sent": sent, "reason": reason})
-    else:
-        click.echo(reason)
+    print_outcome(reason, {"due": due, "next_due_at": iso(next_due_at), "sent": sent, "reason": reason}, as_json)
     return 0 if due else NOT_DUE
 
 
@@ -150,21 +157,23 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
     """
     from ralph_mission.adapters.report.progress import rest
     from ralph_mission.app.hosting import SystemClock
-    from ralph_mission.config.reading import read
     from ralph_mission.loop.model.spec import RunEvent
+    from ralph_mission.mission.cycle import CycleRequest
     from ralph_mission.mission.operations.control import WatchSetup
     from ralph_mission.mission.operations.control import watch_cycles as keep_watch
 
-    for warning in read(Git.open(repo), config).warnings:  # a mistake in the settings ends it here
-        _say(f"note: {warning}", repo)
+    for warning in read_settings(repo, config).warnings:  # a mistake in the settings ends it here
+        print_moment(f"note: {warning}", repo)
     question = DueQuestion(str(repo), str(config) if config else None)
     with watched_run(repo, "watch") as live:
 
         def say(line: str) -> None:
             live.tell(RunEvent("phase", line))
-            _say(line, repo)
+            print_moment(line, repo)
 
-        cycle: Callable[[], CycleReport] = partial(_cycle, repo, config, live)
+        def cycle() -> CycleReport:
+            return _run(repo, config, live, CycleRequest("watch"))[0]
+
         answer = _nothing_said if once else answer_people(repo, config, live)
         keep_watch(WatchSetup(SystemClock(), partial(rest, live), partial(ask, question), cycle, say, answer), once)
 
@@ -176,7 +185,7 @@ def _nothing_said() -> None:
 def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[], CycleReport | None]:
     """Acts on what people said on GitHub since it was last called: one conditional request if nobody said anything."""
     from ralph_mission.app.hosting import QuietProgress
-    from ralph_mission.mission.cycle import is_word_waiting
+    from ralph_mission.mission.cycle import CycleRequest, is_word_waiting
     from ralph_mission.mission.transaction import TransactionContext
 
     github = open_app(repo, config, progress=QuietProgress(live)).github
@@ -204,7 +213,8 @@ def answer_people(repo: Path, config: Path | None, live: LiveRun) -> Callable[[]
             _react(github.api, word, "add", EYES)
         words.extend(heard)
         waits = is_word_waiting(TransactionContext(app.ports, app.settings, app.secrets))
-        report, summary = _steer(repo, config, live) if waits else (None, None)
+        request = CycleRequest("person", steering=True)  # that acts on people's words alone
+        report, summary = _run(repo, config, live, request) if waits else (None, None)
         if report and report.outcome == "lost":
             return report
         unanswered = False
@@ -233,22 +243,8 @@ def _courtesy() -> suppress:
     return suppress(UserError, Absent, Doubt, ForgeRefused)
 
 
-def _cycle(repo: Path, config: Path | None, live: LiveRun) -> CycleReport:
-    """One cycle with the present settings."""
-    from ralph_mission.mission.cycle import CycleRequest
-
-    return _run(repo, config, live, CycleRequest("watch"))[0]
-
-
-def _steer(repo: Path, config: Path | None, live: LiveRun) -> CycleResult:
-    """One that acts on people's words alone."""
-    from ralph_mission.mission.cycle import CycleRequest
-
-    return _run(repo, config, live, CycleRequest("person", steering=True))
-
-
 def _run(repo: Path, config: Path | None, live: LiveRun, request: CycleRequest) -> CycleResult:
-    """It sends no wake, as `ralph watch` checks by itself."""
+    """One cycle with the present settings. It sends no wake, as `ralph watch` checks by itself."""
     from ralph_mission.app.cycle import refuse_links
     from ralph_mission.app.hosting import NobodyToWake, QuietProgress
     from ralph_mission.mission.cycle import run_cycle
@@ -257,10 +253,3 @@ def _run(repo: Path, config: Path | None, live: LiveRun, request: CycleRequest) 
     refuse_links(app.git)
     ports = replace(app.ports, waker=NobodyToWake())
     return run_cycle(ports, app.settings, request, app.secrets)
-
-
-def _say(line: str, repo: Path) -> None:
-    from ralph_mission.safety.text import sanitise  # the problem may quote anything
-
-    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-    click.echo(f"{stamp} {sanitise(type_commands(' '.join(line.split()), repo), 'log')}")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import ShellComplete, get_completion_class
@@ -90,21 +90,9 @@ class InitOptions:
 @click.option("--force", is_flag=True, help="Overwrite existing files that differ.")
 @json_option
 def init(
-    repo: Path,
-    runner: str | None,
-    wake: str | None,
-    service: bool,
-    work: bool,
-    review: bool,
-    publish: bool,
-    action: str | None,
-    folder: Path | None,
-    server: bool,
-    preset: str | None,
-    pull_request: bool,
-    force: bool,
-    as_json: bool,
-) -> None:
+    repo: Path, work: bool, review: bool, publish: bool, folder: Path | None, preset: str | None, force: bool,
+    as_json: bool, **settings: Any,
+) -> None:  # fmt: skip  # one option after another
     """Write a commented ralph.yml, and on GitHub the workflow that runs it."""
     git = Git.open(repo)
     top = git.work_tree
@@ -115,18 +103,9 @@ def init(
     agents = tuple(
         mode for mode, enabled in (("work", work), ("review", review), ("publish", publish)) if enabled or preset
     )
-    options = InitOptions(
-        runner,
-        wake,
-        service,
-        server,
-        action,
-        folder.absolute() if folder else None,
-        agents,
-        preset or "",
-        pull_request,
-    )
-    if pull_request and (service or server or wake == "timer"):
+    units = folder.absolute() if folder else None
+    options = InitOptions(**settings, units=units, agents=agents, preset=preset or "")
+    if options.pull_request and (options.service or options.server or options.wake == "timer"):
         raise UserError("systemd units belong to a host, not into a pull request", "run it twice", usage=True)
     _install(git, top, options, force, as_json, repo)
 

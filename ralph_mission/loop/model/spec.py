@@ -179,15 +179,12 @@ class RunWatch(Protocol):
     @property
     def name(self) -> str:
         """What other terminals call the run; "" before its first event."""
-        ...
 
     def tell(self, event: RunEvent, prompt: str = "") -> None:
         """Report an event; `prompt`: of its session."""
-        ...
 
     def asked(self) -> HoldOrder:
         """A person's current request."""
-        ...
 
 
 class Unwatched:

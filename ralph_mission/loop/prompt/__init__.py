@@ -150,10 +150,6 @@ def conventions(guides: Mapping[str, bytes]) -> str:
     """
     first: dict[str, str] = {}
     for path in GUIDES:
-        first.setdefault(_text(guides.get(path, b"")), path)
+        first.setdefault(guides.get(path, b"").decode("utf-8-sig", "replace").strip(), path)
     parts = [f"### {path}\n\n{quote_text(redact(text), LONGEST)}" for text, path in first.items() if text]
     return "\n\n".join(("## Conventions of this repository", ABOUT, *parts)) if parts else ""
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8-sig", "replace").strip()

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.spec import RunSpec
+from ralph_mission.loop.model.spec import RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     RESUME,
     START,
@@ -28,6 +28,7 @@ from ralph_mission.loop.model.state import (
     RunSnapshot,
     RunState,
     Session,
+    SessionUsage,
 )
 from ralph_mission.loop.prompt import indent_text, line, quote_text, section, situation, whole_text
 from ralph_mission.loop.rules import completion, scope
@@ -170,13 +171,13 @@ def session_prompt(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: H
         worn.model or spec.model,
         completion.seconds(spec.limits, state),
         spec.limits.turns,
-        _money_left(spec, state),
+        money_left(spec.limits, state.usage),
     )
 
 
-def _money_left(spec: RunSpec, state: RunState) -> float | None:
-    """The run's remaining money, None without a limit."""
-    return None if spec.limits.usd is None else max(0.0, spec.limits.usd - (state.usage.cost_usd or 0.0))
+def money_left(limits: RunLimits, usage: SessionUsage) -> float | None:
+    """The remaining money, None without a limit."""
+    return None if limits.usd is None else max(0.0, limits.usd - (usage.cost_usd or 0.0))
 
 
 def summary(text: str) -> str:

@@ -293,22 +293,13 @@ def _replace_task(tasks: Sequence[LoopTask], changed: LoopTask) -> tuple[Tasks, 
 def _find_circle(tasks: Sequence[LoopTask], start: str) -> tuple[str, ...]:
     """The cycle of needs through `start`, or ()."""
     needs = {task.id: task.needs for task in tasks}
-    previous: dict[str, str] = {}
-    todo = [start]
-    while todo:
-        here = todo.pop()
-        for need in needs.get(here, ()):
-            if need == start:
-                return _trace_way(previous, start, here)
-            if need not in previous:
-                previous[need] = here
-                todo.append(need)
+    ways: list[tuple[str, ...]] = [(start,)]
+    known = {start}
+    while ways:
+        way = ways.pop()
+        if start in needs.get(way[-1], ()):
+            return (*way, start)
+        further = [need for need in needs.get(way[-1], ()) if need not in known]
+        known.update(further)
+        ways += [(*way, need) for need in further]
     return ()
-
-
-def _trace_way(previous: dict[str, str], start: str, last: str) -> tuple[str, ...]:
-    way, here = [start], last
-    while here != start:
-        way.append(here)
-        here = previous[here]
-    return (start, *reversed(way))

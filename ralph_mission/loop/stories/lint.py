@@ -114,27 +114,6 @@ MAX_SENTENCES = 3
 MAX_CRITERIA = 8
 """Our own number: twice that of the original examples, without the two standard criteria."""
 
-RULES = {
-    "size-scope": "a story is a part of something, never the whole of it",
-    "size-sentences": "two or three sentences describe a story that fits a session",
-    "size-criteria": "many criteria are many stories",
-    "order-layer": "schema, then backend, then UI, then dashboard",
-    "order-needs": "no story needs a later one",
-    "needs-unknown": "what a story needs is a story of the list",
-    "needs-cycle": "stories do not wait for each other",
-    "criteria-missing": "a story says by what it is proven",
-    "criteria-vague": "a criterion can be checked",
-    "criteria-typecheck": "every story ends with a check that a machine does",
-    "criteria-browser": "what a person sees is looked at in a browser",
-    "description-missing": "a session knows of a story what its description says",
-    "control-character": "a title is one line of text that a commit can have",
-    "placeholder": "a template is filled in before it is built",
-    "id-duplicate": "a story is known by its id",
-    "priority-duplicate": "one story is next",
-    "branch-missing": "runs are told apart by their branch",
-    "stories-missing": "there is something to build",
-}
-
 TYPECHECK = compile_regex(r"\btype[- ]?check|\btypes? (?:check|pass)|\b(?:tsc|mypy|pyright|compiles?)\b", re.IGNORECASE)
 BROWSER = compile_regex(r"\bbrowser\b", re.IGNORECASE)
 

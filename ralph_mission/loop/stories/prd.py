@@ -61,7 +61,7 @@ def parse_prd(text: str) -> Prd:
         return _parse_checklist(text)
     root = _parse_root(text)
     top = root if isinstance(root, Mapping) else {}
-    stories = _find_list(top) if top else root
+    stories = next((top[key] for key in STORIES if isinstance(top.get(key), list)), None) if top else root
     if not isinstance(stories, list):
         raise UnreadablePrd("no list of userStories")
     if len(stories) > MAX_STORIES:
@@ -199,11 +199,6 @@ def _parse_passes(story: Mapping[str, Any]) -> bool:
     if key:
         return story[key] is True or str(story[key]).strip().lower() == "true"
     return str(_first_of(story, STATUS)).strip().lower() in FINISHED
-
-
-def _find_list(top: Mapping[str, Any]) -> Any:
-    """The stories under the first key that holds any (`features` may be prose)."""
-    return next((top[key] for key in STORIES if isinstance(top.get(key), list)), None)
 
 
 def _first_of(story: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -4,16 +4,15 @@ reason."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from ralph_mission.loop.rules import scope
 from ralph_mission.loop.rules.routing import ID
-from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.loop.rules.verdicts import FENCE
+from ralph_mission.values import dataclass
 
-FENCE = compile_regex(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 MOST, MOST_GLOBS, LONGEST = 200, 200, 4_000
 """Limits: tasks or members; globs in all; characters of a description."""
 

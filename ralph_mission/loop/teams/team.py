@@ -17,7 +17,6 @@ from ralph_mission.loop.model.state import (
     START,
     VERDICT,
     VERIFICATION_FAILED,
-    CheckResult,
     Hat,
     LoopEvent,
     ReviewIssue,
@@ -26,7 +25,17 @@ from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, Se
 from ralph_mission.loop.rules import scope, verdicts
 from ralph_mission.loop.teams import Orchestration, RunOver, SessionPart, assignments, run_orchestration
 from ralph_mission.loop.teams.assignments import AssignedTask, Member, UnclearAssignment
-from ralph_mission.loop.teams.ultrawork import PLANS, REFUSED, TaskProgress, after, problem
+from ralph_mission.loop.teams.ultrawork import (
+    PLANS,
+    REFUSED,
+    TaskProgress,
+    after,
+    describe_red,
+    problem,
+    task_event,
+    task_rows,
+    tasks_again,
+)
 from ralph_mission.values import dataclass
 
 FIXES = 3
@@ -145,9 +154,8 @@ def _run_waves(stage: Orchestration, company: TeamState) -> TeamState:
         dones = {done.name: done for done in stage.together([_session_part(company, work) for work in wave])}
         works = tuple(_settle_task(work, dones[work.piece.id]) if work in wave else work for work in company.works)
         company = _save(stage, replace(company, works=works, advice=""))
-        if problems := [
-            f"{work.piece.owner}, {name}: {why}" for work in wave for name, why in _session_trouble(work, dones)
-        ]:
+        found = ((work.piece, problem(dones[work.piece.id])) for work in wave)
+        if problems := [f"{piece.owner}, {piece.id}: {why}" for piece, why in found if why]:
             company = _ask_lead(stage, company, problems)
     return _save(stage, replace(company, works=tuple(_give_up(work) for work in company.works)))
 
@@ -170,20 +178,14 @@ def _session_part(company: TeamState, work: TaskProgress) -> SessionPart:
         "need of them.",
         write_allowed=files,
     )  # fmt: skip  # its text as it stands in the prompt
-    event = LoopEvent(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
     advice = f"The Lead says: {company.advice}" if company.advice else ""
-    return SessionPart(piece.id, hat, event, piece.id, "\n".join(filter(None, (work.why, advice))))
+    return SessionPart(piece.id, hat, task_event(piece), piece.id, "\n".join(filter(None, (work.why, advice))))
 
 
 def _settle_task(work: TaskProgress, done: ParallelResult) -> TaskProgress:
     """A task after its session. Changes outside its files are reverted and reported; the task still counts."""
     clean = bool(done.output and not done.output.failure and not done.conflicts)
     return replace(work, status="done", tries=work.tries + 1, why="") if clean else after(work, done)
-
-
-def _session_trouble(work: TaskProgress, dones: dict[str, ParallelResult]) -> list[tuple[str, str]]:
-    why = problem(dones[work.piece.id])
-    return [(work.piece.id, why)] if why else []
 
 
 def _give_up(work: TaskProgress) -> TaskProgress:
@@ -201,9 +203,9 @@ def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
     rows = "\n".join(
         f"- {work.piece.id} ({work.status}, {work.piece.owner}): {work.piece.title}" for work in company.works
     )
-    output = stage.play(SessionPart("test", TESTER, LoopEvent(BUILT, rows), feedback=_describe_red(checks)))
+    output = stage.play(SessionPart("test", TESTER, LoopEvent(BUILT, rows), feedback=describe_red(checks)))
     event = output.event or LoopEvent(VERIFICATION_FAILED)
-    red = () if checks.green else (ReviewIssue(_describe_red(checks)),)
+    red = () if checks.green else (ReviewIssue(describe_red(checks)),)
     if event.topic == TESTED:
         return red
     return verdicts.parse_issues(replace(event, topic=VERDICT)) or red or (ReviewIssue("the tester names nothing"),)
@@ -255,10 +257,6 @@ def _line(issue: ReviewIssue) -> str:
     return f"- [{issue.severity}] {place}{issue.message}"
 
 
-def _describe_red(checks: CheckResult) -> str:
-    return "" if checks.green else f"The checks are red:\n{checks.said}"
-
-
 def _not_fixed(issues: Sequence[ReviewIssue], fixes: int) -> RunEnding:
     found = "; ".join(" ".join(_line(issue)[2:].split()) for issue in issues[:10])
     return RunEnding(
@@ -281,10 +279,8 @@ def _failed_works(company: TeamState) -> list[TaskProgress]:
 
 
 def _save(stage: Orchestration, company: TeamState) -> TeamState:
-    rows = [
-        asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in company.works
-    ]
-    value = {"members": [asdict(member) for member in company.members], "tasks": rows, "advice": company.advice}
+    members = [asdict(member) for member in company.members]
+    value = {"members": members, "tasks": task_rows(company.works), "advice": company.advice}
     stage.artifacts.write(LIST, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     return company
 
@@ -299,6 +295,4 @@ def _load(stage: Orchestration) -> TeamState | None:
         value = assignments.parse_document(text)
     except UnclearAssignment:
         return None
-    rows = zip(pieces, value["tasks"], strict=True)
-    works = tuple(TaskProgress(piece, "done" if row.get("status") == "done" else "todo") for piece, row in rows)
-    return TeamState(members, works, str(value.get("advice", "")))
+    return TeamState(members, tasks_again(pieces, value["tasks"]), str(value.get("advice", "")))

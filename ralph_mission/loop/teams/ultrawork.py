@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats
@@ -142,9 +142,12 @@ def _build(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskP
 
 def _session_part(work: TaskProgress) -> SessionPart:
     piece = work.piece
-    hat = replace(BUILDER, write_allowed=piece.files)
-    event = LoopEvent(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
-    return SessionPart(piece.id, hat, event, piece.id, work.why)
+    return SessionPart(piece.id, replace(BUILDER, write_allowed=piece.files), task_event(piece), piece.id, work.why)
+
+
+def task_event(piece: AssignedTask) -> LoopEvent:
+    """The event that hands a task to its builder."""
+    return LoopEvent(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
 
 
 def after(work: TaskProgress, done: ParallelResult) -> TaskProgress:
@@ -176,17 +179,17 @@ def problem(done: ParallelResult) -> str:
 
 def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> None:
     """Repeat until the reviewer has no critical issues and the checks pass. Raises RunOver after `fixes`."""
-    event = LoopEvent(MERGED, _summarise(works))
+    event = LoopEvent(MERGED, "\n".join(f"- {work.piece.id} ({work.status}): {work.piece.title}" for work in works))
     for fixed in range(fixes + 1):
         checks = stage.verify()
-        output = stage.play(SessionPart("review", REVIEWER, event, feedback=_describe_red(checks)))
+        output = stage.play(SessionPart("review", REVIEWER, event, feedback=describe_red(checks)))
         if checks.green and output.event and routing.is_converged(output.event, stage.spec.threshold):
             return
         if fixed == fixes:
             raise RunOver(_not_fixed(output, checks, fixes))
         event = (
             stage.play(
-                SessionPart("fix", FIXER, _fix_event(stage, output, checks), feedback=_describe_red(checks))
+                SessionPart("fix", FIXER, _fix_event(stage, output, checks), feedback=describe_red(checks))
             ).event
             or event
         )
@@ -199,12 +202,9 @@ def _fix_event(stage: Orchestration, output: HatOutput, checks: CheckResult) -> 
     return LoopEvent(VERIFICATION_FAILED, checks.said)
 
 
-def _describe_red(checks: CheckResult) -> str:
+def describe_red(checks: CheckResult) -> str:
+    """What the next session is told of red checks."""
     return "" if checks.green else f"The checks are red:\n{checks.said}"
-
-
-def _summarise(works: Sequence[TaskProgress]) -> str:
-    return "\n".join(f"- {work.piece.id} ({work.status}): {work.piece.title}" for work in works)
 
 
 def _not_fixed(output: HatOutput, checks: CheckResult, fixes: int) -> RunEnding:
@@ -229,9 +229,19 @@ def _failed_works(works: Sequence[TaskProgress]) -> list[TaskProgress]:
 
 
 def _save(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskProgress, ...]:
-    rows = [asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in works]
-    stage.artifacts.write(LIST, json.dumps({"tasks": rows}, indent=2, ensure_ascii=False) + "\n")
+    stage.artifacts.write(LIST, json.dumps({"tasks": task_rows(works)}, indent=2, ensure_ascii=False) + "\n")
     return works
+
+
+def task_rows(works: Sequence[TaskProgress]) -> list[dict[str, Any]]:
+    """The tasks as a list of JSON objects."""
+    return [asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in works]
+
+
+def tasks_again(pieces: Sequence[AssignedTask], rows: Sequence[Mapping[str, Any]]) -> tuple[TaskProgress, ...]:
+    """An earlier process's tasks, with failed ones reset."""
+    status: tuple[Status, ...] = tuple("done" if row.get("status") == "done" else "todo" for row in rows)
+    return tuple(map(TaskProgress, pieces, status))
 
 
 def _load(stage: Orchestration) -> tuple[TaskProgress, ...]:
@@ -244,10 +254,7 @@ def _load(stage: Orchestration) -> tuple[TaskProgress, ...]:
         rows = assignments.parse_document(text)["tasks"]
     except UnclearAssignment:
         return ()
-    return tuple(
-        TaskProgress(piece, "done" if row.get("status") == "done" else "todo")
-        for piece, row in zip(pieces, rows, strict=True)
-    )
+    return tasks_again(pieces, rows)
 
 
 def run_stories(spec: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: ArtifactStore, most: int) -> RunResult:

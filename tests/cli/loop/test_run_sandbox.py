@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.loop import simulation
+from ralph_mission.cli.loop.run import team_script
 from tests.cli import loop_world
 from tests.cli.loop_world import ONE_STORY, World, until, world
 from tests.helpers import cli_here, git
@@ -119,7 +119,7 @@ def test_those_who_play_apart_are_kept_apart_in_their_clones(here: World, strong
     at(here, strong)
     git(here.repo, "add", "-A")
     git(here.repo, "commit", "-qm", "settings")
-    play = simulation.team_script("ultrawork")
+    play = team_script("ultrawork")
     for steps in play["hats"].values():
         for step in steps:
             harm = f'touch {here.aside}/out || true; [ -z "$RALPH_TASK" ] || touch {here.repo}/out || true'

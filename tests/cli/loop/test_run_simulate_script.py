@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.adapters.agents.scripted import script as read_script
-from ralph_mission.loop import simulation
+from ralph_mission.cli.loop import run
 from ralph_mission.loop.hats import PATTERNS
 from ralph_mission.loop.model.spec import RunEnding, RunResult
 from ralph_mission.loop.model.state import HatOutput, LoopEvent, PathChange, ReviewIssue, RunState
@@ -15,7 +15,7 @@ from tests.loop.fakes import START_OF_TIME
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_every_hat_has_steps_that_it_may_take(pattern):
-    script = read_script(simulation.pattern_script(pattern))
+    script = read_script(run.pattern_script(pattern))
     assert set(script) == {hat.name for hat in pattern.hats}
     for hat in pattern.hats:
         for step in script[hat.name]:
@@ -36,7 +36,7 @@ OUTPUTS = (
 
 
 def test_a_simulation_is_told_session_by_session():
-    assert simulation.summary_text("debug", account(*OUTPUTS, reason="failures")).splitlines() == [
+    assert run.summary_text("debug", account(*OUTPUTS, reason="failures")).splitlines() == [
         "  1  builder     build.complete        a.py  undone: docs/x",
         "  2  reviewer    review.verdict        1 issue",
         "  3  reviewer    failed: event",
@@ -45,7 +45,7 @@ def test_a_simulation_is_told_session_by_session():
 
 
 def test_programs_get_the_same():
-    given = simulation.document("debug", account(*OUTPUTS))
+    given = run.document("debug", account(*OUTPUTS))
     assert given["converged"] and given["issues_per_review"] == [1]
     assert [row["event"] for row in given["sessions"]] == ["build.complete", "review.verdict", None]
     assert given["sessions"][0]["undone"] == ["docs/x"] and given["sessions"][2]["failure"] == "event"
