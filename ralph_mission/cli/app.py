@@ -9,10 +9,9 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -22,6 +21,9 @@ from ralph_mission import __version__
 from ralph_mission.cli.options import SharedGroup, name_the_rest
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 COMMANDS = {
     "init": ("ralph_mission.cli.setup.init:init", "Write ralph.yml, and the workflow or units that run it."),
@@ -292,6 +294,8 @@ def find_commit(digits: int = SHOWN) -> str:
 
     Of a clone that was installed, it is the present one, unless the clone has changed since.
     """
+    from importlib import metadata  # takes a while to load
+
     root = Path(__file__).parents[2]
     if (root / ".git").exists() and (root / "pyproject.toml").exists():
         return _of_checkout(root)[:digits]
@@ -308,6 +312,8 @@ def find_commit(digits: int = SHOWN) -> str:
 def find_release() -> tuple[str, str]:
     """The repository's address and the commit that the installed release was built of; two "" of anything else.
     scripts/release.py writes them as the address of the source."""
+    from importlib import metadata
+
     try:
         urls = metadata.metadata("ralph-mission").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
@@ -316,7 +322,7 @@ def find_release() -> tuple[str, str]:
     return next(((match[1], match[2]) for match in found if match), ("", ""))
 
 
-def _of_clone(root: Path, installed: metadata.Distribution) -> str:
+def _of_clone(root: Path, installed: Distribution) -> str:
     record = next((file for file in installed.files or () if file.name == "RECORD"), None)
     if record is None or not (root / ".git").exists():
         return ""
