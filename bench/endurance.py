@@ -36,7 +36,7 @@ PATIENCE = 10.0  # seconds without a word of how far it is
 BOUNDS = {
     COST: (
         "ledger: only the keys that a cycle touches are read, in 256 folders; the journal is never read by a cycle",
-        "git processes: none for a pull that was closed more than 7 days ago, adapters/forges/local/forge.py",
+        "git processes: none for a pull that was closed more than 7 days ago, adapters/forges/local/__init__.py",
         "pulls and open issues of the local forge: each is a file, read once a cycle",
         "left out: the start of a process for each cycle (process: one more cycle, with it)",
         f"the life: somebody commits a misspelling every {FIXED} cycles, which is mended and merged (busy)",

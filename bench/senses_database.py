@@ -16,10 +16,9 @@ from unittest import mock
 
 import psycopg
 
-from ralph_mission.adapters.database import Backend, open_database, sql
-from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database import Backend, open_database, read_address, sql
 from ralph_mission.adapters.database.model import Database
-from ralph_mission.adapters.database.prisma.schema import parse
+from ralph_mission.adapters.database.prisma_schema import parse
 from ralph_mission.adapters.database.sessions import stream_rows
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database import DatabaseObserver
@@ -191,7 +190,7 @@ def asking(server: Server, rows: int, backend: Backend, folder: Path) -> Iterato
         stack.enter_context(mock.patch.dict(os.environ))
         if backend == "prisma":
             told = environment(folder)
-        schema, address = parse(FILES, "prisma/schema.prisma"), read(server.url(user="reader"), "DATABASE_URL")
+        schema, address = parse(FILES, "prisma/schema.prisma"), read_address(server.url(user="reader"), "DATABASE_URL")
         database = stack.enter_context(open_database(backend, address, schema, told))
         bench = Bench(server, rows, backend, database)
         if backend == "sqlalchemy":

@@ -30,7 +30,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.forges.github.forge import GitHubForge
+    from ralph_mission.adapters.forges.github import GitHubForge
     from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.mission.model.cycle import CycleSettings
     from ralph_mission.mission.ports import CycleClock, CyclePorts, CycleProgress, Forge

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.sandbox.ourselves import OwnProcess, run_side_by_side
 from ralph_mission.adapters.storage.fleet import with_memory

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, RepositoryPlace, acts_on_github, place
 from ralph_mission.adapters.report.progress import begin_phase
-from ralph_mission.adapters.storage.memory import anchor
+from ralph_mission.adapters.storage.memory import provenance
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.adapters.wakers import DispatchAnswer, DispatchWaker, Post
 from ralph_mission.app.secrets import environment_secrets
@@ -31,7 +31,7 @@ from ralph_mission.mission.ports import CycleClock, CycleProgress, Forge, Waker
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.forges.github.forge import GitHubForge
+    from ralph_mission.adapters.forges.github import GitHubForge
     from ralph_mission.mission.model.effects import Receipt
 
 PATIENCE = 30.0  # seconds that a dispatch may take
@@ -189,8 +189,8 @@ def _control() -> tuple[str, str]:
 
 def _runs(where: RepositoryPlace, github: GitHubForge) -> Callable[[str], bool]:
     """Whether a run that a claim names is over; a fleet's runs are in its control repository, with its own token."""
+    from ralph_mission.adapters.forges.github import is_run_over
     from ralph_mission.adapters.forges.github.api import Api, ReadCache
-    from ralph_mission.adapters.forges.github.forge import is_run_over
 
     control, token = _control()
     if not (control and token):
@@ -231,7 +231,7 @@ def clones(git: Git, environment: Mapping[str, str], name: str = "missions") -> 
 
     There they are named by the checkout, whose objects they borrow: two runners may share it.
     """
-    folder = anchor.folder(environment)
+    folder = provenance.cache_folder(environment)
     beside = hashlib.sha256(os.fsencode(git.common_dir)).hexdigest()[:12]
     return folder / f"{name}-{beside}" if folder else git.state_dir / name
 

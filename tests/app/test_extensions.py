@@ -39,7 +39,7 @@ class Echo:
     def check(self): return "echo"
 
 from ralph_mission.adapters.fixers.fixer import Fixer
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 
 class Hub(LocalForge):
     def __init__(self, settings, git, now):

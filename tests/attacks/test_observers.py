@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from ralph_mission.adapters.agents.clients import CLIENTS
-from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database import read_address
 from ralph_mission.adapters.database.model import Interest, Query
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.sql import open_sql
@@ -197,7 +197,7 @@ def test_the_role_that_looks_may_not_write_whatever_a_session_sets(tables: Any, 
 )
 def test_as_a_watch_it_is_refused_even_for_one_who_could(tables: Any, text: str) -> None:
     before = tables.run(STATE)
-    with open_sql(read(tables.url(user="app"), "DATABASE_URL"), None, Caps(seconds=5)) as database:
+    with open_sql(read_address(tables.url(user="app"), "DATABASE_URL"), None, Caps(seconds=5)) as database:
         try:
             shape = database.describe(Interest("query own", (), text)).shape("query own")
             database.rows(Query("query own", (shape.columns[0].name,)))
@@ -217,7 +217,7 @@ def test_as_a_watch_it_is_refused_even_for_one_who_could(tables: Any, text: str)
     ],
 )
 def test_what_never_ends_is_ended_by_the_server(tables: Any, text: str) -> None:
-    reader = open_sql(read(tables.url(user="reader"), "DATABASE_URL"), None, Caps(seconds=0.2))
+    reader = open_sql(read_address(tables.url(user="reader"), "DATABASE_URL"), None, Caps(seconds=0.2))
     with reader as database, pytest.raises(UserError, match="took too long"):
         database.describe(Interest("query own", (), text))
         database.rows(Query("query own", ("one",)))
@@ -256,7 +256,7 @@ def test_what_never_ends_is_ended_by_the_server(tables: Any, text: str) -> None:
     ],
 )
 def test_a_query_that_only_reads_is_answered(tables: Any, text: str) -> None:
-    with open_sql(read(tables.url(user="reader"), "DATABASE_URL"), None, patient()) as database:
+    with open_sql(read_address(tables.url(user="reader"), "DATABASE_URL"), None, patient()) as database:
         shape = database.describe(Interest("query own", (), text)).shape("query own")
         assert isinstance(database.rows(Query("query own", (shape.columns[0].name,))), list)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.fixers.coder import AgentCoder
-from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.adapters.forges.github import GitHubForge
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app import issues
 from ralph_mission.app.issues import LoopHands, WorkOptions

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from unittest import mock
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.storage.memory.anchor import Anchorage
 from ralph_mission.adapters.storage.memory.branch import BranchStore
+from ralph_mission.adapters.storage.memory.provenance import Anchorage
 
 PORTS = ((BranchStore, "commit"), (LocalForge, "perform"), (LocalForge, "show_dashboard"))
 INSIDE = (*PORTS, (Anchorage, "write"), (Git, "move_ref"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.mission.model.effects import Receipt
 from tests.helpers import commit
 from tests.integration.dying import dying

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from tests import packages_world as world
 from tests.fakes.registry import Registry, serving
 from tests.helpers import cli_here, git, make_repo

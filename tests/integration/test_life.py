@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.mission.model.effects import OpenPull, Receipt
 from ralph_mission.mission.proposals import draft
 from tests.helpers import commit, git

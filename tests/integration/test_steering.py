@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github.api import Api, ReadCache
 from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.threads import ThreadNews

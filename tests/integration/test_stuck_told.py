@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.chat import TelegramInbox
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ralph_mission.adapters.forges.local.forge import Person
+from ralph_mission.adapters.forges.local import Person
 from ralph_mission.app.cycle import App, build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory import codec
-from ralph_mission.adapters.storage.memory.anchor import AnchorMark
+from ralph_mission.adapters.storage.memory.provenance import AnchorMark
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import render_notes

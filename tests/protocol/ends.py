@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralph_mission.adapters.forges.effects import ForgeRefused, mark
+from ralph_mission.adapters.forges import ForgeRefused, mark
 from ralph_mission.errors import Missing
 from ralph_mission.mission.operations import control
 from tests.protocol import model_effects

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import singledispatch
 
-from ralph_mission.adapters.forges.effects import ForgeRefused, mark, refused_push
+from ralph_mission.adapters.forges import ForgeRefused, mark, refused_push
 from ralph_mission.mission.lifecycle.approval import merge_objection
 from ralph_mission.mission.model.effects import (
     CloseIssue,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.adapters.forges import effects
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused, failed_receipt, require_ready
 from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.cycle import CycleSettings
@@ -232,7 +231,7 @@ class Hub:
         self.ask("show_dashboard", anchor)
 
     def find(self, effect: Effect) -> Receipt | None:
-        effects.require_ready(effect)
+        require_ready(effect)
         try:
             return self.ask("find", effect) or self._unlisted(effect)
         except (ForgeRefused, Missing):
@@ -243,11 +242,11 @@ class Hub:
         return self.ask("find_unlisted", effect) if isinstance(effect, OpenPull) else None
 
     def perform(self, effect: Effect) -> Receipt:
-        effects.require_ready(effect)
+        require_ready(effect)
         try:
             return self.ask("find", effect) or self._sent(effect)
         except (ForgeRefused, Missing) as no:
-            return effects.failed_receipt(effect, no)
+            return failed_receipt(effect, no)
 
     def _sent(self, effect: Effect) -> Receipt:
         receipt = self.ask("send", effect)
@@ -257,4 +256,4 @@ class Hub:
             return found
         why = "its answer was lost"
         doubt = isinstance(effect, AT_MOST_ONCE)
-        return Receipt(effect.key, "unknown", detail=why) if doubt else effects.failed_receipt(effect, why)
+        return Receipt(effect.key, "unknown", detail=why) if doubt else failed_receipt(effect, why)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from ralph_mission.adapters.forges.effects import mark
+from ralph_mission.adapters.forges import mark
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.forge import Actor, Branch, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.mission.model.ledger import Anchor

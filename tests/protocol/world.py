@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.errors import Lost, Missing, UserError
 from ralph_mission.mission.model.ledger import OpenState
 from tests.protocol import model_effects

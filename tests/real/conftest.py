@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.github import connect
-from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.adapters.forges.github import GitHubForge, connect
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.adapters.sandbox.isolation import Level

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.database.model import Relation, Shape
-from ralph_mission.adapters.database.prisma.schema import SCALARS, parse
+from ralph_mission.adapters.database.prisma_schema import SCALARS, parse
 from tests.adapters.database import world
 from tests.adapters.database.prisma_place import NODE, PLACE
 from tests.real.prisma_models import FILES, MODELS, schema

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from ralph_mission.adapters.database.address import Address, explain_error
+from ralph_mission.adapters.database import Address, explain_error
 from ralph_mission.values import dataclass
 
 INSTRUCTIONS = 10_000  # of SQLite's machine between two looks at the clock

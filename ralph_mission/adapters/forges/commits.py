@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
 from ralph_mission.mission.model.effects import PushBranch
 from ralph_mission.mission.model.forge import Pull, Touch

@@ -322,7 +322,7 @@ def _forge(app: App) -> Iterator[DoctorLine]:
 
 
 def _local(app: App) -> Iterator[DoctorLine]:
-    from ralph_mission.adapters.forges.local.forge import LocalForge
+    from ralph_mission.adapters.forges.local import LocalForge
 
     if isinstance(app.forge, LocalForge):
         yield from (wrong("forge", problem) for problem in app.forge.problems())

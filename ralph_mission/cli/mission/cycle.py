@@ -355,7 +355,7 @@ def _from_here(place: str, work_tree: Path | None) -> str:
 def _dashboard(work_tree: Path | None) -> str:
     """The dashboard's file, relative to the present folder; "" where it is none."""
     from ralph_mission.adapters.files import RALPH
-    from ralph_mission.adapters.forges.local.store import DASHBOARD
+    from ralph_mission.adapters.forges.local.threads import DASHBOARD
 
     place = f"{RALPH}/forge/{DASHBOARD}"
     return _from_here(place, work_tree) if work_tree and (work_tree / place).is_file() else ""

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.forges.local.forge import LocalForge, Person
+    from ralph_mission.adapters.forges.local import LocalForge, Person
 
 CYCLE = "ralph cycle"
 AS: Mapping[str, Any] = {"metavar": "LOGIN", "help": "Act as this person; the default is your login."}
@@ -42,7 +42,7 @@ class LocalForgeSession:
     """One command's view: the forge of a repository, the person acting, and whether to print JSON."""
 
     def __init__(self, repo: Path, login: str | None, as_json: bool) -> None:
-        from ralph_mission.adapters.forges.local.forge import LocalForge
+        from ralph_mission.adapters.forges.local import LocalForge
         from ralph_mission.adapters.git.git import Git
 
         self.forge: LocalForge = LocalForge(Git.open(repo))
@@ -51,7 +51,7 @@ class LocalForgeSession:
     @property
     def person(self) -> Person:
         """Who is acting: `--as`, else the operating system's user."""
-        from ralph_mission.adapters.forges.local.forge import Person
+        from ralph_mission.adapters.forges.local import Person
 
         return Person(self.forge, self.login if self.login is not None else _user())
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.adapters.report.progress import safe
 from ralph_mission.adapters.report.summary import SHOWN
 from ralph_mission.adapters.storage.memory.recovery import UNDERSTOOD

@@ -237,7 +237,7 @@ def _react(api: Api, word: SpokenWord, action: str, content: str) -> None:
 
 def _courtesy() -> suppress:
     """A reaction is a courtesy: what goes wrong with it, or with finding what to react to, is no error."""
-    from ralph_mission.adapters.forges.effects import ForgeRefused
+    from ralph_mission.adapters.forges import ForgeRefused
     from ralph_mission.adapters.forges.github.limits import Absent, Doubt
 
     return suppress(UserError, Absent, Doubt, ForgeRefused)

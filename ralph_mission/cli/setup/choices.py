@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from ralph_mission.adapters.database.prisma.schema import parse
+from ralph_mission.adapters.database.prisma_schema import parse
 from ralph_mission.adapters.observers.database.proposing import ProposedWatch, propose_watches
 from ralph_mission.adapters.projects.detection import DetectedProject
 from ralph_mission.errors import UserError

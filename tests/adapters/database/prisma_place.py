@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.database.prisma import tools
+from ralph_mission.adapters.database import prisma as tools
 from tests.conftest import ROOT
 
 PLACE = ROOT / ".venv" / "node"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database import read_address
 from ralph_mission.adapters.database.model import Interest, Query, RowOrder
 from ralph_mission.adapters.database.sql import open_sql
 from ralph_mission.errors import UserError
@@ -21,7 +21,7 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusted]:
 
 
 def words(url: str) -> list[str]:
-    with open_sql(read(url, "DATABASE_URL"), world.SCHEMA) as database:
+    with open_sql(read_address(url, "DATABASE_URL"), world.SCHEMA) as database:
         database.describe(Interest("Tag"))
         return [str(row["word"]) for row in database.rows(Query("Tag", ("word",), order=(RowOrder("id"),)))]
 
@@ -32,7 +32,7 @@ def test_an_authority_of_ones_own_is_believed(trusted: Trusted, mode: str) -> No
 
 
 def test_the_connection_is_encrypted(trusted: Trusted) -> None:
-    with open_sql(read(trusted.url("verify-full", trusted.authority), "DATABASE_URL")) as database:
+    with open_sql(read_address(trusted.url("verify-full", trusted.authority), "DATABASE_URL")) as database:
         own = Interest("query tls", (), "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
         database.describe(own)
         assert database.rows(Query("query tls", ("ssl",))) == [{"ssl": True}]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database import read_address
 from ralph_mission.adapters.database.model import Query, RowOrder
-from ralph_mission.adapters.database.prisma.client import open_prisma
+from ralph_mission.adapters.database.prisma import open_prisma
 from ralph_mission.errors import UserError
 from tests.adapters.database import world
 from tests.adapters.database.prisma_place import environment
@@ -34,7 +34,7 @@ def trusted(tmp_path_factory: pytest.TempPathFactory, place: dict[str, str]) -> 
 
 
 def words(url: str, place: dict[str, str]) -> list[str]:
-    with open_prisma(read(url, "DATABASE_URL"), world.SCHEMA, place) as database:
+    with open_prisma(read_address(url, "DATABASE_URL"), world.SCHEMA, place) as database:
         return [str(row["word"]) for row in database.rows(Query("Tag", ("word",), order=(RowOrder("id"),)))]
 
 

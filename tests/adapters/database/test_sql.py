@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 import sqlalchemy.dialects.postgresql.psycopg
 
-from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database import read_address
 from ralph_mission.adapters.database.model import Aggregate, Catalog, Column, Filter, Interest, Query, RowOrder, Shape
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.sql import open_sql
@@ -24,7 +24,7 @@ from tests.adapters.database.contract import EXACT, QUESTIONS, interest
 
 
 def asking(postgres, user="reader", schema=world.SCHEMA, **caps):
-    return open_sql(read(postgres.url(user=user), "DATABASE_URL"), schema, world.patient(**caps))
+    return open_sql(read_address(postgres.url(user=user), "DATABASE_URL"), schema, world.patient(**caps))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_postgresql_answers(reader, name):
 def test_sqlite_answers(tmp_path, name):
     query, expected = QUESTIONS[name]
     world.in_sqlite(tmp_path / "a b.db")
-    with open_sql(read(f"sqlite:///{tmp_path}/a b.db", "DATABASE_URL"), world.SQLITE_SCHEMA) as database:
+    with open_sql(read_address(f"sqlite:///{tmp_path}/a b.db", "DATABASE_URL"), world.SQLITE_SCHEMA) as database:
         database.describe(interest(query))
         assert list(database.rows(query)) == expected
 
@@ -109,7 +109,7 @@ def test_without_a_schema_names_are_those_of_the_database(postgres):
 
 def test_a_schema_in_the_address_is_where_tables_are(postgres):
     url = postgres.url(user="reader", query="?schema=gov&connection_limit=3&sslmode=prefer")
-    with open_sql(read(url, "DATABASE_URL")) as database:
+    with open_sql(read_address(url, "DATABASE_URL")) as database:
         database.describe(Interest("votes"))
         assert len(database.rows(Query("votes", ("voter",)))) == 3
 
@@ -203,11 +203,14 @@ def test_an_answer_that_is_too_large_is_not_carried_away(postgres):
 def test_sqlite_is_interrupted_and_cannot_be_written(tmp_path):
     world.in_sqlite(tmp_path / "a.db")
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS many FROM n"
-    with open_sql(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL"), None, Caps(seconds=0.2)) as database:
+    with open_sql(read_address(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL"), None, Caps(seconds=0.2)) as database:
         with pytest.raises(UserError, match="took too long"):
             database.describe(Interest("query endless", (), endless))
         assert database.writable(Interest("tags")) == ()
-    with pytest.raises(UserError, match="file cannot be opened"), open_sql(read(f"file:{tmp_path}/none.db", "D")):
+    with (
+        pytest.raises(UserError, match="file cannot be opened"),
+        open_sql(read_address(f"file:{tmp_path}/none.db", "D")),
+    ):
         pass
     assert not (tmp_path / "none.db").exists()
 
@@ -216,7 +219,7 @@ def test_a_server_that_knows_no_encoding_is_read_as_unicode(postgres):
     postgres.run("CREATE DATABASE old ENCODING 'SQL_ASCII' TEMPLATE template0", database="postgres")
     odd = r"INSERT INTO words VALUES (1, convert_from('\xc3b6', 'SQL_ASCII')), (2, convert_from('\xff', 'SQL_ASCII'))"
     postgres.run("CREATE TABLE words (id int PRIMARY KEY, word text)", odd, database="old")
-    with open_sql(read(postgres.url("old"), "DATABASE_URL")) as database:
+    with open_sql(read_address(postgres.url("old"), "DATABASE_URL")) as database:
         database.describe(Interest("words"))
         assert database.rows(Query("words", ("word",), (Filter("word", "=", "ö"),))) == [{"word": "ö"}]
         with pytest.raises(UserError, match=r"table public\.words holds a value that cannot be read"):
@@ -228,7 +231,7 @@ def test_one_odd_text_is_not_the_end_of_a_table(tmp_path):
         made.execute("CREATE TABLE t (id integer primary key, word text, meta json)")
         made.execute("INSERT INTO t VALUES (1, CAST(x'ff41' AS TEXT), ?), (2, 'fine', NULL)", ('{"a": "\\ud800"}',))
     made.close()
-    with open_sql(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL")) as database:
+    with open_sql(read_address(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL")) as database:
         database.describe(Interest("t"))
         rows = database.rows(Query("t", ("word", "meta"), order=(RowOrder("id"),)))
     assert rows == [{"word": "\ufffdA", "meta": '{"a":"?"}'}, {"word": "fine", "meta": None}]
@@ -338,7 +341,7 @@ def test_a_time_without_end_is_named_as_what_cannot_be_read(postgres):
 def test_where_it_is_stands_in_no_complaint(postgres, change, said):
     server = replace(postgres, port=change.pop("port", postgres.port))
     url = server.url(**{"user": "reader", **change})
-    with pytest.raises(UserError) as caught, open_sql(read(url, "DATABASE_URL"), world.SCHEMA) as database:
+    with pytest.raises(UserError) as caught, open_sql(read_address(url, "DATABASE_URL"), world.SCHEMA) as database:
         database.describe(Interest("Tag"))
     told = f"{caught.value.what} {caught.value.next_step} {caught.value!r}"
     assert said in told
@@ -354,7 +357,7 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch):
         url = f"postgresql://reader:x@127.0.0.1:{mute.getsockname()[1]}/app"
         with (
             pytest.raises(UserError, match="does not answer"),
-            open_sql(read(url, "D"), None, Caps(connect_seconds=2)) as one,
+            open_sql(read_address(url, "D"), None, Caps(connect_seconds=2)) as one,
         ):
             one.describe(Interest("tags"))
 
@@ -363,7 +366,7 @@ def test_one_connection_serves_threads_one_after_the_other(tmp_path):
     with sqlite3.connect(tmp_path / "a.db") as made:
         made.execute("CREATE TABLE t (id integer primary key)")
     made.close()
-    with open_sql(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL")) as database:
+    with open_sql(read_address(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL")) as database:
         told = []
         thread = threading.Thread(target=lambda: told.append(database.describe(Interest("t")).shape("t").key))
         thread.start()
@@ -376,6 +379,6 @@ def test_a_text_that_would_be_an_endless_number_is_none(tmp_path):
         made.execute("CREATE TABLE odd (id INTEGER PRIMARY KEY, n BLOB)")
         made.execute("INSERT INTO odd VALUES (1, '1e999999999'), (2, '12')")
     odd = Shape("odd", "odd", "", (Column("id", "id", "int"), Column("n", "n", "int")), ("id",))
-    with open_sql(read(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL"), Catalog((odd,))) as database:
+    with open_sql(read_address(f"sqlite:///{tmp_path}/a.db", "DATABASE_URL"), Catalog((odd,))) as database:
         rows = database.rows(Query("odd", ("n",), order=(RowOrder("id"),)))
     assert [row["n"] for row in rows] == [Decimal("1e999999999"), 12]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from ralph_mission.adapters.database.prisma.schema import parse
+from ralph_mission.adapters.database.prisma_schema import parse
 from ralph_mission.adapters.database.sessions import Caps
 
 MAIN = """

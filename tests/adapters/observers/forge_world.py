@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from ralph_mission.adapters.forges.local.forge import LocalForge, Person
+from ralph_mission.adapters.forges.local import LocalForge, Person
 from ralph_mission.adapters.observers import forge
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.effects import OpenIssue, marker

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.adapters.git.git import GitError
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
 from ralph_mission.adapters.observers import looking as together_module

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge, Person
+from ralph_mission.adapters.forges.local import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.app import issues
 from ralph_mission.mission.issues import finish

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge, Person
+from ralph_mission.adapters.forges.local import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import without_steering
 from ralph_mission.app.cycle import build_app

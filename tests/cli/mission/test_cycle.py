@@ -216,7 +216,7 @@ def test_the_journal_says_why_an_effect_failed(repo: Path) -> None:
     def refuse(_: object, effect: Any) -> Receipt:
         return Receipt(effect.key, "failed", detail="no room")
 
-    with mock.patch("ralph_mission.adapters.forges.local.forge.LocalForge.perform", refuse):
+    with mock.patch("ralph_mission.adapters.forges.local.LocalForge.perform", refuse):
         report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
     told = cli_here("journal", "show", report["cycle_id"], repo=repo)
     assert any(line.endswith(": no room") and "could not" in line for line in told.out.splitlines())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge, Person
+from ralph_mission.adapters.forges.local import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
 from ralph_mission.safety.patch import Edit, FileDelta

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github import limits
 from ralph_mission.adapters.forges.github.limits import Absent, ApiAnswer, Doubt, GitHubRequester
 from ralph_mission.adapters.git.remote import RepositoryPlace, current_token

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github.builds import ACTIONS, is_of_head
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import PullWire

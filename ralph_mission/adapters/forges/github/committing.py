@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Doubt, Stale
 from ralph_mission.adapters.git.git import Git

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from ralph_mission.adapters.forges.effects import ForgeRefused, mark
+from ralph_mission.adapters.forges import ForgeRefused, mark
 from ralph_mission.adapters.forges.github import people, reading
 from ralph_mission.adapters.forges.github.limits import Doubt
 from ralph_mission.adapters.forges.github.reading import IssueWire

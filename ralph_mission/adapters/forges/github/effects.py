@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+from ralph_mission.adapters.forges import EffectVerbs, ForgeRefused, mark, refused_push
 from ralph_mission.adapters.forges.commits import commit
-from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark, refused_push
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import PULLS_ALLOWED, Absent, Declined, Doubt

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from ralph_mission.adapters.files import FileCache, cache_key
-from ralph_mission.adapters.forges.effects import mark
+from ralph_mission.adapters.forges import mark
 from ralph_mission.adapters.forges.github import alerts, builds, reading
 from ralph_mission.adapters.forges.github.api import Api, Page, ReadCache, scope_of
 from ralph_mission.adapters.forges.github.limits import Absent

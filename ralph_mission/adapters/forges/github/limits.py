@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.git.app_token import AppToken
 from ralph_mission.adapters.git.remote import RepositoryPlace, current_token
 from ralph_mission.errors import UserError

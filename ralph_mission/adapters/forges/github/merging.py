@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
-from ralph_mission.adapters.forges.effects import ForgeRefused, require_approval
+from ralph_mission.adapters.forges import ForgeRefused, require_approval
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.checks import PENDING, dicts, dig, missing_checks, require_green
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt, Stale, Violation

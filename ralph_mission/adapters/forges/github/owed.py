@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.limits import Doubt
 from ralph_mission.adapters.forges.github.people import People

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from ralph_mission.adapters.forges.effects import mark
+from ralph_mission.adapters.forges import mark
 from ralph_mission.adapters.forges.github import people, reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent

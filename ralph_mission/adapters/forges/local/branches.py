@@ -17,12 +17,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from ralph_mission.adapters.forges import commits
+from ralph_mission.adapters.forges import ForgeRefused, commits, refused_push
 from ralph_mission.adapters.forges.commits import is_ancestor
-from ralph_mission.adapters.forges.effects import ForgeRefused, refused_push
 from ralph_mission.adapters.forges.local.documents import LocalThread
-from ralph_mission.adapters.forges.local.store import ThreadStore
-from ralph_mission.adapters.forges.local.threads import Sides, close_thread, mark_merged
+from ralph_mission.adapters.forges.local.threads import Sides, ThreadStore, close_thread, mark_merged
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import PushBranch

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from ralph_mission.adapters.forges import EffectVerbs, ForgeRefused, mark, require_approval
 from ralph_mission.adapters.forges.commits import commit, merged_tree
-from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark, require_approval
 from ralph_mission.adapters.forges.local import branches, threads
 from ralph_mission.adapters.forges.local.documents import BOT, LocalThread
-from ralph_mission.adapters.forges.local.store import ThreadStore
+from ralph_mission.adapters.forges.local.threads import ThreadStore
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.mission.lifecycle.orders import hear_in_pull
 from ralph_mission.mission.lifecycle.ownership import BRANCHES

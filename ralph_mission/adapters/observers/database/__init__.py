@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime
 
-from ralph_mission.adapters.database import open_database
-from ralph_mission.adapters.database.address import Address, read
+from ralph_mission.adapters.database import Address, open_database, read_address
 from ralph_mission.adapters.database.model import Catalog, Database, Interest
-from ralph_mission.adapters.database.prisma.schema import parse as parse_prisma
+from ralph_mission.adapters.database.prisma_schema import parse as parse_prisma
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database.results import WatchOutcome, WatchState, build_signal, dump, load
 from ralph_mission.adapters.observers.database.targets import Target, find_target
@@ -133,7 +132,7 @@ class DatabaseObserver:
         url = self.environment.get(variable, "").strip()
         if not url:
             raise Unset("not configured: no DATABASE_URL", f"set {variable} in the environment")
-        return read(url, variable)
+        return read_address(url, variable)
 
     def look(self, database: Database, watch: DatabaseWatch, before: WatchState, now: datetime) -> WatchLook:
         """One watch."""

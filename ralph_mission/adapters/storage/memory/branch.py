@@ -13,9 +13,8 @@ from dataclasses import replace
 from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.git.git import Git, GitError, Identity, pack_loose
 from ralph_mission.adapters.git.remote import Denied, Remote
-from ralph_mission.adapters.storage.memory import anchor, codec, recordings
-from ralph_mission.adapters.storage.memory.anchor import Anchorage, AnchorMark
-from ralph_mission.adapters.storage.memory.provenance import MemoryBranch, reason
+from ralph_mission.adapters.storage.memory import codec, provenance, recordings
+from ralph_mission.adapters.storage.memory.provenance import Anchorage, AnchorMark, MemoryBranch, reason
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import NEXT, merge_edits, parse_memory, people_edits, refuse, with_people_of
@@ -61,7 +60,7 @@ class BranchStore:
 
     def holder(self) -> str:
         """Our identity in a claim: the run's URL, or host + boot id + pid."""
-        self._holder = self._holder or anchor.this_holder(self._clone())
+        self._holder = self._holder or provenance.this_holder(self._clone())
         return self._holder
 
     def _clone(self) -> str:
@@ -74,7 +73,7 @@ class BranchStore:
             return False
         if holder == self.holder():
             return True
-        return self._run_is_over(holder) if "://" in holder else anchor.same_place(holder, self._clone())
+        return self._run_is_over(holder) if "://" in holder else provenance.same_place(holder, self._clone())
 
     @contextmanager
     def at_work(self, issue: int) -> Iterator[bool]:

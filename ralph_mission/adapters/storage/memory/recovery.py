@@ -10,9 +10,8 @@ from typing import Any
 
 from ralph_mission.adapters.git.git import Git, GitError, TreeEntry
 from ralph_mission.adapters.storage.memory import codec, provenance
-from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.branch import READING, BranchStore, explain_errors
-from ralph_mission.adapters.storage.memory.provenance import reason
+from ralph_mission.adapters.storage.memory.provenance import AnchorMark, reason
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.findings.identity import parse_bans

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.forges.github import connect
-from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.adapters.forges.github import GitHubForge, connect
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace, place
 from ralph_mission.app.secrets import environment_secrets

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.adapters.forges.github import GitHubForge
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor

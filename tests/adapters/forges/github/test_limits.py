@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github import committing, effects, merging
 from ralph_mission.adapters.forges.github.limits import (
     FURTHEST,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github import limits
 from ralph_mission.adapters.forges.github.api import LONGEST, MOST, Api, ReadCache, slim
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt

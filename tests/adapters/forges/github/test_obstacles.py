@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.adapters.forges.github import GitHubForge
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Effect, PushBranch
 from ralph_mission.mission.model.mission import FailureReason

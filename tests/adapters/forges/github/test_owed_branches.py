@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.adapters.forges.github import GitHubForge
 from ralph_mission.adapters.forges.github.owed import OWED_DELETIONS
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.dashboard import ANCHOR

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.forges.local.documents import LocalThread
-from ralph_mission.adapters.forges.local.store import ThreadStore
+from ralph_mission.adapters.forges.local.threads import ThreadStore
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import FileDelta

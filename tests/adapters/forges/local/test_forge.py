@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ralph_mission.adapters.forges.commits import changes
-from ralph_mission.adapters.forges.local import documents
-from ralph_mission.adapters.forges.local.forge import RECENT, LocalForge
+from ralph_mission.adapters.forges.local import RECENT, LocalForge, documents
 from ralph_mission.adapters.git.git import Git
 from tests.adapters.forges.conftest import LocalWorld
 from tests.contract.forge_contract import ForgeContract

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ralph_mission.adapters.database.prisma.schema import parse
+from ralph_mission.adapters.database.prisma_schema import parse
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database import build
 from ralph_mission.adapters.observers.database.proposing import propose_watches

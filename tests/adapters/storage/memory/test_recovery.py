@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.forges.local.forge import LocalForge, Person
+from ralph_mission.adapters.forges.local import LocalForge, Person
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch

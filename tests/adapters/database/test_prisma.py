@@ -13,10 +13,10 @@ import httpx
 import psycopg
 import pytest
 
-from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database import prisma as tools
+from ralph_mission.adapters.database import read_address
 from ralph_mission.adapters.database.model import Filter, Interest, Query, RowOrder
-from ralph_mission.adapters.database.prisma import tools
-from ralph_mission.adapters.database.prisma.client import open_prisma
+from ralph_mission.adapters.database.prisma import open_prisma
 from ralph_mission.errors import UserError
 from tests.adapters.database import world
 from tests.adapters.database.contract import EXACT, QUESTIONS, interest
@@ -38,7 +38,7 @@ def place(tmp_path_factory):
 def asking(postgres, place):
     @contextmanager
     def ask(user="reader", files=world.FILES, server=postgres, query="", **caps):
-        address = read(server.url(user=user, query=query), "DATABASE_URL")
+        address = read_address(server.url(user=user, query=query), "DATABASE_URL")
         with open_prisma(address, world.parse(files, "prisma"), place, world.patient(**caps)) as database:
             yield database
 
@@ -166,7 +166,7 @@ def test_it_waits_for_no_lock_and_takes_no_sql(postgres, asking):
 
 
 def test_a_late_answer_is_not_taken_for_the_next_one(postgres, asking, monkeypatch):
-    monkeypatch.setattr("ralph_mission.adapters.database.prisma.client.LATE", -9.9)
+    monkeypatch.setattr("ralph_mission.adapters.database.prisma.LATE", -9.9)
     with asking(seconds=9, lock_seconds=1) as database, psycopg.connect(postgres.url()) as other:
         other.execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(UserError, match=r"took too long over table public\.tags"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge, Person
+from ralph_mission.adapters.forges.local import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
 from tests.adapters.forges.conftest import LocalWorld

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape, Through, drift
-from ralph_mission.adapters.database.prisma.schema import parse
+from ralph_mission.adapters.database.prisma_schema import parse
 from ralph_mission.errors import UserError
 
 MAIN = r"""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ralph_mission.adapters.agents import reading
+from ralph_mission.adapters.agents.client import LONGEST_LINE, AgentStream
 from ralph_mission.adapters.agents.clients import CLIENTS
-from ralph_mission.adapters.agents.stream import LONGEST_LINE, AgentStream
 from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.model.state import AgentTurn
 from tests.adapters.agents.clients import sample

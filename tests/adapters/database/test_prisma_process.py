@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.database.address import read
-from ralph_mission.adapters.database.prisma import client as prisma_process
-from ralph_mission.adapters.database.prisma import worker as prisma_worker
-from ralph_mission.adapters.database.prisma.tools import Node, Tools
+from ralph_mission.adapters.database import prisma as prisma_process
+from ralph_mission.adapters.database import prisma_worker, read_address
+from ralph_mission.adapters.database.prisma import Node, Tools
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.sandbox import process
 from ralph_mission.errors import UserError
@@ -30,7 +29,7 @@ with open("busy.tmp", "w") as file:
 os.rename("busy.tmp", "busy")
 engine.wait()
 """
-ADDRESS = read("postgresql://reader:secret@127.0.0.1:1/app", "DATABASE_URL")
+ADDRESS = read_address("postgresql://reader:secret@127.0.0.1:1/app", "DATABASE_URL")
 QUESTION = ("SELECT 1", [])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database import read_address
 from ralph_mission.errors import UserError
 
 
@@ -24,7 +24,7 @@ from ralph_mission.errors import UserError
     ],
 )
 def test_a_server(said, url, schema):
-    found = read(f" {said}\n", "DATABASE_URL")
+    found = read_address(f" {said}\n", "DATABASE_URL")
     assert (found.kind, found.url, found.schema) == ("postgresql", url, schema)
 
 
@@ -38,7 +38,7 @@ def test_a_server(said, url, schema):
     ],
 )
 def test_a_file(said, path):
-    assert read(said, "DATABASE_URL").path == path
+    assert read_address(said, "DATABASE_URL").path == path
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_a_file(said, path):
 )
 def test_anything_else_is_refused_without_being_quoted(said):
     with pytest.raises(UserError) as caught:
-        read(said, "APP_DATABASE_URL")
+        read_address(said, "APP_DATABASE_URL")
     assert caught.value.what == "APP_DATABASE_URL is not a database address"
 
 
 def test_it_never_shows_itself():
-    found = read("postgresql://user:hunter%402hunter@host/db", "DATABASE_URL")
+    found = read_address("postgresql://user:hunter%402hunter@host/db", "DATABASE_URL")
     assert repr(found) == "Address(kind='postgresql', schema='')"
     assert "hunter@2hunter" in found.secrets
 
@@ -61,4 +61,4 @@ def test_it_never_shows_itself():
     "said", ["postgresql://u:hunter%402hunter@h/db", "postgresql://h/db?password=hunter%402hunter"]
 )
 def test_a_password_is_a_secret_wherever_it_stands_and_however_it_is_written(said):
-    assert "hunter@2hunter" in read(said, "DATABASE_URL").secrets
+    assert "hunter@2hunter" in read_address(said, "DATABASE_URL").secrets

@@ -7,14 +7,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from ralph_mission.adapters.database.address import read
-from ralph_mission.adapters.database.prisma.client import prisma_url
+from ralph_mission.adapters.database import read_address
+from ralph_mission.adapters.database.prisma import prisma_url
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.errors import UserError
 
 
 def asked(query: str, native: bool = False, encrypted: bool = False) -> dict[str, str]:
-    address = read(f"postgresql://reader:x@db.example.org/app?{query}", "DATABASE_URL")
+    address = read_address(f"postgresql://reader:x@db.example.org/app?{query}", "DATABASE_URL")
     found = dict(parse_qsl(urlsplit(prisma_url(address, Caps(), native, encrypted)).query))
     return {name: value for name, value in found.items() if name.startswith("ssl")}
 

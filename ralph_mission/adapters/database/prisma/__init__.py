@@ -1,1 +1,0 @@
-"""The Prisma client for Python as a backend."""
