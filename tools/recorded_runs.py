@@ -36,7 +36,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
-from ralph_mission.adapters.forges.github.builds import own_runs
+from ralph_mission.adapters.forges.github.findings import own_runs
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.ci import build
 from ralph_mission.adapters.observers.ci.history import COUNTED, SHOWN, CiCursor

@@ -128,6 +128,13 @@ def try_lock(descriptor: int, wait: float | None = 0.0) -> bool:
         time.sleep(POLL)
 
 
+def boot_id() -> str:
+    """The running kernel's own id, by which a holder is known to be of an earlier boot; "" where there is none."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
 @contextmanager
 def hold_file(path: Path, wait: float | None = 0.0) -> Iterator[bool]:
     """Hold a lock file, creating it and its folder; False if another process or thread held it for all of `wait`

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Annotated, Any, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Annotated, Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -19,8 +19,12 @@ from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from ralph_mission.adapters.storage.loop.inbox import Guide
+from ralph_mission.adapters.storage.loop.notes import Memories
+from ralph_mission.adapters.storage.loop.stories import SessionStories
+from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.state import Guidance, LoopTask, TaskStatus, UserStory
+from ralph_mission.loop.model.state import LoopTask, TaskStatus, UserStory
 from ralph_mission.loop.prompt.situation import LoopMemory
 from ralph_mission.loop.rules import routing as lifecycle
 from ralph_mission.values import compile_regex, dataclass
@@ -49,51 +53,17 @@ LONG, PAYLOAD, ID = 20_000, 100_000, 64
 """Characters of a text, of an event's payload (as `ralph agent emit`), of an id."""
 
 
-class TaskList(Protocol):
-    """The tasks of a checkout."""
-
-    def all(self) -> tuple[LoopTask, ...]: ...
-    def complaints(self) -> tuple[str, ...]: ...
-    def add(self, title: str, needs: Sequence[str], priority: int, description: str, id: str) -> LoopTask: ...
-    def claim(self, owner: str, id: str) -> LoopTask: ...
-    def done(self, id: str) -> LoopTask: ...
-    def fail(self, id: str, why: str) -> LoopTask: ...
-
-
-class StoryList(Protocol):
-    """The stories of the run, as the session has them; None and nothing where there are none."""
-
-    def all(self) -> tuple[tuple[UserStory, TaskStatus], ...]: ...
-    def current(self) -> UserStory | None: ...
-    def done(self, id: str) -> UserStory | None: ...
-    def note(self, id: str, text: str) -> UserStory | None: ...
-
-
-class MemoryFile(Protocol):
-    """What sessions leave for later ones."""
-
-    def add(self, content: str, kind: str, tags: Sequence[str]) -> LoopMemory: ...
-    def search(self, query: str) -> tuple[LoopMemory, ...]: ...
-
-
-class GuidanceFile(Protocol):
-    """What people tell sessions."""
-
-    def pending(self) -> tuple[Guidance, ...]: ...
-    def acknowledge(self, ids: Sequence[str]) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class RunFiles:
     """What is served. `emit` says an event with a payload; `owner` is who claims through this server; `session` is the
     number of its session in the run."""
 
-    tasks: TaskList
-    memories: MemoryFile
-    guidance: GuidanceFile
+    tasks: Tasks
+    memories: Memories
+    guidance: Guide
     emit: Callable[[str, str], None]
     owner: str
-    stories: StoryList
+    stories: SessionStories
     session: int = 0
 
 
@@ -191,7 +161,7 @@ def server(shelf: RunFiles, version: str) -> MCPServer[Any]:
         for tool in tools(shelf):
             reads = tool.__name__ in READ_ONLY
             hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False)
-            result.tool(annotations=hints)(tool)
+            result.tool(annotations=hints)(_with_tool_errors(tool))
     return result
 
 
@@ -288,17 +258,16 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def work_current() -> CurrentWork:
         """What is yours to do in this session: the story that was given, or the task that you took; and how much is
         left in the run."""
-        with _tool_errors():
-            every = tasks.all()
-            left = sum(one.status != "done" for one in every) + sum(now != "done" for _, now in shelf.stories.all())
-            now = CurrentWork(session=shelf.session, left=left)
-            if story := shelf.stories.current():
-                return now.model_copy(update={"work": _story_facts(story, "active")})
-            mine = next((task for task in every if task.status == "active" and task.owner == shelf.owner), None)
-            if mine:
-                return now.model_copy(update={"work": _facts(every, mine)})
-            following = "take a task with work_claim" if lifecycle.ready(every) else "nothing is ready"
-            return now.model_copy(update={"next": following})
+        every = tasks.all()
+        left = sum(one.status != "done" for one in every) + sum(now != "done" for _, now in shelf.stories.all())
+        now = CurrentWork(session=shelf.session, left=left)
+        if story := shelf.stories.current():
+            return now.model_copy(update={"work": _story_facts(story, "active")})
+        mine = next((task for task in every if task.status == "active" and task.owner == shelf.owner), None)
+        if mine:
+            return now.model_copy(update={"work": _facts(every, mine)})
+        following = "take a task with work_claim" if lifecycle.ready(every) else "nothing is ready"
+        return now.model_copy(update={"next": following})
 
     async def work_list(
         status: Annotated[TaskStatus | None, Field(description="only these")] = None,
@@ -306,15 +275,14 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         limit: Limit = 20,
     ) -> TaskFactsList:
         """The stories of the run, then the tasks in the order they were added, and what is wrong with the list."""
-        with _tool_errors():
-            every = tasks.all()
-            if ready:
-                return _page(every, lifecycle.ready(every), limit)
-            shown = [task for task in every if status in (None, task.status)]
-            stories = [_story_facts(story, now) for story, now in shelf.stories.all() if status in (None, now)]
-            page = _page(every, shown, max(0, limit - len(stories)), tasks.complaints())
-            more = page.more + max(0, len(stories) - limit)
-            return page.model_copy(update={"tasks": [*stories[:limit], *page.tasks], "more": more})
+        every = tasks.all()
+        if ready:
+            return _page(every, lifecycle.ready(every), limit)
+        shown = [task for task in every if status in (None, task.status)]
+        stories = [_story_facts(story, now) for story, now in shelf.stories.all() if status in (None, now)]
+        page = _page(every, shown, max(0, limit - len(stories)), tasks.complaints())
+        more = page.more + max(0, len(stories) - limit)
+        return page.model_copy(update={"tasks": [*stories[:limit], *page.tasks], "more": more})
 
     async def work_add(
         title: Annotated[Line, Field(description="what is to be done, in one line", max_length=lifecycle.TITLE)],
@@ -324,43 +292,38 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         id: Annotated[Name, Field(description="its name; one is made up without")] = "",
     ) -> TaskFacts:
         """Put a task on the list. It is ready as soon as all it needs is done. Only people add stories."""
-        with _tool_errors():
-            return facts(tasks.add(title, needs, priority, description, id))
+        return facts(tasks.add(title, needs, priority, description, id))
 
     async def work_claim(
         id: Annotated[Name, Field(description="which; without, the first that is ready")] = "",
     ) -> TaskFacts:
         """Take a task: nobody else gets it while you work on it."""
-        with _tool_errors():
-            return facts(tasks.claim(shelf.owner, id))
+        return facts(tasks.claim(shelf.owner, id))
 
     async def work_done(id: Id) -> TaskFacts:
         """Say that a task or story is done. A task's dependents become ready; a story passes once the loop agrees."""
-        with _tool_errors():
-            story = shelf.stories.done(id)
-            return _story_facts(story, "done") if story else facts(tasks.done(id))
+        story = shelf.stories.done(id)
+        return _story_facts(story, "done") if story else facts(tasks.done(id))
 
     async def work_fail(id: Id, why: Annotated[Text, Field(description="what went wrong")] = "") -> TaskFacts:
         """Say that it cannot be done. What needs a failed task stays pending until somebody claims it by its id and
         does it; a story gets a note for the next session."""
-        with _tool_errors():
-            story = shelf.stories.note(id, f"failed: {why}" if why else "failed")
-            return _story_facts(story, "ready") if story else facts(tasks.fail(id, why))
+        story = shelf.stories.note(id, f"failed: {why}" if why else "failed")
+        return _story_facts(story, "ready") if story else facts(tasks.fail(id, why))
 
     async def work_note(
         text: Annotated[Text, Field(description="what whoever works on it next should know", max_length=4000)],
         id: Annotated[Name, Field(description="the story it is about; without, the one of this session")] = "",
     ) -> NoteReceipt:
         """Leave a note with a story; where there is none, as a memory for all later sessions."""
-        with _tool_errors():
-            current = shelf.stories.current()
-            about = id or (current.id if current else "")
-            if about and (story := shelf.stories.note(about, text)):
-                return NoteReceipt(kept=f"with {story.id}")
-            if id:
-                lifecycle.find(tasks.all(), id)  # or a mistyped id would be lost among the memories
-            shelf.memories.add(text, "context", [about] if about else [])
-            return NoteReceipt(kept="as a memory")
+        current = shelf.stories.current()
+        about = id or (current.id if current else "")
+        if about and (story := shelf.stories.note(about, text)):
+            return NoteReceipt(kept=f"with {story.id}")
+        if id:
+            lifecycle.find(tasks.all(), id)  # or a mistyped id would be lost among the memories
+        shelf.memories.add(text, "context", [about] if about else [])
+        return NoteReceipt(kept="as a memory")
 
     return work_current, work_list, work_add, work_claim, work_done, work_fail, work_note
 
@@ -371,10 +334,9 @@ def _event_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         payload: Annotated[JsonValue, Field(description="a text, or an object")] = "",
     ) -> EventReceipt:
         """Say the one event that ends your session; the loop hears it when you stop."""
-        with _tool_errors():
-            text = check_payload(payload)
-            shelf.emit(topic, text)
-            return EventReceipt(topic=topic, payload=text)
+        text = check_payload(payload)
+        shelf.emit(topic, text)
+        return EventReceipt(topic=topic, payload=text)
 
     return (event_emit,)
 
@@ -386,17 +348,15 @@ def _memory_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         tags: Annotated[list[Name], Field(max_length=10)] = [],  # noqa: B006  # the schema's default; never changed
     ) -> MemoryFacts:
         """Remember something for all later sessions."""
-        with _tool_errors():
-            return _memory(shelf.memories.add(content, kind, tags))
+        return _memory(shelf.memories.add(content, kind, tags))
 
     async def memory_search(
         query: Annotated[Line, Field(description="words that must all be in it; empty for everything")] = "",
         limit: Limit = 20,
     ) -> MemoryList:
         """Find memories by words in their text or tags."""
-        with _tool_errors():
-            found = shelf.memories.search(query)
-            return MemoryList(memories=[_memory(one) for one in found[:limit]], more=max(0, len(found) - limit))
+        found = shelf.memories.search(query)
+        return MemoryList(memories=[_memory(one) for one in found[:limit]], more=max(0, len(found) - limit))
 
     return memory_add, memory_search
 
@@ -406,29 +366,30 @@ def _guidance_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         acknowledge: Annotated[bool, Field(description="true when you act upon it: no later session gets it")] = False,
     ) -> GuidanceList:
         """What people wrote since this session began."""
-        with _tool_errors():
-            words = shelf.guidance.pending()
-            if acknowledge:
-                shelf.guidance.acknowledge([one.id for one in words])
-            return GuidanceList(
-                guidance=[GuidanceFacts(id=one.id, text=one.text, at=one.at.isoformat()) for one in words]
-            )
+        words = shelf.guidance.pending()
+        if acknowledge:
+            shelf.guidance.acknowledge([one.id for one in words])
+        return GuidanceList(guidance=[GuidanceFacts(id=one.id, text=one.text, at=one.at.isoformat()) for one in words])
 
     return (guidance_read,)
 
 
-@contextmanager
-def _tool_errors() -> Iterator[None]:
+def _with_tool_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
     """Turn what a person or the machine can cause into an error of the tool, with what to do next."""
-    try:
-        yield
-    except UserError as problem:
-        hint = problem.next_step
-        for command, tool in COMMANDS:
-            hint = command.sub(tool, hint)
-        raise ToolError(f"{problem.what}. {hint}") from None
-    except OSError as error:
-        raise ToolError(f"{error.filename or 'a file'}: {error.strerror or error}") from None
+
+    @wraps(tool)
+    async def explained(*arguments: Any, **named: Any) -> Any:
+        try:
+            return await tool(*arguments, **named)
+        except UserError as problem:
+            hint = problem.next_step
+            for command, name in COMMANDS:
+                hint = command.sub(name, hint)
+            raise ToolError(f"{problem.what}. {hint}") from None
+        except OSError as error:
+            raise ToolError(f"{error.filename or 'a file'}: {error.strerror or error}") from None
+
+    return explained
 
 
 def _page(

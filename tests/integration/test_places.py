@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.adapters.report.summary import to_document
+from ralph_mission.adapters.report import to_document
 from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.proposal import Plan

@@ -11,7 +11,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ralph_mission.adapters.report.summary import schema, to_document
+from ralph_mission.adapters.report import to_document
+from ralph_mission.adapters.report.summary import schema
 from ralph_mission.cli.options import decide_again
 from ralph_mission.errors import UserError
 from ralph_mission.mission.operations import control

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from ralph_mission.adapters.agents import claude, codex
+from ralph_mission.adapters.agents.claude_driver import request_of
 from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, SessionPlace
 from ralph_mission.loop.model.state import Session
 
@@ -24,26 +25,16 @@ DRIVER = (sys.executable, "-I", "-m", "ralph_mission.adapters.agents.acp_driver"
 
 
 def _invocation(session: Session, _: SessionPlace) -> Invocation:
-    hat = session.hat
-    request = {
-        "prompt": session.prompt,
-        "model": session.model,
-        "hat": hat.name,
-        "tools_denied": hat.tools_denied,
-        "write_allowed": hat.write_allowed,
-        "write_denied": hat.write_denied,
-        "commands_denied": hat.commands_denied,
-    }
-    return Invocation(stdin=json.dumps(request))
+    request = {"prompt": session.prompt, "model": session.model, "tools_denied": session.hat.tools_denied}
+    return Invocation(stdin=json.dumps(request | request_of(session.hat)))
 
 
 def _invocation_like(own: Client, session: Session, place: SessionPlace) -> Invocation:
     """The same, with what the program gets from its own adapter: which server, which model, what it may."""
     invocation = _invocation(session, place)
     if own.name == codex.CLIENT.name:  # its others would keep it from asking us
-        return (
-            replace(invocation, arguments=codex.asking_options(session, place)) if _has_key(own, place) else invocation
-        )
+        has_key = any(place.env.get(name) for name in own.keys)  # without one it has a login, whose server is its own
+        return replace(invocation, arguments=codex.asking_options(session, place)) if has_key else invocation
     known = own.invocation(session, place)
     if session.model and any(session.model in value for value in known.env.values()):
         invocation = _invocation(
@@ -51,11 +42,6 @@ def _invocation_like(own: Client, session: Session, place: SessionPlace) -> Invo
         )  # it knows, and lets nobody choose it over the protocol
     asks = {} if RUNS in session.hat.tools_denied else ASKS.get(own.name, {})
     return replace(invocation, env={**known.env, **asks}, files=known.files)
-
-
-def _has_key(own: Client, place: SessionPlace) -> bool:
-    """Whether it gets a key; without one it has a login, whose server is its own."""
-    return any(place.env.get(name) for name in own.keys)
 
 
 ANY = Client(NAME, DRIVER, _invocation, claude.read)

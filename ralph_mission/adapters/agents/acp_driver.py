@@ -20,10 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from ralph_mission.adapters.agents.claude_driver import why_not
+from ralph_mission.adapters.agents.claude_driver import hat_of, print_line, shorten_input, why_not
 from ralph_mission.adapters.sandbox.shims import DANGEROUS, why_denied
 from ralph_mission.extras import install_command
-from ralph_mission.loop.model.state import Hat
 from ralph_mission.safety.text import truncate
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def main(arguments: list[str]) -> int:
         return MISSING
     result = asyncio.run(_play(program, json.load(sys.stdin)))
     sys.unraisablehook = lambda _: None  # a pipe that the program's own children hold open is only closed by our end
-    _print({"type": "result", **result})
+    print_line({"type": "result", **result})
     return 0
 
 
@@ -138,14 +137,8 @@ class _Client:
     """Our side of the protocol: reports messages, and decides requests."""
 
     def __init__(self, request: Mapping[str, Any], tree: Path, home: Path) -> None:
-        allowed = request["write_allowed"]
         self.tree, self._home, self._tools = tree, home, request["tools_denied"]
-        self._hat = Hat(
-            request["hat"],
-            write_allowed=None if allowed is None else tuple(allowed),
-            write_denied=tuple(request["write_denied"]),
-            commands_denied=tuple(request["commands_denied"]),
-        )
+        self._hat = hat_of(request)
         self._words: list[str] = []
         self._said, self._usd = "", None
         self._refused: dict[str, None] = {}
@@ -177,13 +170,13 @@ class _Client:
             self._flush()
             self._said = ""  # the text after the last call is the answer
             arguments = now["input"] if isinstance(now["input"], dict) else {"title": now["title"]}
-            _print({"type": "call", "tool": TOOLS.get(now["kind"], now["kind"]), "input": _shorten(arguments)})
+            print_line({"type": "call", "tool": TOOLS.get(now["kind"], now["kind"]), "input": shorten_input(arguments)})
 
     def _flush(self) -> None:
         words, self._words = "".join(self._words), []
         self._said += words
         if words.strip():
-            _print({"type": "assistant", "text": words})
+            print_line({"type": "assistant", "text": words})
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
@@ -283,14 +276,6 @@ def _split(line: str) -> list[str]:
         return shlex.split(line)
     except ValueError:
         return line.split()
-
-
-def _shorten(arguments: Mapping[str, Any]) -> dict[str, str]:
-    return {name: truncate(str(value), LONGEST) for name, value in arguments.items()}
-
-
-def _print(value: Mapping[str, Any]) -> None:
-    print(json.dumps(value, default=str), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ralph_mission.adapters.agents import reading
-from ralph_mission.adapters.agents.claude_driver import rules
+from ralph_mission.adapters.agents.claude_driver import request_of, rules
 from ralph_mission.adapters.agents.client import Client, Invocation, Login, SessionPlace
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
 from ralph_mission.extras import install_command
@@ -48,11 +48,8 @@ def _invocation(session: Session, place: SessionPlace) -> Invocation:
         "usd": session.usd,
         "schema": json.loads(session.schema) if session.schema else None,
         "tools": [tool for tool in TOOLS if tool not in hat.tools_denied],
-        "hat": hat.name,
-        "write_allowed": hat.write_allowed,
-        "write_denied": hat.write_denied,
-        "commands_denied": hat.commands_denied,
         "trusted": place.trusted,
+        **request_of(hat),
     }
     return Invocation(stdin=json.dumps(request), env=QUIET)
 
@@ -164,19 +161,14 @@ def _allowed(hat: Hat, tools: Sequence[str]) -> Iterator[str]:
 
 def _read_stream(output: Gave) -> AgentReply:
     documents = list(reading.documents(output.stdout))
-    content = [reading.inner(one, "message").get("content") for one in documents if one.get("type") == "assistant"]
-    blocks = [block for blocks in content if isinstance(blocks, list) for block in blocks if isinstance(block, dict)]
-    calls = tuple(
-        reading.describe_call(reading.as_text(block.get("name")), block.get("input"))
-        for block in blocks
-        if block.get("type") == "tool_use"
-    )
+    messages = [reading.inner(one, "message") for one in documents if one.get("type") == "assistant"]
+    calls = tuple(reading.tool_calls(messages))
     found = [value for value in documents if value.get("type") == "result"]
     if not found:
         words = reading.words(output.stdout) or reading.words(output.stderr)
         error = words if output.code else ": ".join(filter(None, ("it gave no result", words)))
         # Its output before the model's first message is its own, not the session's.
-        return AgentReply("", error, failure="exit" if content else "", calls=calls, recorded=True)
+        return AgentReply("", error, failure="exit" if messages else "", calls=calls, recorded=True)
     return replace(_read_result(_as_driver(found[-1])), calls=calls, recorded=True)
 
 

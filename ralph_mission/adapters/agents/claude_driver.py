@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     import asyncio  # not needed for just the rules of a hat
 
     result = asyncio.run(_Driver(json.load(sys.stdin)).play())
-    _print({"type": "result", **result})
+    print_line({"type": "result", **result})
     return 0
 
 
@@ -86,18 +86,32 @@ def rules(hat: Hat) -> Iterator[str]:
     yield from (f"{tool}({text})" for tool, texts in rules for text in texts if not set(text) & set("(),"))
 
 
+def request_of(hat: Hat) -> dict[str, Any]:
+    """What a driver's request says of its hat."""
+    return {
+        "hat": hat.name,
+        "write_allowed": hat.write_allowed,
+        "write_denied": hat.write_denied,
+        "commands_denied": hat.commands_denied,
+    }
+
+
+def hat_of(request: Mapping[str, Any]) -> Hat:
+    """The hat of a request."""
+    allowed = request["write_allowed"]
+    return Hat(
+        request["hat"],
+        write_allowed=None if allowed is None else tuple(allowed),
+        write_denied=tuple(request["write_denied"]),
+        commands_denied=tuple(request["commands_denied"]),
+    )
+
+
 class _Driver:
     """One session: the request, and refused calls so far."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        allowed = request["write_allowed"]
-        self._asked = request
-        self._hat = Hat(
-            request["hat"],
-            write_allowed=None if allowed is None else tuple(allowed),
-            write_denied=tuple(request["write_denied"]),
-            commands_denied=tuple(request["commands_denied"]),
-        )
+        self._asked, self._hat = request, hat_of(request)
         self._tree, self._home = Path.cwd(), Path(os.environ["HOME"])
         self._refused: dict[str, None] = {}
         self._errors: deque[str] = deque(maxlen=LINES)
@@ -157,10 +171,10 @@ class _Driver:
         if isinstance(message, AssistantMessage):
             words = "".join(block.text for block in message.content if isinstance(block, TextBlock))
             if words:
-                _print({"type": "assistant", "text": words})
+                print_line({"type": "assistant", "text": words})
             for block in message.content:
                 if isinstance(block, ToolUseBlock):
-                    _print({"type": "call", "tool": block.name, "input": _shorten_input(block.input)})
+                    print_line({"type": "call", "tool": block.name, "input": shorten_input(block.input)})
         if isinstance(message, RateLimitEvent) and message.rate_limit_info.status == "rejected":
             at = message.rate_limit_info.resets_at
             self._limit = f"resets at {datetime.fromtimestamp(at, UTC).isoformat()}" if at else ""
@@ -190,7 +204,7 @@ class _Driver:
         return {"subtype": "error_during_execution", "is_error": True, "errors": [words], "refused": [*self._refused]}
 
 
-def _shorten_input(arguments: Mapping[str, Any]) -> dict[str, str]:
+def shorten_input(arguments: Mapping[str, Any]) -> dict[str, str]:
     """A tool's input, without whole files."""
     return {name: truncate(str(value), LONGEST) for name, value in arguments.items()}
 
@@ -200,7 +214,8 @@ def _find_target(denial: Mapping[str, Any]) -> str:
     return truncate(str(arguments.get("file_path") or arguments.get("command") or ""), 200)
 
 
-def _print(value: Mapping[str, Any]) -> None:
+def print_line(value: Mapping[str, Any]) -> None:
+    """A message of the driver, as a line of JSON."""
     print(json.dumps(value, default=str), flush=True)
 
 

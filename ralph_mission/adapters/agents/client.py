@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -117,7 +117,7 @@ class Client:
 
     def objection(self, place: SessionPlace) -> str:
         """Why it may not run there, or ""."""
-        found = next((path for path in self.obeys if _is_there(place.work_tree / path)), "")
+        found = next((path for path in self.obeys if os.path.lexists(place.work_tree / path)), "")
         if not found or place.trusted:
             return ""
         return f"{self.name} would obey {found} of the repository, which is not trusted: remove it, or trust it"
@@ -149,18 +149,9 @@ def read_leavings(home: Path, client: Client) -> bytes:
     return found if found and len(found) <= LONGEST else b""
 
 
-def denies(hat: Hat, tools: Iterable[str]) -> bool:
-    """Whether the hat denies every one of these tools."""
-    return all(tool in hat.tools_denied for tool in tools)
-
-
 def may_write(hat: Hat) -> bool:
     """Whether this hat may write anything at all."""
-    return hat.write_allowed != () and not denies(hat, WRITES)
-
-
-def _is_there(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
+    return hat.write_allowed != () and not set(WRITES) <= set(hat.tools_denied)
 
 
 def _away(path: Path) -> None:
@@ -178,10 +169,6 @@ RUN = ".ralph"
 EVERYWHERE = ("**",)
 NOTHING_SPENT = SessionUsage(1, cost_usd=0.0)
 PROFILES = (".profile", ".bash_profile", ".zprofile")
-
-
-def _utc() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +191,7 @@ class CommandAgent:
     identity: Identity = Identity()
     output_cap: int = OUTPUT_CAP
     tell: Callable[[Session, RunEvent], None] | None = None
-    now: Callable[[], datetime] = _utc
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     name: str = "command"
 
     sandbox: Sandbox = OPEN
@@ -306,16 +293,10 @@ def _furnish(home: Path, identity: Identity) -> None:
     ralph = Path(own_tool("ralph"))
     if ralph.is_absolute() and not shutil.which("ralph"):
         shims.replace_file(home / "bin" / "ralph", f'#!/bin/sh\nexec {shlex.quote(str(ralph))} "$@"\n', 0o755)
-    settings = f"[user]\n\tname = {_quote(identity.name)}\n\temail = {_quote(identity.email)}\n"
-    shims.replace_file(home / ".gitconfig", settings)
+    shims.replace_file(home / ".gitconfig", identity.settings)
     guarded = f'PATH={shlex.quote(str(home.resolve() / SHIMS))}:"$PATH"\nexport PATH\n'
     for profile in PROFILES:  # a login shell resets PATH before it reads these
         shims.replace_file(home / profile, guarded)
-
-
-def _quote(text: str) -> str:
-    plain = "".join(letter for letter in text if letter.isprintable())
-    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 LONGEST_LINE = 1_000_000  # bytes: a longer one is not shown

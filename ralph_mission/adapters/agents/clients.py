@@ -20,7 +20,7 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,15 +55,7 @@ def _read_amp(output: Gave) -> AgentReply:
     turns = len(messages)
     known = reply.usage if reply.usage.input_tokens else usage
     took = replace(known, sessions=0, cost_usd=reply.usage.cost_usd, unpriced=0, turns=turns)
-    return replace(reply, usage=took, calls=tuple(_amp_calls(messages)))
-
-
-def _amp_calls(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for message in messages:
-        content = message.get("content")
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, dict) and block.get("type") == "tool_use":
-                yield reading.describe_call(reading.as_text(block.get("name")), block.get("input"))
+    return replace(reply, usage=took, calls=tuple(reading.tool_calls(messages)))
 
 
 AMP = Client(
@@ -88,7 +80,8 @@ COPILOT_OPTIONS = (
 
 def _call_copilot(session: Session, place: SessionPlace) -> Invocation:
     tally = f"--usage-output-file={place.home.resolve() / COPILOT_TALLY}"
-    arguments = (*COPILOT_OPTIONS, tally, *_copilot_denied(session), *_copilot_trust(place.trusted))
+    arguments = (*COPILOT_OPTIONS, tally, *_copilot_denied(session),
+                 "--trust-folder" if place.trusted else "--no-custom-instructions")  # fmt: skip  # one list
     env = {"COPILOT_OFFLINE": "true"} if place.env.get(COPILOT_ADDRESS) else {}
     return Invocation(arguments, session.prompt, env | ({"COPILOT_MODEL": session.model} if session.model else {}))
 
@@ -98,10 +91,6 @@ def _copilot_denied(session: Session) -> Iterator[str]:
         yield "--deny-tool=write"
     if RUNS in session.hat.tools_denied:
         yield "--deny-tool=shell"
-
-
-def _copilot_trust(trusted: bool) -> tuple[str, ...]:
-    return ("--trust-folder",) if trusted else ("--no-custom-instructions",)
 
 
 def _read_copilot(output: Gave) -> AgentReply:
@@ -309,7 +298,8 @@ def _read_opencode(output: Gave) -> AgentReply:
             case "error":
                 data = reading.inner(event, "error", "data")
                 error, status = reading.as_text(data.get("message")) or "error", data.get("statusCode")
-    spent = SessionUsage(0, usage.input_tokens, usage.output_tokens, _opencode_cost(usage), turns=usage.turns)
+    cost = usage.cost_usd or None  # it reports 0 for a model of unknown price
+    spent = SessionUsage(0, usage.input_tokens, usage.output_tokens, cost, turns=usage.turns)
     return AgentReply(text, error, spent, reading.by_status(status), calls=tuple(calls), recorded=True)
 
 
@@ -318,11 +308,6 @@ def _opencode_usage(part: Mapping[str, Any]) -> SessionUsage:
     read = reading.as_count(counts.get("input")) + sum(reading.as_count(cached.get(name)) for name in ("read", "write"))
     written = reading.as_count(counts.get("output")) + reading.as_count(counts.get("reasoning"))
     return SessionUsage(0, read, written, reading.as_cost(part.get("cost")), turns=1)
-
-
-def _opencode_cost(usage: SessionUsage) -> float | None:
-    """Its cost; it reports 0 for a model of unknown price."""
-    return usage.cost_usd or None
 
 
 OPENCODE = Client(

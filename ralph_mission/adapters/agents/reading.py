@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -115,6 +115,15 @@ def describe_call(tool: str, arguments: object) -> str:
     fields = arguments if isinstance(arguments, dict) else {}
     what = next((text for name in MAIN_ARGUMENTS if (text := as_text(fields.get(name)))), "") or _dump(arguments)
     return line(f"{tool}: {what}")
+
+
+def tool_calls(messages: Iterable[Json]) -> Iterator[str]:
+    """The calls in a model's messages, in Anthropic's form, as lines for the record."""
+    for message in messages:
+        content = message.get("content")
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and block.get("type") == "tool_use":
+                yield describe_call(as_text(block.get("name")), block.get("input"))
 
 
 def line(text: str) -> str:

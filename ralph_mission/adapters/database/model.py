@@ -117,6 +117,15 @@ class Catalog:
         names = {called for one in self.shapes for called in (one.name, one.table)}
         raise UserError(f"{self.origin} has no model or table {name}", nearest(name, names))
 
+    def follow(self, source: str, relations: Iterable[str]) -> Shape:
+        """The table that relations lead to from `source`."""
+        shape = self.shape(source)
+        for name in relations:
+            relation = shape.relation(name)
+            assert relation is not None
+            shape = self.shape(relation.target)
+        return shape
+
 
 def shapes_reached(catalog: Catalog, source: str, paths: Iterable[str]) -> tuple[Shape, ...]:
     """A table, and those that relations lead to; other names are ignored. Raises as `shape` does."""
@@ -136,11 +145,7 @@ def read_text(catalog: Catalog, source: str, read_as: Iterable[tuple[str, Type]]
     """The catalog with text columns that are read as other types, by their paths from `source`."""
     for path, kind in read_as:
         *relations, name = path.split(".")
-        shape = catalog.shape(source)
-        for one in relations:
-            relation = shape.relation(one)
-            assert relation is not None
-            shape = catalog.shape(relation.target)
+        shape = catalog.follow(source, relations)
         columns = tuple(
             replace(one, type=kind, text=True, nullable=True) if one.name == name else one for one in shape.columns
         )

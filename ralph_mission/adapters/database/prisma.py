@@ -448,7 +448,7 @@ def open_prisma(
 
 @dataclass(frozen=True, slots=True)
 class PrismaDatabase:
-    """Implements `queries.Database`. `beside` compares the schema with the database, which the client cannot."""
+    """Implements `model.Database`. `beside` compares the schema with the database, which the client cannot."""
 
     tools: Tools
     worker: PrismaWorker
@@ -464,21 +464,21 @@ class PrismaDatabase:
             return f"Prisma 5.17.0, its engine in WebAssembly on Node.js {self.tools.node.version(Path(scratch))}"
 
     def describe(self, interest: Interest) -> Catalog:
-        """See `queries.Database`. Raises UserError for an owner's own SQL: its settings would not be rolled back."""
+        """See `model.Database`. Raises UserError for an owner's own SQL: its settings would not be rolled back."""
         if interest.sql:
             raise UserError("the backend prisma takes no sql", ELSE)
         return self.beside.describe(interest)
 
     def drift(self) -> tuple[str, ...]:
-        """See `queries.Database`."""
+        """See `model.Database`."""
         return self.beside.drift()
 
     def writable(self, interest: Interest) -> tuple[str, ...]:
-        """See `queries.Database`."""
+        """See `model.Database`."""
         return self.beside.writable(interest)
 
     def rows(self, query: Query) -> Sequence[Row]:
-        """See `queries.Database`."""
+        """See `model.Database`."""
         selected = build_select(query, self.schema, self.beside.text_dialect())
         compiled = selected.compile(dialect=asyncpg.dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy's own
         values = [compiled.params[name] for name in compiled.positiontup or ()]

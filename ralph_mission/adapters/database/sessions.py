@@ -45,21 +45,11 @@ def engine(address: Address, caps: Caps) -> sa.Engine:
 
 
 @contextmanager
-def reading(engine: sa.Engine, caps: Caps, what: str) -> Iterator[sa.Connection]:
-    """A read-only transaction, rolled back at its end. Raises UserError; `what`: the query in our words."""
-    with _transaction(engine, caps, what, readonly=True) as connection:
-        yield connection
+def transaction(engine: sa.Engine, caps: Caps, what: str, readonly: bool = True) -> Iterator[sa.Connection]:
+    """A transaction that is rolled back at its end. Raises UserError; `what`: the query in our words.
 
-
-@contextmanager
-def trying(engine: sa.Engine, caps: Caps, what: str) -> Iterator[sa.Connection]:
-    """A read-write transaction that is rolled back, to find out a role's permissions. Raises UserError."""
-    with _transaction(engine, caps, what, readonly=False) as connection:
-        yield connection
-
-
-@contextmanager
-def _transaction(engine: sa.Engine, caps: Caps, what: str, readonly: bool) -> Iterator[sa.Connection]:
+    One that is not `readonly` finds out a role's permissions.
+    """
     try:
         postgres = engine.dialect.name == "postgresql"
         with engine.connect() as plain:

@@ -37,7 +37,7 @@ from ralph_mission.adapters.database.model import (
     read_text,
     shapes_reached,
 )
-from ralph_mission.adapters.database.sessions import Caps, engine, reading, stream_rows, trying
+from ralph_mission.adapters.database.sessions import Caps, engine, stream_rows, transaction
 from ralph_mission.adapters.database.statements import Dialect, build_select, cell, shape_of
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
@@ -77,7 +77,7 @@ def open_sql(address: Address, schema: Catalog | None = None, caps: Caps | None 
 
 @dataclasses.dataclass
 class SqlDatabase:
-    """Implements `queries.Database`."""
+    """Implements `model.Database`."""
 
     connected: sa.Engine
     address: Address
@@ -98,16 +98,16 @@ class SqlDatabase:
         """Whether its connection speaks TLS. Raises UserError when nobody answers."""
         if self.address.kind != "postgresql":
             return False
-        with reading(self.connected, self.caps, "its connection") as connection:
+        with transaction(self.connected, self.caps, "its connection") as connection:
             return bool(connection.connection.driver_connection.pgconn.ssl_in_use)  # type: ignore[union-attr]  # open
 
     def reach(self) -> None:
         """Raises UserError when nobody answers."""
-        with reading(self.connected, self.caps, "its version") as connection:
+        with transaction(self.connected, self.caps, "its version") as connection:
             connection.execute(sa.text("SELECT 1"))
 
     def describe(self, interest: Interest) -> Catalog:
-        """See `queries.Database`."""
+        """See `model.Database`."""
         if interest.sql:
             return self._described(interest)
         actual = self._reflect(interest)
@@ -119,22 +119,22 @@ class SqlDatabase:
         return self.schema
 
     def drift(self) -> tuple[str, ...]:
-        """See `queries.Database`."""
+        """See `model.Database`."""
         if self.schema is None:
             return ()
         actual = self._reflect(*(Interest(shape.name) for shape in self.schema.shapes))
         return tuple(drift(self.schema, actual))
 
     def writable(self, interest: Interest) -> tuple[str, ...]:
-        """See `queries.Database`."""
+        """See `model.Database`."""
         shapes = [] if interest.sql else [self.describe(interest).shape(interest.source)]
         return writable(self.connected, self.caps, shapes, self.address.schema)
 
     def rows(self, query: Query) -> Sequence[Row]:
-        """See `queries.Database`."""
+        """See `model.Database`."""
         catalog, what = self._catalog(query.source), self.describe_source(query)
         selected = build_select(query, catalog, Dialect(self.address.kind, self.address.schema))
-        with reading(self.connected, self.caps, what) as connection:
+        with transaction(self.connected, self.caps, what) as connection:
             return read_rows(query, catalog, self._stream(connection, selected, what), what)
 
     def describe_source(self, query: Query) -> str:
@@ -168,7 +168,7 @@ class SqlDatabase:
         return known
 
     def _reflect(self, *interests: Interest) -> Catalog:
-        with reading(self.connected, self.caps, "its tables") as connection:
+        with transaction(self.connected, self.caps, "its tables") as connection:
             inspector = sa.inspect(connection)
             if self._actual is None:
                 self._actual = skeleton(inspector, self._schemas(inspector))
@@ -197,7 +197,7 @@ class SqlDatabase:
         return {shape.place for shape in actual.shapes if shape.table in tables}
 
     def _described(self, interest: Interest) -> Catalog:
-        with reading(self.connected, self.caps, interest.source) as connection:
+        with transaction(self.connected, self.caps, interest.source) as connection:
             self._own[interest.source] = shape_of(connection, interest)
         return Catalog((self._own[interest.source],), interest.source)
 
@@ -234,12 +234,7 @@ def _cells(row: Sequence[Any], columns: Sequence[Column], what: str) -> Iterator
 
 def _column(catalog: Catalog, query: Query, path: str) -> Column:
     *relations, name = path.split(".")
-    shape = catalog.shape(query.source)
-    for one in relations:
-        relation = shape.relation(one)
-        assert relation is not None
-        shape = catalog.shape(relation.target)
-    column = shape.column(name)
+    column = catalog.follow(query.source, relations).column(name)
     assert column is not None
     return column
 
@@ -374,7 +369,7 @@ def writable(engine: sa.Engine, caps: Caps, shapes: Sequence[Shape], schema: str
     tried = [(f"{verb} on {shape.place}", statement) for shape in shapes for verb, statement in _writes(shape, schema)]
     if engine.dialect.name == "postgresql":
         tried.append(("CREATE TABLE", sa.text(f"CREATE TABLE {PROBE} ()")))
-    with trying(engine, caps, "the role") as connection:
+    with transaction(engine, caps, "the role", readonly=False) as connection:
         done = [name for name, statement in tried if _try_statement(connection, statement)]
         granted = [name for shape in shapes for name in _granted_writes(connection, shape, schema)]
         return tuple(dict.fromkeys((*done, *granted)))

@@ -229,7 +229,7 @@ class CommandFixes:
         with clone(self.git, commit, scratch) as folder:
             place = scratch / f"tools-{self.name}"
             environment = {**self.setup.lend(commit, folder, place).environment, "CARGO_NET_OFFLINE": "true"}
-            sandbox = self.sandbox_for(Git(folder / ".git", folder / ".git", folder))
+            sandbox = self.sandbox_for(Git.at(folder))
             sandbox = replace(sandbox, writable=(*sandbox.writable, place))
 
             def run(command: str) -> FinishedProcess:

@@ -229,7 +229,7 @@ class Workbench:
         from ralph_mission.adapters.workspace.clone import clone
 
         with clone(self.git, patch.base, scratch, changes=changes) as folder:
-            sandbox, tools = self.sandbox_for(Git(folder / ".git", folder / ".git", folder)), scratch / "tools"
+            sandbox, tools = self.sandbox_for(Git.at(folder)), scratch / "tools"
             environment: Mapping[str, str] = {}
             if self.setup:
                 environment = self.setup.lend(patch.base, folder, tools, [c.path for c in changes]).environment

@@ -7,6 +7,7 @@ definite refusal with its reason: nothing was done. The bot gets a failed receip
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from ralph_mission.adapters.git.git import GitError
@@ -69,7 +70,7 @@ class EffectVerbs:
     def find(self, effect: Effect) -> Receipt | None:
         """An adopted receipt if `effect` already exists. Raises ForgeRefused, Missing, UserError."""
         found: Receipt | None = getattr(self, f"find_{KINDS[type(effect)]}")(effect)
-        return found
+        return found and replace(found, status="adopted")
 
     def do(self, effect: Effect) -> Receipt:
         """Do what does not exist yet. Raises ForgeRefused, UserError, and the forge's other errors."""

@@ -21,6 +21,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
 
 NOBODY = "0" * 40
+ABSENT = "000000"  # the mode of what is not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,17 @@ class TreeEntry:
     mode: str
     kind: str
     oid: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeChange:
+    """One line of `diff-tree --raw`: modes and object ids, of which zeros stand for nothing."""
+
+    old_mode: str
+    new_mode: str
+    old: str
+    new: str
     path: str
 
 
@@ -135,6 +147,16 @@ class Identity:
     name: str = "Ralph"
     email: str = "ralph@localhost"
 
+    @property
+    def settings(self) -> str:
+        """Git's settings that name it."""
+        return f"[user]\n\tname = {_quote(self.name)}\n\temail = {_quote(self.email)}\n"
+
+
+def _quote(text: str) -> str:
+    plain = "".join(letter for letter in text if letter.isprintable())
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
 
 @dataclass(frozen=True, slots=True)
 class Git:
@@ -149,6 +171,11 @@ class Git:
     def open(directory: Path) -> Git:
         """The repository that contains `directory`. Raises UserError if there is none."""
         return _discover(Path(directory))
+
+    @staticmethod
+    def at(folder: Path) -> Git:
+        """The repository whose work tree is `folder`, found there without asking git."""
+        return Git(folder / ".git", folder / ".git", folder)
 
     @property
     def state_dir(self) -> Path:
@@ -284,6 +311,30 @@ class Git:
         stream = import_stream(parent, files, message, f"{who.name} <{who.email}>", int(when.timestamp()))
         raw = self.run("-c", "core.fsync=committed", "fast-import", "--quiet", "--done", stdin=stream)
         return raw.decode().strip()
+
+    def contains(self, commit: str, tip: str) -> bool:
+        """Whether `tip` is `commit` or a descendant; False if git cannot tell."""
+        try:
+            self.run("merge-base", "--is-ancestor", commit, tip)
+        except GitError:
+            return False
+        return True
+
+    def changes(self, old: str, new: str, env: Mapping[str, str] | None = None) -> list[TreeChange]:
+        """The changed paths between two commits or trees. Raises GitError."""
+        flags = ("-r", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-commit-id", "--end-of-options")
+        parts = self.run("diff-tree", *flags, old, new, env=env).decode("utf-8", "surrogateescape").split("\0")
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        return [
+            TreeChange(was, now, one, other, path)
+            for meta, path in pairs
+            for was, now, one, other, _ in [meta[1:].split()]
+        ]
+
+    def paths_between(self, old: str, new: str, *flags: str) -> list[str]:
+        """The paths in which two commits or trees differ. Raises GitError."""
+        names = self.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", *flags, old, new)
+        return [name.decode("utf-8", "surrogateescape") for name in names.split(b"\0") if name]
 
     def says_the_same(self, one: str, other: str) -> bool:
         """Whether two commits only differ in author, time and signature."""

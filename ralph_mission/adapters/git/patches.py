@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
 
-from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
+from ralph_mission.adapters.git.git import ABSENT, EMPTY_TREE, Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
@@ -149,7 +149,6 @@ def _strip_component(name: str) -> str:
 
 OID = compile_regex("[0-9a-f]{40}|[0-9a-f]{64}")
 
-ABSENT = "000000"
 MODES = frozenset({REGULAR, EXECUTABLE, SYMLINK, GITLINK})
 """All modes a git tree can hold; `git apply` accepts others and converts them."""
 LARGEST = 64 * 1024 * 1024
@@ -195,21 +194,9 @@ def from_work_tree(git: Git) -> Patch:
 # --- two trees ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One line of `git diff-tree --raw`."""
-
-    old_mode: str
-    new_mode: str
-    old: str
-    new: str
-    path: str
-
-
 def _changes(git: Git, base: str, head: str, env: Mapping[str, str] | None = None) -> tuple[FileChange, ...]:
-    command = ("diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", "--end-of-options", base, head)
     try:
-        rows = _rows(git.run(*command, env=env))
+        rows = git.changes(base, head, env)
     except GitError as error:
         what = f"git cannot compare {base[:12]} with {head[:12]}: {error.detail.strip()}"
         raise UserError(what, "name two commits that exist here") from None
@@ -225,12 +212,6 @@ def _changes(git: Git, base: str, head: str, env: Mapping[str, str] | None = Non
         )
         for row in rows
     )
-
-
-def _rows(raw: bytes) -> list[_Row]:
-    parts = raw.decode("utf-8", "surrogateescape").split("\0")
-    pairs = zip(parts[::2], parts[1::2], strict=False)
-    return [_Row(was, now, old, new, path) for meta, path in pairs for was, now, old, new, _ in [meta[1:].split()]]
 
 
 def _side(mode: str, oid: str, contents: Mapping[str, bytes]) -> bytes | None:

@@ -66,7 +66,9 @@ def place(environ: Mapping[str, str]) -> RepositoryPlace:
         problem = f"GITHUB_REPOSITORY is {repository!r}" if repository else "GITHUB_REPOSITORY is not set"
         raise UserError(problem, "set it to owner/name", usage=True)
     api = _address("GITHUB_API_URL", environ.get("GITHUB_API_URL") or PUBLIC_API)
-    server = environ.get("GITHUB_SERVER_URL") or _server_of(api)
+    server = environ.get("GITHUB_SERVER_URL") or (
+        "https://github.com" if api == PUBLIC_API else api.removesuffix("/api/v3")
+    )
     return RepositoryPlace(
         repository, api, _address("GITHUB_SERVER_URL", server), _credential(environ, api, repository)
     )
@@ -100,10 +102,6 @@ SPOKEN = ("issues", "issue_comment", "pull_request", "pull_request_review")
 def acts_on_github(environ: Mapping[str, str]) -> bool:
     """Whether this runs in a GitHub workflow."""
     return environ.get("GITHUB_ACTIONS") == "true"
-
-
-def _server_of(api: str) -> str:
-    return "https://github.com" if api == PUBLIC_API else api.removesuffix("/api/v3")
 
 
 def _address(name: str, url: str) -> str:
@@ -435,7 +433,7 @@ def without_steering(git: Git, base: str, head: str, steers: Callable[[str], boo
     No ref points at it; it is `head` itself if nothing differs. Raises UserError if git cannot create it.
     """
     try:
-        paths = [path for path in _differing(git, base, head) if steers(path)]
+        paths = [path for path in git.paths_between(base, head) if steers(path)]
         if not paths:
             return head
         before = {entry.path: entry for entry in git.listing(base, *paths) if entry.mode != GITLINK}
@@ -446,8 +444,3 @@ def without_steering(git: Git, base: str, head: str, steers: Callable[[str], boo
     except GitError as error:
         what = f"what steers agents cannot be put back: {error.detail.strip()}"
         raise UserError(what, "a person reviews this one") from None
-
-
-def _differing(git: Git, base: str, head: str) -> list[str]:
-    names = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head)
-    return [os.fsdecode(name) for name in names.split(b"\0") if name]

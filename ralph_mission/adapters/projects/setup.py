@@ -180,7 +180,7 @@ class ProjectSetup:
         _correct_links(tools / ".local/bin", moved)
         mark.write_bytes(content)
         if any(path in step.inputs for step in steps for path in changed):
-            clone = Git(folder / ".git", folder / ".git", folder)
+            clone = Git.at(folder)
             failed = next(filter(None, (self._run(step, clone, folder, tools) for step in steps)), "")
             if failed:
                 raise ChangeNotInstalled(f"the change cannot be set up: {failed}", "leave it to a person")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Any
 
 from markupsafe import Markup
-from pydantic import TypeAdapter
 
 from ralph_mission.adapters.report.html_page import (
     ChartColumn,
@@ -40,17 +37,6 @@ SHOWN = 10  # threads named in a terminal
 ORDERS = {"ranking": "Ralph's ranking", "chronological": "oldest first", "static": "by kind alone"}
 MOST_THREADS, MOST_ITEMS = 200, 100  # rows of a table
 COLOURS = {"fixed": "good", "partly": "good", "stayed": "warn"}
-
-
-def to_document(report: BacktestReport) -> dict[str, Any]:
-    """The report as plain JSON values; times in UTC with `Z`."""
-    document: dict[str, Any] = _adapter().dump_python(report, mode="json")
-    return document
-
-
-@cache
-def _adapter() -> TypeAdapter[BacktestReport]:
-    return TypeAdapter(BacktestReport)
 
 
 def headline(report: BacktestReport) -> str:

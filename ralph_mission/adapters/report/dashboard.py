@@ -71,11 +71,7 @@ Link = Callable[[int], str]
 Words = Callable[[str], str]
 
 
-def _nowhere(_number: int) -> str:
-    return ""
-
-
-def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _nowhere) -> str:
+def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = lambda number: "") -> str:
     """The whole page. `link`: an issue's or pull request's number to its URL, or ""."""
     missions = [mission for mission in state.missions if mission.thread]
     waiting = [mission for mission in missions if _waits(mission)]

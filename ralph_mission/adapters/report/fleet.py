@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from ralph_mission.mission.fleet.plan import FleetAsk, FleetOverview, FleetResult, FleetRow, FleetStanding
 from ralph_mission.safety.text import inline
@@ -46,14 +45,6 @@ def _fit(lines: Iterable[str], space: int, more: str = "- and {} more lines") ->
         if space < 0:
             return [*every[:place], more.format(len(every) - place)]
     return every
-
-
-def to_document(overview: FleetOverview) -> dict[str, Any]:
-    """The overview as plain JSON values; times in UTC with `Z`."""
-    from pydantic import TypeAdapter
-
-    document: dict[str, Any] = TypeAdapter(FleetOverview).dump_python(overview, mode="json")
-    return document
 
 
 def headline(overview: FleetOverview) -> str:

@@ -36,6 +36,7 @@ def account_document(
     `isolation`: how far sessions were isolated.
     """
     ending, usage = account.ending, account.state.usage
+    reverted = [*((one.iteration, one.reverted) for one in account.outputs), (account.state.iteration + 1, account.cut)]
     document: dict[str, object] = {
         "ending": ending.reason,
         "code": ending.code,
@@ -58,13 +59,9 @@ def account_document(
             for output in account.outputs
         ],
         "reverted": [
-            {"session": output.iteration, "path": change.path, "how": change.how, "why": change.reverted}
-            for output in account.outputs
-            for change in output.reverted
-        ]
-        + [
-            {"session": account.state.iteration + 1, "path": change.path, "how": change.how, "why": change.reverted}
-            for change in account.cut
+            {"session": session, "path": change.path, "how": change.how, "why": change.reverted}
+            for session, changes in reverted
+            for change in changes
         ],
         "refused": [{"session": output.iteration, "why": why} for output in account.outputs for why in output.refused],
         "left_running": [

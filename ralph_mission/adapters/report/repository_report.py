@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ralph_mission.adapters.report.status import list_watched
 from ralph_mission.adapters.report.summary import SHOWN
@@ -20,9 +19,6 @@ from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Limits, Status, WaitingLine
 from ralph_mission.values import dataclass
 from ralph_mission.words import count_noun
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 MOST_CYCLES = 200  # the journal's newest
 MOST_ENDED = 20  # ended missions, newest first
@@ -130,19 +126,6 @@ class RepositoryReport:
     usd_per_day: float
     remark: str = ""  # why the forge's present state is missing
     loops: tuple[LoopFacts, ...] = ()  # newest first
-
-
-def to_document(report: RepositoryReport) -> dict[str, Any]:
-    """The report as plain JSON values; times in UTC with `Z`."""
-    document: dict[str, Any] = _adapter().dump_python(report, mode="json")
-    return document
-
-
-@cache
-def _adapter() -> TypeAdapter[RepositoryReport]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(RepositoryReport)
 
 
 def collect_report(

@@ -57,15 +57,13 @@ def facts(
         "unfinished": list(recalled.state.effects) if recalled else [],
         "held": list(describe_held(recalled.state.held)) if recalled else [],
         "red_checks": list(describe_red(recalled.state.red)) if recalled else [],
-        "watched": _describe_watched(recalled.state) if recalled else [],
-        "unchecked": [f"{what}: {why}" for what, why in _unread(recalled)],
+        "watched": [f"{name}: {''.join(listed)}" for name, listed in list_watched(recalled.state, 1)]
+        if recalled
+        else [],
+        "unchecked": [f"{what}: {why}" for what, why in (unread(recalled.memory.observations) if recalled else ())],
         "backlog": len(recalled.state.backlog) if recalled else 0,
         "spend": {**_spend(header, now, working), "limit_usd": limits.usd_per_day},
     }
-
-
-def _unread(recalled: MemorySnapshot | None) -> list[tuple[str, str]]:
-    return unread(recalled.memory.observations) if recalled else []
 
 
 def list_watched(state: OpenState, most: int) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -74,10 +72,6 @@ def list_watched(state: OpenState, most: int) -> Iterator[tuple[str, tuple[str, 
     for one in state.watched:
         if one.total and one.kind not in state.silenced:
             yield f"{lookup(one.kind).plural} ({one.total})", tuple(map(_plain, one.lines[:most]))
-
-
-def _describe_watched(state: OpenState) -> list[str]:
-    return [f"{name}: {''.join(lines)}" for name, lines in list_watched(state, 1)]
 
 
 def _plain(line: str) -> str:

@@ -57,7 +57,7 @@ def step_summary(
     """A cycle's page; `requests` if requests were counted."""
     done = "Would be done" if report.staged else "Done"
     titles = {thread.key: thread.title for thread in cycle_summary.threads}
-    parts = (
+    return _page(
         [f"## Ralph, cycle {report.cycle}: {_outcome(report)}"],
         _missions(report.missions, places),
         section(done, (_effect(effect, titles, places) for effect in report.effects if is_done(effect))),
@@ -73,7 +73,6 @@ def step_summary(
         section("Held back by", (_rules_line(line, places) for line in cycle_summary.held if _split_rules(line)[1])),
         [_spend(report, requests), "", "</details>"],
     )
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 def _waiting_line(line: WaitingLine, places: Places) -> str:
@@ -294,21 +293,20 @@ def tell_runner(
     report: CycleReport, cycle_summary: CycleSummary, environ: Mapping[str, str], requests: RequestCounts | None = None
 ) -> None:
     """Report a cycle's result. Raises OSError if the runner's files cannot be written."""
-    if not environ.get(SUMMARY) and not environ.get(OUTPUT):
-        return
-    page = step_summary(report, cycle_summary, places(environ), requests)
-    _append(environ.get(SUMMARY), page)
-    results = {**outputs(report, cycle_summary), "summary-path": _copy_page(page, environ)}
-    _append(environ.get(OUTPUT), _heredoc(results))
+    if environ.get(SUMMARY) or environ.get(OUTPUT):
+        page = step_summary(report, cycle_summary, places(environ), requests)
+        _tell(page, outputs(report, cycle_summary), environ)
 
 
 def tell_agent(result: Document, environ: Mapping[str, str], page: Page) -> None:
     """Report the result of an agent's work or review: `result` as `--json` prints it. Raises OSError."""
-    if not environ.get(SUMMARY) and not environ.get(OUTPUT):
-        return
-    text = page(result, places(environ))
-    _append(environ.get(SUMMARY), text)
-    _append(environ.get(OUTPUT), _heredoc({**agent_outputs(result), "summary-path": _copy_page(text, environ)}))
+    if environ.get(SUMMARY) or environ.get(OUTPUT):
+        _tell(page(result, places(environ)), agent_outputs(result), environ)
+
+
+def _tell(page: str, results: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    _append(environ.get(SUMMARY), page)
+    _append(environ.get(OUTPUT), _heredoc({**results, "summary-path": _copy_page(page, environ)}))
 
 
 def tell_problem(error: Mapping[str, str], environ: Mapping[str, str]) -> None:

@@ -42,12 +42,6 @@ def _adapter() -> TypeAdapter[CycleReport]:
     return TypeAdapter(CycleReport)
 
 
-def to_document(report: CycleReport) -> dict[str, Any]:
-    """The report as plain JSON values; times in UTC with `Z`."""
-    document: dict[str, Any] = _adapter().dump_python(report, mode="json")
-    return document
-
-
 def to_json(report: CycleReport) -> str:
     """The report as one line of JSON."""
     return _adapter().dump_json(report).decode()

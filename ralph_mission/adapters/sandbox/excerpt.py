@@ -1,6 +1,6 @@
 """Excerpts of a failed command's output: why it failed in one line, the first lines that say why (the last ones often
-name a log that is gone), whether packages are missing, and new complaints compared with another run; and the lines of a
-job's log that say why it failed.
+name a log that is gone), whether packages are missing, and new complaints compared with another run; whether no
+test ran; and the lines of a job's log that say why it failed.
 """
 
 from __future__ import annotations
@@ -151,6 +151,44 @@ def _lines(stream: bytes, root: Path | None) -> list[str]:
     if root is not None:
         plain = plain.replace(f"{root}/", "")
     return [truncate(line.rstrip(), LONGEST) for line in plain.splitlines() if line.strip()]
+
+
+# --- what test runners say
+
+NO_TESTS = compile_regex(
+    r"^=* ?no tests ran in|^collected 0 items|^=* ?(?:\d+ (?:skipped|deselected|warnings?),? )+in [\d.]+s"
+    r"|^Ran 0 tests? |^Ran (?P<all>\d+) tests? in [^\n]*\n+OK \(skipped=(?P=all)\)$"
+    r"|^No tests? (?:files? )?(?:were )?(?:found|executed|to run)|^\[INFO\] No tests to run|^\[INFO\] Tests run: 0,"
+    r"|^Tests:\s+(?:\d+ (?:skipped|todo), )+\d+ total|^[ \t]*Tests\s+(?:\d+ (?:skipped|todo)[ |]*)+\(\d+\)"
+    r"|^[ \t]*0 passing\b|^(?:#|\u2139) tests 0$|^1\.\.0\b|\[no test files\]|\[no tests to run\]"
+    r"|^\t\S+\t\tcoverage: 0\.0% of statements|^running 0 tests$|^test result: \w+\. 0 passed; 0 failed"
+    r"|^0 (?:examples|runs|tests),|^ok \| 0 passed|^> Task :\S*[tT]est\S* NO-SOURCE"
+    r"|Executed 0 tests|^There are no tests",
+    re.MULTILINE,
+)
+SOME_TESTS = compile_regex(
+    r"^=* ?(?:\d+ \w+, )*[1-9]\d* (?:passed|failed|xfailed|xpassed|errors?)\b.* in [\d.]+s"
+    r"|^[ \t]*[1-9]\d* passed \([\d.]+m?s\)"
+    r"|^Ran (?P<all>[1-9]\d*) tests? (?!in [^\n]*\n+OK \(skipped=(?P=all)\)$)"
+    r"|^[ \t]*Tests:?\s+(?:\d+ \w+[,| ]+)*[1-9]\d* (?:passed|failed)|^[ \t]*[1-9]\d* passing\b|^(?:#|\u2139) pass [1-9]"
+    r"|^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])|^[ \t]*--- PASS: |\"Action\":\"pass\".*\"Test\":"
+    r"|^test result: \w+\. (?:[1-9]\d* passed|\d+ passed; [1-9])|\b[1-9]\d* tests? run:|\bTests run: [1-9]"
+    r"|^[ \t]*ok [1-9]\d*\b(?!.*# (?:SKIP|TODO))|tests passed, .* out of [1-9]|\b[1-9]\d* tests? (?:passed|ok)\b"
+    r"|^[ \t]*[1-9]\d* (?:examples?|runs|tests), |^Tests [1-9]\d* OK\b|^OK \([1-9]|\bPASS(?:ED)?:? [1-9]|^ok \| [1-9]"
+    r"|^\[  PASSED  \] [1-9]|Executed [1-9]\d* tests?",
+    re.MULTILINE,
+)
+COLOUR = compile_regex(r"\x1b\[[\d;]*m")
+LABEL = compile_regex(r"^[\w@./-]+(?: [\w:-]+)?(?:: | +\| )", re.MULTILINE)
+"""Prefixes of lines by runners of several packages: `packages/a test: `, `web  | `."""
+
+
+def ran_no_test(output: str) -> bool:
+    """Whether a test runner says that it ran no tests, or skipped all; not if another one ran some. Without a known
+    runner's message nothing is known."""
+    plain = COLOUR.sub("", output)
+    whole = f"{plain}\n{LABEL.sub('', plain)}"
+    return NO_TESTS.search(whole) is not None and SOME_TESTS.search(whole) is None
 
 
 # --- the log of a job of GitHub Actions

@@ -83,13 +83,14 @@ def _report(place: int) -> None:
 def _others() -> list[int]:
     """All processes in this view except the first, bubblewrap's, and ourselves."""
     found = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]
-    return [pid for pid in found if _works(pid)]
+    return [pid for pid in found if stat_fields(pid)[:1] not in ([], [b"Z"])]
 
 
-def _works(pid: int) -> bool:
+def stat_fields(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat behind the name (proc(5)), of which the first is the state; none if it is gone."""
     with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()[0] != b"Z"
-    return False
+        return file.read().rpartition(b")")[2].split()
+    return []
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

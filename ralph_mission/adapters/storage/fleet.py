@@ -138,11 +138,11 @@ class FleetReader:
             (owners if everything else names).extend(listed)
         for owner in dict.fromkeys(owners):
             below = "repositories(ownerAffiliations: OWNER, %s) { %s }"
-            query = f"list: repositoryOwner(login: {_quote(owner)}) {{ {below} }}"
+            query = f"list: repositoryOwner(login: {json.dumps(owner)}) {{ {below} }}"
             yield from self._listed(f"org:{owner}", query)
         home = self._place.repository.partition("/")[0]
         for topic in self._config.topics:
-            words = _quote(f"topic:{topic} user:{home} archived:false fork:true")
+            words = json.dumps(f"topic:{topic} user:{home} archived:false fork:true")
             yield from self._listed(f"topic:{topic}", f"list: search(query: {words}, type: REPOSITORY, %s) {{ %s }}")
         names = list(dict.fromkeys(names))
         while names:
@@ -193,28 +193,24 @@ class FleetReader:
         parts = []
         for at, name in enumerate(names):
             owner, _, short = name.partition("/")
-            parts.append(f"r{at}: repository(owner: {_quote(owner)}, name: {_quote(short)}) {{ ...F }}")
+            parts.append(f"r{at}: repository(owner: {json.dumps(owner)}, name: {json.dumps(short)}) {{ ...F }}")
         answer, _ = self._ask(parts)
         reasons = _reasons(answer)
         data = answer.get("data") or {}
         for at, name in enumerate(names):
             place, one = f"r{at}", data.get(f"r{at}")
             if isinstance(one, dict) and reasons.get(place, "") in ("", *_REASON.values()):
-                yield self._moved(name, read_header(one, self._now))
+                header = read_header(one, self._now)
+                moved = RepositoryHeader(name, f"it is {header.name} now: write that in fleet.yml")
+                yield header if header.name.lower() == name.lower() else moved
             else:
                 yield RepositoryHeader(name, reasons.get(place, _REASON["NOT_FOUND"]))
-
-    @staticmethod
-    def _moved(name: str, header: RepositoryHeader) -> RepositoryHeader:
-        if header.name.lower() == name.lower():
-            return header
-        return RepositoryHeader(name, f"it is {header.name} now: write that in fleet.yml")
 
     def _listed(self, name: str, query: str) -> Iterator[RepositoryHeader]:
         """The repositories of a list; `name` is how fleet.yml calls it, and what is wrong with it one line."""
         after, owned = "", name.startswith("org:")
         for _ in range(MOST_PAGES):
-            place = f"first: {self._page}{f', after: {_quote(after)}' if after else ''}"
+            place = f"first: {self._page}{f', after: {json.dumps(after)}' if after else ''}"
             try:
                 answer, _ = self._ask([query % (place, "pageInfo { hasNextPage endCursor } nodes { ...F }")])
             except UserError as problem:
@@ -246,10 +242,10 @@ class FleetReader:
     def _ask(self, parts: Iterable[str]) -> tuple[Mapping[str, Any], ControlBranch]:
         """One request; the first brings the fleet's own state as well."""
         queries = list(parts)
-        parts, fields = list(queries), f" {self._fields}" if queries else ""
+        parts, fields = [*queries], f" {self._fields}" if queries else ""
         if self._control is None:
             owner, _, name = self._place.repository.partition("/")
-            parts.append(CONTROL % (_quote(owner), _quote(name)))
+            parts.append(CONTROL % (json.dumps(owner), json.dumps(name)))
         self._requests += 1
         answer = ask_graphql(self._place, f"{{ {' '.join(parts)} }}{fields}", seconds=SECONDS, size=SIZE)
         data = answer.get("data")
@@ -491,8 +487,7 @@ def _change(place: RepositoryPlace, mutation: str, variables: Mapping[str, Any],
     answer = ask_graphql(place, mutation, variables, tries=1)
     if isinstance((answer.get("data") or {}).get(name), dict):
         return True
-    errors = [one for one in answer.get("errors") or () if isinstance(one, dict)]
-    first = next((one for one in errors if one.get("path", [name]) == [name]), {})
+    first = next((one for one in _errors(answer) if one.get("path", [name]) == [name]), {})
     words = str(first.get("message") or "no answer")[:160]
     if first.get("type") == "STALE_DATA" or "already exists" in words:
         return False
@@ -501,7 +496,3 @@ def _change(place: RepositoryPlace, mutation: str, variables: Mapping[str, Any],
         f"give the gate's job contents and issues: write in {place.repository}, and exempt {BRANCH} from rules",
         who="forge",
     )
-
-
-def _quote(text: str) -> str:
-    return json.dumps(text)

@@ -2,7 +2,7 @@
 
 It has no remotes, hooks, credentials, filters or user configuration; objects are borrowed from the original repository.
 Whatever a session does to its `.git` (settings, hooks, refs, the index) is never read, compared or restored. Only its
-commit messages are read, as bytes and within bounds, to describe what lands.
+commit messages are read, as bytes and within bounds, to describe what lands. The project's own checks run on it.
 """
 
 from __future__ import annotations
@@ -13,22 +13,30 @@ import shutil
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from ralph_mission.adapters.git import git as wire
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.adapters.git.patches import from_work_tree
-from ralph_mission.adapters.workspace.objects import Objects, submodules
-from ralph_mission.adapters.workspace.snapshot import File, remove_any, write_file
+from ralph_mission.adapters.sandbox.excerpt import find_cause, ran_no_test
+from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
+from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
+from ralph_mission.adapters.workspace.land import Objects, submodules
+from ralph_mission.adapters.workspace.snapshot import OURS, File, remove_any, remove_folder, remove_path, write_file
 from ralph_mission.errors import UserError
+from ralph_mission.loop.model.state import CheckoutState, CheckResult, SessionCommit
 from ralph_mission.safety.patch import FileChange, Patch
-from ralph_mission.safety.paths import unsafe_path
+from ralph_mission.safety.paths import configures_agents, unsafe_path
+from ralph_mission.safety.text import truncate
 from ralph_mission.values import compile_regex, dataclass
 
 SHARED_REFS = ("refs/heads", "refs/tags")
 """The refs a session sees besides its branch."""
+SHARED = ("agent", "loop", "plan.md")
+"""The parts of the engine's folder that sessions also reach by `.ralph/` in their clone."""
 SPECIAL = compile_regex(rb"[\\*?\[ ]")  # in a pattern of git's
 COMMIT = compile_regex("[0-9a-f]{40}([0-9a-f]{24})?")
 MOST_COMMITS, LONGEST_COMMIT, LONGEST_FILE = 20, 65_536, 4096
@@ -52,15 +60,28 @@ def position(git: Git, branch: str | None = None) -> Position:
     return Position(on, refs.get(on, "") if on else git.resolve("HEAD"), refs)
 
 
+def read_state(git: Git, branch: str) -> CheckoutState:
+    """The state of a branch ("" for HEAD), for a prompt. `readable` is False if git does not answer."""
+    try:
+        last = git.try_text("log", "--no-show-signature", "-5", "--format=%H %s", branch or "HEAD")
+        if not last:  # before the first commit, or git fails
+            git.text("rev-parse", "--git-dir")
+    except GitError:
+        return CheckoutState(readable=False)
+    commits = tuple(SessionCommit(*line.split(" ", 1)) for line in last.split("\n") if line)
+    return CheckoutState(branch.removeprefix("refs/heads/"), commits[0].hash if commits else "", commits, False)
+
+
 @dataclass(frozen=True, slots=True)
 class Clone:
     """The clone at `folder` of the repository `git`; `who`: the default author of a session's commits; `excluded`:
-    paths that its git ignores."""
+    paths that its git ignores; `shared`: the engine's folder in the user's checkout."""
 
     git: Git
     folder: Path
     who: Identity = Identity()
     excluded: tuple[str, ...] = ()
+    shared: Path | None = None
 
     @property
     def index(self) -> Path:
@@ -70,7 +91,7 @@ class Clone:
     @property
     def repository(self) -> Git:
         """The session's repository, for use before a session starts."""
-        return Git(self.folder / ".git", self.folder / ".git", self.folder)
+        return Git.at(self.folder)
 
     def make(self, commit: str) -> None:
         """Create the clone with the files of `commit` ("" for none). Raises UserError."""
@@ -105,6 +126,35 @@ class Clone:
         if at.head:
             self._refresh_index(at.head)
             shutil.copyfile(self.index, place / "index")
+
+    def share(self, known: Iterable[str]) -> None:
+        """Link what sessions share by `.ralph/`, unless one of the repository's `known` paths has that name."""
+        place = self.folder / OURS
+        if self.shared and (place.is_symlink() or not place.is_dir()):
+            remove_any(os.fsencode(place))
+            place.mkdir()
+        for link, target in self._links():
+            path = f"{OURS}/{link.name}"
+            if not _leads_to(link, target) and not any(one == path or one.startswith(f"{path}/") for one in known):
+                remove_any(os.fsencode(link))
+                link.symlink_to(target)
+
+    def unshare(self) -> None:
+        """Remove the links for a check, which may read no place that they lead to, and may stumble over them: Node's
+        test runner follows every link."""
+        for link, target in self._links():
+            if _leads_to(link, target):
+                link.unlink()
+
+    def _links(self) -> Iterator[tuple[Path, Path]]:
+        return ((self.folder / OURS / name, self.shared / name) for name in SHARED if self.shared)
+
+    def remove_agent_settings(self, known: Collection[str]) -> None:
+        """Remove agent configuration that is not among `known` paths; other ignored files stay."""
+        for name in filter(configures_agents, sorted(os.listdir(self.folder))):
+            for path in _files_below(str(self.folder), name):
+                if path not in known:
+                    remove_path(str(self.folder), path)
 
     def landed(self, commit: str, paths: Mapping[str, File | None]) -> None:
         """Record that the files are those of `commit`, which changed `paths`; the index keeps the timestamps of all
@@ -159,6 +209,17 @@ class Clone:
                     _lay(Git.open(self.git.work_tree / path), self.git, entries[path].oid, folder)
 
 
+def _leads_to(link: Path, target: Path) -> bool:
+    return link.is_symlink() and os.readlink(link) == str(target)
+
+
+def _files_below(top: str, path: str) -> list[str]:
+    """The files at `path` or in it; links and empty folders count."""
+    where = f"{top}/{path}"
+    inner = sorted(os.listdir(where)) if os.path.isdir(where) and not os.path.islink(where) else []
+    return [one for name in inner for one in _files_below(top, f"{path}/{name}")] if inner else [path]
+
+
 def _lay(git: Git, above: Git, commit: str, folder: Path) -> None:
     if git.common_dir == above.common_dir:  # its folder is empty: git found the outer repository
         return
@@ -171,18 +232,12 @@ def _lay(git: Git, above: Git, commit: str, folder: Path) -> None:
 
 
 def _settings(algorithm: str, who: Identity) -> str:
-    lines = ["[user]", f"\tname = {_quote_value(who.name)}", f"\temail = {_quote_value(who.email)}"]
-    lines += ["[core]", "\tfilemode = true", "\tbare = false", "\tlogallrefupdates = true"]
+    lines = ["[core]", "\tfilemode = true", "\tbare = false", "\tlogallrefupdates = true"]
     if algorithm == "sha256":
         lines += ["\trepositoryformatversion = 1", "[extensions]", "\tobjectFormat = sha256"]
     else:
         lines.append("\trepositoryformatversion = 0")
-    return "\n".join(lines) + "\n"
-
-
-def _quote_value(text: str) -> str:
-    plain = "".join(letter for letter in text if letter.isprintable())
-    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return who.settings + "\n".join(lines) + "\n"
 
 
 # --- reading what a session may have made of it ---------------------------------------
@@ -237,6 +292,47 @@ def _bytes(path: Path, most: int) -> bytes:
         return file.read(most)
 
 
+# --- the project's own checks --------------------------------------------------------
+
+LINES = 40
+"""Characters reported of a failed check's output, from the end."""
+KnownRed = Callable[[str, FinishedProcess], bool]
+"""Whether a failed check failed before, and is not worse now."""
+NAMED = 100  # characters of a check where its failure is named
+GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C takes effect within two
+
+
+def verdict(
+    checks: Iterable[str],
+    top: Path,
+    seconds: float,
+    sandbox: Sandbox = OPEN,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    known: KnownRed = lambda *_: False,
+) -> CheckResult:
+    """Run shell commands in `top` until one fails, each for at most `seconds`, in `sandbox`, with `environment` added.
+    A failure that is `known` does not count. A check whose runner says that it ran no tests does not pass.
+
+    Each gets a fresh HOME: start-up files that a session, or its code in a check, left there would affect the next one.
+    Raises UserError if `sandbox` cannot isolate it as required.
+    """
+    failing = list[str]()
+    for check in checks:
+        with tempfile.TemporaryDirectory(prefix="ralph-check-", ignore_cleanup_errors=True) as home:
+            done = run_foreign(
+                check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE, sandbox=sandbox, extra_env=environment
+            )
+        output = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
+        if done.code and known(check, done):
+            failing.append(check)
+        elif done.code or ran_no_test(output):
+            why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}" if done.code else "ran no test"
+            cause = find_cause(done.stdout, done.stderr, top) if done.code else ""
+            first = f"{truncate(' '.join(check.split()), NAMED)}: {why}" + (f": {cause}" if cause else "")
+            return CheckResult(False, True, "\n".join((first, *output.splitlines()[-LINES:])))
+    return CheckResult(True, True, "", standing=tuple(failing))
+
+
 # The highest layer of attributes: whatever a tree's own .gitattributes ask for, bytes stay as they are.
 INERT = "* -text -ident !eol !filter !working-tree-encoding\n"
 
@@ -260,7 +356,8 @@ def clone(
         _check_out(git, commit, folder, paths, changes)
         yield folder
     finally:
-        _remove(folder)
+        with suppress(OSError):  # foreign code may have left folders without permissions
+            remove_folder(os.fsencode(folder))
 
 
 def check_out(git: Git, commit: str, folder: Path) -> Git:
@@ -270,7 +367,7 @@ def check_out(git: Git, commit: str, folder: Path) -> Git:
     """
     with clone(git, commit, folder.parent) as fresh:
         fresh.rename(folder)
-    return Git(folder / ".git", folder / ".git", folder)
+    return Git.at(folder)
 
 
 def changed_since(folder: Path, commit: str, git: Git) -> Patch:
@@ -288,7 +385,7 @@ def changed_since(folder: Path, commit: str, git: Git) -> Patch:
 
 def _check_out(git: Git, commit: str, folder: Path, paths: Iterable[str] | None, changes: Sequence[FileChange]) -> None:
     try:
-        fresh = _borrow_objects(git, Git(folder / ".git", folder / ".git", folder))
+        fresh = _borrow_objects(git, Git.at(folder))
         fresh.run("update-ref", "--no-deref", "HEAD", commit)
         _materialise(fresh, fresh.write_tree(commit, _entries(changes)), paths)
     except GitError as error:
@@ -323,12 +420,3 @@ def _materialise(fresh: Git, tree: str, paths: Iterable[str] | None) -> None:
     else:
         names = b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
         fresh.run("checkout-index", "--quiet", "--index", "-z", "--stdin", stdin=names)
-
-
-def _remove(folder: Path) -> None:
-    # Foreign code may have left folders without permissions.
-    for root, folders, _ in os.walk(folder):
-        for name in folders:
-            if not os.path.islink(os.path.join(root, name)):
-                os.chmod(os.path.join(root, name), 0o700)
-    shutil.rmtree(folder, ignore_errors=True)

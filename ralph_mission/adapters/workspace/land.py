@@ -2,25 +2,129 @@
 
 If the user committed meanwhile, the change goes on top unless it conflicts; if something uncommitted is in the way,
 nothing is changed. The user's git identity is read before any session could have changed it.
+
+`Objects` is the user's repository as the trusted reader of a clone. It reads nothing a session could write: trees,
+contents and new objects come from the user's repository, to which it only adds objects; no ref, index or file.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git import git as wire
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
 from ralph_mission.adapters.git.remote import acts_on_github
-from ralph_mission.adapters.workspace.objects import Objects
-from ralph_mission.adapters.workspace.snapshot import File
+from ralph_mission.adapters.workspace.snapshot import File, Files
 from ralph_mission.errors import UserError
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
+
+GITLINK = "160000"
+NOT_IN_A_NAME = compile_regex(r"[\x00-\x1f<>\x7f]")
+SCRATCH = "refs/ralph/scratch"
+"""The scratch ref of `fast-import` for a commit; it is removed at once."""
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The objects of `git`; `entries` is not cached."""
+
+    git: Git
+
+    @cached_property
+    def algorithm(self) -> str:
+        """The hash algorithm of object ids."""
+        return self.git.try_text("rev-parse", "--show-object-format") or "sha1"
+
+    def entries(self, commit: str) -> dict[str, File]:
+        """Every path of a commit ("" for none); a submodule has the mode GITLINK. Raises GitError."""
+        listed = self.git.listing(commit) if commit else ()
+        return {entry.path: File(entry.mode, entry.oid) for entry in listed}
+
+    def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
+        """Contents by object id; missing ones are left out. Raises GitError."""
+        return self.git.blobs(oids)
+
+    def store(self, contents: Iterable[bytes]) -> None:
+        """Write blobs, in one process. Raises GitError."""
+        stream = b"".join(_blob(content) for content in contents)
+        if stream:
+            self.git.run("fast-import", "--quiet", "--done", stdin=stream + b"done\n")
+
+    def commit(
+        self, parent: str, changes: Mapping[str, File | None], message: str, when: datetime, who: Identity,
+        contents: Iterable[bytes] = (),
+    ) -> str:  # fmt: skip  # as one reads it
+        """A commit on `parent` ("" for none) with the given paths (None: deleted). Blobs are stored already, or in
+        `contents`.
+
+        On disk when it returns. Raises GitError.
+        """
+        text, seconds = message.replace("\0", "").encode("utf-8", "replace"), int(when.timestamp())
+        by = f"{_name(who.name)} <{_name(who.email)}> {seconds} +0000"
+        lines = [_blob(content) for content in contents]
+        lines += [f"commit {SCRATCH}\nmark :1\nauthor {by}\ncommitter {by}\ndata {len(text)}\n".encode() + text + b"\n"]
+        lines.append(f"from {parent}\n".encode() if parent else b"")
+        lines += [b"D %s\n" % quoted(path) for path, file in changes.items() if file is None]
+        lines += [
+            f"M {file.mode} {file.oid} ".encode() + quoted(path) + b"\n"
+            for path, file in changes.items()
+            if file is not None
+        ]
+        lines.append(f"\nget-mark :1\nreset {SCRATCH}\nfrom {wire.NOBODY[0] * self._length}\n\ndone\n".encode())
+        raw = self.git.run("-c", "core.fsync=committed", "fast-import", "--quiet", "--done", stdin=b"".join(lines))
+        return raw.decode().strip()
+
+    def paths_between(self, old: str, new: str) -> list[str]:
+        """The paths in which two commits ("" for none) differ. Raises GitError."""
+        return self.git.paths_between(old or EMPTY_TREE, new or EMPTY_TREE, "--ignore-submodules=none")
+
+    def patch(self, old: str, new: str) -> bytes:
+        """The patch between two commits, for `git apply`. Raises GitError."""
+        flags = ("-r", "-p", "--binary", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
+        return self.git.run("diff-tree", *flags, old or EMPTY_TREE, new)
+
+    def holds(self, commit: str, line: bytes) -> bool:
+        """Whether a file of a commit ("" for none) has these bytes anywhere."""
+        try:
+            return bool(commit and self.git.run("grep", "-a", "-l", "-F", "-f", "-", commit, stdin=line + b"\n"))
+        except GitError:  # 1: in none
+            return False
+
+    def behind(self, commit: str, tip: str) -> bool:
+        """Whether `tip` is `commit` or a descendant; False if git cannot tell."""
+        known = re.fullmatch("[0-9a-f]{40}([0-9a-f]{24})?", commit) and tip
+        return bool(known) and self.git.contains(commit, tip)
+
+    @property
+    def _length(self) -> int:
+        return 64 if self.algorithm == "sha256" else len(wire.NOBODY)
+
+
+def submodules(entries: Files) -> Iterator[str]:
+    """The submodules of a commit."""
+    return (path for path, file in entries.items() if file.mode == GITLINK)
+
+
+def quoted(path: str) -> bytes:
+    """A path quoted for a line of git's input."""
+    name = wire.raw(path)
+    return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+
+
+def _blob(content: bytes) -> bytes:
+    return b"blob\ndata %d\n%s\n" % (len(content), content)
+
+
+def _name(text: str) -> str:
+    return NOT_IN_A_NAME.sub("", text).strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from pathlib import Path
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.adapters.workspace.clone import clone
-from ralph_mission.adapters.workspace.land import Judged, Landing, User, meeting, uncommitted
-from ralph_mission.adapters.workspace.objects import Objects
+from ralph_mission.adapters.workspace.land import Judged, Landing, Objects, User, meeting, uncommitted
 from ralph_mission.adapters.workspace.snapshot import File, remove_folder
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.errors import UserError
@@ -45,7 +44,7 @@ class Part:
     @property
     def git(self) -> Git:
         """Its own repository, with separate refs, index and configuration."""
-        return Git(self.folder / ".git", self.folder / ".git", self.folder)
+        return Git.at(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity(
 
 def _make_clone(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Path:
     folder = open_ones.enter_context(clone(git, commit, place))
-    fresh = Git(folder / ".git", folder / ".git", folder)
+    fresh = Git.at(folder)
     fresh.run("update-ref", BRANCH, commit)
     fresh.run("symbolic-ref", "HEAD", BRANCH)
     return folder
@@ -141,10 +140,7 @@ def _make_clone(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Pat
 
 def _find_conflict(path: str, owners: Mapping[str, str]) -> str:
     """The earlier builder with this path, a file where it needs a folder, or files below it; or ""."""
-    for other, name in owners.items():
-        if other == path or other.startswith(f"{path}/") or path.startswith(f"{other}/"):
-            return name
-    return ""
+    return next((name for other, name in owners.items() if meeting([path], [other])), "")
 
 
 def _remove(place: Path) -> None:

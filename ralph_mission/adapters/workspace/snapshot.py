@@ -22,6 +22,7 @@ from typing import NamedTuple
 from ralph_mission.adapters.git import git
 from ralph_mission.adapters.git import git as wire
 from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.safety.secrets import secret_values
 from ralph_mission.values import dataclass
 
 LINK, REGULAR, EXECUTABLE, SPECIAL = "120000", "100644", "100755", "special"
@@ -269,6 +270,14 @@ def differing(before: Files, now: Files) -> list[str]:
     return sorted([*changed, *(before.keys() - now.keys())])
 
 
+def why_unstorable(file: File | None) -> str:
+    """Why no commit can hold a file, or ""."""
+    if file is None or file.storable:
+        return ""
+    why = {TOO_LARGE: "is too large", UNREADABLE: "cannot be read"}.get(file.oid, "is not a plain file")
+    return f"it {why}, so that no commit can hold it"
+
+
 def how(before: File | None, now: File | None) -> str:
     """How a path changed, in words."""
     if now is None:
@@ -400,3 +409,16 @@ def _reachable(top: bytes, folder: bytes) -> bool:
     parts = [part for part in folder.split(b"/") if part]
     ways = (os.path.join(top, *parts[:depth]) for depth in range(1, len(parts) + 1))
     return all(os.path.isdir(way) and not os.path.islink(way) for way in ways)
+
+
+WINDOW, OVERLAP = 1_000_000, 4_000
+"""Characters of a file that are searched for credentials at once, and the overlap of two such pieces."""
+LOOSE = ("assigned-secret", "authorization", "jwt", "signed-address")
+"""Kinds of which code and tests contain made-up examples: redacted in reports, allowed in commits."""
+
+
+def find_credentials(path: str, content: bytes) -> set[tuple[str, str]]:
+    """The credentials that a file must not bring into a commit: kind and value."""
+    text = f"{path}\n{content.decode('utf-8', 'replace')}"
+    pieces = (text[max(0, start - OVERLAP) : start + WINDOW] for start in range(0, len(text), WINDOW))
+    return {found for piece in pieces for found in secret_values(piece) if found[0] not in LOOSE}

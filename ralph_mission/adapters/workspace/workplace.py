@@ -17,38 +17,32 @@ from types import MappingProxyType
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
-from ralph_mission.adapters.workspace.clone import Clone, Position, position
-from ralph_mission.adapters.workspace.land import Judged, Landing, User
-from ralph_mission.adapters.workspace.objects import GITLINK, KnownRed, Objects, submodules, verdict
+from ralph_mission.adapters.workspace.clone import Clone, KnownRed, Position, position, read_state, verdict
+from ralph_mission.adapters.workspace.land import GITLINK, Judged, Landing, Objects, User, submodules
 from ralph_mission.adapters.workspace.snapshot import (
     IGNORE_FILE,
     LINK,
     OURS,
     REPOSITORY,
-    TOO_LARGE,
-    UNREADABLE,
     File,
     Files,
     IgnoreRules,
     Reader,
     Reading,
     differing,
+    find_credentials,
     how,
     remove_any,
     remove_path,
+    why_unstorable,
     write_file,
 )
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.state import CheckoutState, CheckResult, NetChange, PathChange, SessionCommit
+from ralph_mission.loop.model.state import CheckoutState, CheckResult, NetChange, PathChange
 from ralph_mission.loop.ports import SessionWork
 from ralph_mission.safety.objections import lines_of_tests
-from ralph_mission.safety.paths import configures_agents, unsafe_path
-from ralph_mission.safety.secrets import secret_values
+from ralph_mission.safety.paths import unsafe_path
 
-WINDOW, OVERLAP = 1_000_000, 4_000
-"""Characters of a changed file that are searched for credentials at once, and the overlap of two such pieces."""
-LOOSE = ("assigned-secret", "authorization", "jwt", "signed-address")
-"""Kinds of which code and tests contain made-up examples: redacted in reports, allowed in commits."""
 IN_MEMORY = 64 * 1024 * 1024
 """Bytes of judged contents kept until the commit; more are stored at once."""
 MOVED = 0.5
@@ -56,8 +50,6 @@ MOVED = 0.5
 EMPTY = "empty"
 """The name of a mark before the first commit."""
 CHECKED = "a check changed it"
-SHARED = ("agent", "loop", "plan.md")
-"""The parts of the engine's folder that sessions also reach by `.ralph/` in their clone."""
 HINT = "git fsck shows what is missing; get it from a remote or another clone, then resume with --continue"
 
 
@@ -87,12 +79,12 @@ class Workspace:
     ) -> None:  # fmt: skip  # as one reads it
         self._user = user or User.of(git)
         self._git = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self._user.settings))
-        self.clone = Clone(self._git, folder, self._user.identity)
+        self.clone = Clone(self._git, folder, self._user.identity, shared=shared)
         self._objects = Objects(self._git)
         self._reader = Reader(folder, self._objects.algorithm)
         self._landing = Landing(git, self._user, (shared or folder.parent) / "aside")
         self._checks, self._more, self._seconds, self._sandbox = checks, more, seconds, sandbox
-        self._lists, self._no_agent_settings, self._shared = lists, no_agent_settings, shared
+        self._lists, self._no_agent_settings = lists, no_agent_settings
         self._environment, self._known = environment, known  # of checks; which of them may fail
         self._branch: str | None = None  # the checked-out branch when the loop began
         self._at = Position("", "", {})
@@ -145,16 +137,15 @@ class Workspace:
             self.clone.make(self._at.head)
         if self._submodules:
             self.clone.populate_submodules(self._objects, self._at.head)
-        self._hold_lists()
         self._before = self._now = {**self._base, **self._list_files()}
         self._use_rules(self._before)
         if not fits:
             self._put_right(self._read(self._before))
         self._fits = ""
         if self._no_agent_settings:
-            self._remove_agent_settings()
+            self.clone.remove_agent_settings(self._base)
         self.clone.renew(self._at)
-        self._share()
+        self.clone.share(self._base)
         self._hidden = frozenset()
         self._marked = self._at.head or EMPTY
         return self._marked
@@ -180,41 +171,6 @@ class Workspace:
         if rules != self._rules.rules:
             self._rules = IgnoreRules(self._git, rules, self.clone.excluded)
         self._rules_now = self._rules
-
-    def _share(self) -> None:
-        """Link what sessions share by `.ralph/`, unless the repository has something of that name."""
-        place = self.clone.folder / OURS
-        if self._shared is None:
-            return
-        if place.is_symlink() or not place.is_dir():
-            remove_any(os.fsencode(place))
-            place.mkdir()
-        for name in SHARED:
-            link, target = place / name, self._shared / name
-            if link.is_symlink() and os.readlink(link) == str(target):
-                continue
-            if not any(path == f"{OURS}/{name}" or path.startswith(f"{OURS}/{name}/") for path in self._base):
-                remove_any(os.fsencode(link))
-                link.symlink_to(target)
-
-    def _unshare(self) -> None:
-        """Remove the links for a check, which may read no place that they lead to, and may stumble over them: Node's
-        test runner follows every link."""
-        if self._shared is None:
-            return
-        for name in SHARED:
-            link, target = self.clone.folder / OURS / name, self._shared / name
-            if link.is_symlink() and os.readlink(link) == str(target):
-                link.unlink()
-
-    def _remove_agent_settings(self) -> None:
-        """Remove agent configuration that is not the repository's; other ignored files stay."""
-        top = self.clone.folder
-        for name in sorted(os.listdir(top)):
-            if configures_agents(name):
-                for path in _files_below(str(top), name):
-                    if path not in self._base:
-                        remove_path(str(top), path)
 
     # --- judging ----------------------------------------------------------------------
 
@@ -254,7 +210,7 @@ class Workspace:
     def _undo_unsafe(self, files: dict[str, File], ignored: frozenset[str]) -> tuple[PathChange, ...]:
         """Undo changes of paths that must not be touched, and files git cannot store; updates `files`."""
         changed = differing(self._before, files)
-        why = {path: unsafe_path(path) or ("" if path in ignored else _why_unstorable(files.get(path)))
+        why = {path: unsafe_path(path) or ("" if path in ignored else why_unstorable(files.get(path)))
                for path in changed}  # fmt: skip  # one value
         return self._put_back(files, {path: reason for path, reason in why.items() if reason})
 
@@ -268,21 +224,13 @@ class Workspace:
                 continue
             before = self._content(self._before.get(path))
             new = sorted(
-                kind for kind, value in _secrets(path, content)
-                if (raw := value.encode("utf-8", "replace")) not in before and not self._stands_anywhere(raw)
+                kind for kind, value in find_credentials(path, content)
+                if (raw := value.encode("utf-8", "replace")) not in before
+                and not self._objects.holds(self._at.head, raw)
             )  # fmt: skip  # one value
             if new:
                 found[path] = f"it holds a secret ({', '.join(dict.fromkeys(new))})"
         return self._put_back(files, found)
-
-    def _stands_anywhere(self, line: bytes) -> bool:
-        """Whether a file of the last commit has these bytes."""
-        try:
-            return bool(self._at.head) and bool(
-                self._git.run("grep", "-a", "-l", "-F", "-f", "-", self._at.head, stdin=line + b"\n")
-            )
-        except GitError:  # 1: in none
-            return False
 
     def _put_back(self, files: dict[str, File], why: Mapping[str, str]) -> tuple[PathChange, ...]:
         """Undo changes of these paths, each for a reason; updates `files`. If a file was moved, the old one is restored
@@ -381,13 +329,10 @@ class Workspace:
                 write_file(top, path, file.mode, contents[file.oid])
 
     def _list_files(self) -> dict[str, File]:
-        found = ((path, self._reader.content(path)) for path in self._lists())
-        return {path: one[0] for path, one in found if one}
-
-    def _hold_lists(self) -> None:
-        """Remember the content of the engine's lists, which it writes between sessions."""
-        found = (self._reader.content(path) for path in self._lists())
-        self._held = {file.oid: content for one in found if one for file, content in (one,)}
+        """The engine's lists, which it writes between sessions; their content is remembered."""
+        found = {path: one for path in self._lists() if (one := self._reader.content(path))}
+        self._held = {file.oid: content for file, content in found.values()}
+        return {path: file for path, (file, _) in found.items()}
 
     def _rule_files(self, files: Files) -> dict[str, File]:
         named = (path for path in files if path.endswith(IGNORE_FILE))  # few: far cheaper than to take each path apart
@@ -411,7 +356,7 @@ class Workspace:
         self._take_lists()
         self._put_right(self._read(self._now))
         try:
-            self._unshare()
+            self.clone.unshare()
             found = verdict(checks, self.clone.folder, self._seconds, self._sandbox, self._environment, self._known)
         finally:
             before, reading = self._now, self._read(self._now)
@@ -423,7 +368,6 @@ class Workspace:
 
     def _take_lists(self) -> None:
         """Take over the lists as the engine wrote them after judging."""
-        self._hold_lists()
         lists = self._lists()
         self._now = {path: file for path, file in self._now.items() if path not in lists} | self._list_files()
 
@@ -432,7 +376,7 @@ class Workspace:
     @_as_user_errors()
     def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
         """Land the judged change as one commit; returns its id, or "" if there is nothing."""
-        judged = self._judge_files(message, lists)
+        judged = self.build(message, lists)
         announce(judged.commit or self._at.head)
         rest = {path for path in differing(self._before, self._now) if path not in judged.paths}
         whole = rest <= set(self._lists())
@@ -440,7 +384,7 @@ class Workspace:
             self._fits = self._at.head if whole else ""
             return ""
         landed = self._landing.land(self._at.branch, judged, self._lists())
-        self._base = _apply_files(self._base, judged.paths)
+        self._base = {path: file for path, file in {**self._base, **judged.paths}.items() if file}
         self._at = replace(self._at, head=landed)
         if landed == judged.commit:
             self.clone.landed(landed, judged.paths)
@@ -452,9 +396,6 @@ class Workspace:
     @_as_user_errors()
     def build(self, message: str, lists: bool) -> Judged:
         """The judged change as a commit without a ref."""
-        return self._judge_files(message, lists)
-
-    def _judge_files(self, message: str, lists: bool) -> Judged:
         self._take_lists()
         listed = self._lists()
         changed = [path for path in differing(self._before, self._now) if lists or path not in listed]
@@ -549,47 +490,10 @@ class Workspace:
         try:
             if self._branch is None:
                 self._branch = position(self._git).branch
-            last = self._git.try_text("log", "--no-show-signature", "-5", "--format=%H %s", self._branch or "HEAD")
-            if not last:  # before the first commit, or git fails
-                self._git.text("rev-parse", "--git-dir")
         except GitError:
             return CheckoutState(readable=False)
-        commits = tuple(SessionCommit(*line.split(" ", 1)) for line in last.split("\n") if line)
-        return CheckoutState(
-            self._branch.removeprefix("refs/heads/"), commits[0].hash if commits else "", commits, False
-        )
+        return read_state(self._git, self._branch)
 
 
 def _lines(content: bytes) -> list[bytes]:
     return [line for line in content.splitlines() if line.strip()]
-
-
-def _why_unstorable(file: File | None) -> str:
-    if file is None or file.storable:
-        return ""
-    why = (
-        "is too large"
-        if file.oid == TOO_LARGE
-        else "cannot be read"
-        if file.oid == UNREADABLE
-        else "is not a plain file"
-    )
-    return f"it {why}, so that no commit can hold it"
-
-
-def _secrets(path: str, content: bytes) -> set[tuple[str, str]]:
-    text = f"{path}\n{content.decode('utf-8', 'replace')}"
-    pieces = (text[max(0, start - OVERLAP) : start + WINDOW] for start in range(0, len(text), WINDOW))
-    return {found for piece in pieces for found in secret_values(piece) if found[0] not in LOOSE}
-
-
-def _files_below(top: str, path: str) -> list[str]:
-    """The files at `path` or in it; links and empty folders count."""
-    where = f"{top}/{path}"
-    inner = sorted(os.listdir(where)) if os.path.isdir(where) and not os.path.islink(where) else []
-    return [one for name in inner for one in _files_below(top, f"{path}/{name}")] if inner else [path]
-
-
-def _apply_files(files: Files, paths: Mapping[str, File | None]) -> Files:
-    rest = {path: file for path, file in files.items() if path not in paths}
-    return rest | {path: file for path, file in paths.items() if file}

@@ -86,7 +86,7 @@ def report(form: str, output: Path | None, launch: bool, repo: Path, config: Pat
     elif form == "md":
         _tell(app.ports.dashboard(recalled.memory, recalled.state), repo, output)
     else:
-        from ralph_mission.adapters.report.repository_report import to_document
+        from ralph_mission.adapters.report import to_document
 
         if output:
             import json
@@ -226,7 +226,8 @@ def backtest(
     No network is used, except GitHub's API if GITHUB_TOKEN and GITHUB_REPOSITORY are set, for issues, pull
     requests, workflow runs and alerts.
     """
-    from ralph_mission.adapters.report.backtest import lines, page, to_document
+    from ralph_mission.adapters.report import to_document
+    from ralph_mission.adapters.report.backtest import lines, page
     from ralph_mission.adapters.report.progress import speaking
     from ralph_mission.app import backtest as replay
     from ralph_mission.app.secrets import environment_secrets
@@ -316,7 +317,7 @@ def show(
 ) -> None:
     """The report for machines, or the summary for people."""
     if as_json:
-        from ralph_mission.adapters.report.summary import to_document
+        from ralph_mission.adapters.report import to_document
 
         print_json(to_document(report))
     else:

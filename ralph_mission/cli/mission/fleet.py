@@ -132,7 +132,8 @@ def run(repo: Path, config: Path | None, as_json: bool) -> None:
 
     For one machine without GitHub. The page is .ralph/fleet.html beside fleet.yml.
     """
-    from ralph_mission.adapters.report.fleet import headline, to_document
+    from ralph_mission.adapters.report import to_document
+    from ralph_mission.adapters.report.fleet import headline
     from ralph_mission.adapters.report.progress import safe
     from ralph_mission.app.fleet import page_of, run_fleet
     from ralph_mission.cli.fleet import read_fleet, tell_left_out

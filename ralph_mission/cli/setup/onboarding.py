@@ -22,8 +22,7 @@ from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.forges.local import branches
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.progress import speaking
-from ralph_mission.adapters.workspace.land import User
-from ralph_mission.adapters.workspace.objects import Objects
+from ralph_mission.adapters.workspace.land import Objects, User
 from ralph_mission.adapters.workspace.snapshot import REGULAR, File
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.cli.options import open_app, run_cycle

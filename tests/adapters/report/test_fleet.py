@@ -8,7 +8,8 @@ from html import unescape
 
 from markdown_it import MarkdownIt
 
-from ralph_mission.adapters.report.fleet import LONGEST, fleet_page, to_document
+from ralph_mission.adapters.report import to_document
+from ralph_mission.adapters.report.fleet import LONGEST, fleet_page
 from ralph_mission.adapters.report.fleet_page import page
 from ralph_mission.mission.fleet.plan import FleetAsk, FleetOverview, FleetResult, FleetRow, FleetStanding
 from ralph_mission.mission.model.mission import Acceptance

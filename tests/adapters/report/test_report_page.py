@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from ralph_mission.adapters.report import summary
+from ralph_mission.adapters.report import to_document
 from ralph_mission.adapters.report.report_page import page
-from ralph_mission.adapters.report.repository_report import RepositoryReport, collect_report, to_document
+from ralph_mission.adapters.report.repository_report import RepositoryReport, collect_report
 from ralph_mission.mission.lifecycle.waiting import find_waiting
 from ralph_mission.mission.model.ledger import HeldFix, OpenState, RedBase
 from ralph_mission.mission.model.mission import Limits, Status, Usage
@@ -24,7 +24,7 @@ def journal(cycle: int, status: Status, **changes: Any) -> Mapping[str, Any]:
     told = replace(
         REPORT, cycle=cycle, started_at=start, finished_at=start + timedelta(seconds=4), missions=lines, **changes
     )
-    return {"report": summary.to_document(told), "telling": {"late": 60}}
+    return {"report": to_document(told), "telling": {"late": 60}}
 
 
 def collect(*told: Mapping[str, Any], **changes: Any) -> RepositoryReport:

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralph_mission.adapters.report import to_document
 from ralph_mission.adapters.report.dashboard import dashboard
 from ralph_mission.adapters.report.progress import WIDTH, RequestCounts, fold_lines, rows, wrap_text
 from ralph_mission.adapters.report.step_summary import step_summary
-from ralph_mission.adapters.report.summary import ROWS, Standpoint, schema, summary, to_document, to_json
+from ralph_mission.adapters.report.summary import ROWS, Standpoint, schema, summary, to_json
 from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, ObserverLine, PostLine, ThreadLine
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Tier, Verdict

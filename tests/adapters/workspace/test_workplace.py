@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.sandbox.excerpt import ran_no_test
 from ralph_mission.adapters.workspace import workplace
-from ralph_mission.adapters.workspace.objects import ran_no_test
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import CheckResult, NetChange

@@ -21,7 +21,7 @@ from ralph_mission.adapters.forges import (
     require_ready,
     utc_now,
 )
-from ralph_mission.adapters.forges.github import alerts, builds, people, reading
+from ralph_mission.adapters.forges.github import findings, people, reading
 from ralph_mission.adapters.forges.github.api import PACE, Api, Counts, ReadCache, scope_of
 from ralph_mission.adapters.forges.github.checks import require_green
 from ralph_mission.adapters.forges.github.committing import VerifiedRemote
@@ -36,22 +36,8 @@ from ralph_mission.adapters.git.remote import HEADS, Remote, RepositoryPlace
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.lifecycle.table import SET_ASIDE
 from ralph_mission.mission.lifecycle.orders import hear_in_issue, hear_in_pull
+from ralph_mission.mission.model import forge as model
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, OpenPull, Receipt
-from ralph_mission.mission.model.forge import (
-    HELD,
-    WELL,
-    Actor,
-    AlertKind,
-    BodyEdit,
-    Branch,
-    FailedJob,
-    Issue,
-    Pull,
-    Pulse,
-    SecurityAlert,
-    Tick,
-    WorkflowRun,
-)
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.mission import FailureReason
 
@@ -91,24 +77,24 @@ class GitHubForge:
 
     # --- who
 
-    def identity(self) -> Actor:
+    def identity(self) -> model.Actor:
         """The account of the token. Raises UserError."""
         return self.people.us()
 
-    def may_approve(self, actor: Actor) -> bool:
+    def may_approve(self, actor: model.Actor) -> bool:
         """Whether the account with this id may write. Never a bot, never ourselves. Raises UserError."""
         return self.people.may_write(actor)
 
     # --- branches
 
-    def default_branch(self) -> Branch:
+    def default_branch(self) -> model.Branch:
         """The branch that pull requests are merged into; its commit is fetched. Raises UserError."""
         return self.threads.once("default branch", self._default)
 
-    def _default(self) -> Branch:
+    def _default(self) -> model.Branch:
         name, sha = self.remote.default()
         self.remote.fetch({HEADS + name: sha})
-        return Branch(name, sha)
+        return model.Branch(name, sha)
 
     def branch(self, name: str) -> str:
         """The commit a branch points at now; "" if it does not exist. Raises UserError."""
@@ -116,7 +102,7 @@ class GitHubForge:
 
     # --- issues and pulls
 
-    def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
+    def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[model.Issue, ...]:
         """Issues that have all of `labels`, lowest number first, without the dashboard. Raises UserError."""
         required = frozenset(labels)
         wires = sorted(self._issues(state, required), key=lambda wire: wire.number)
@@ -134,7 +120,7 @@ class GitHubForge:
         found = {wire.number: wire for wire in wires if wire.pull_request is None}
         return [wire for wire in found.values() if not self.dashboard.is_it(wire)]
 
-    def issue(self, number: int) -> Issue:
+    def issue(self, number: int) -> model.Issue:
         """An issue with its comments and label events. Raises Missing, UserError."""
         wire = self.threads.thread(number)
         if wire.pull_request is not None:
@@ -142,7 +128,7 @@ class GitHubForge:
         details = self.threads.details(number, wire.updated_at, wire.comments)
         return hear_in_issue(reading.issue(wire, details.remarks, details.events), self.ticks())
 
-    def edits(self, number: int) -> tuple[BodyEdit, ...]:
+    def edits(self, number: int) -> tuple[model.BodyEdit, ...]:
         """The last change of an issue's or pull request's title and the changes of its text. Raises UserError."""
         return people.of_thread(self.api, number, pull=self.threads.thread(number).pull_request is not None)
 
@@ -150,7 +136,7 @@ class GitHubForge:
         """The reviews of a pull request that only their authors wrote and edited. Raises UserError."""
         return people.own_reviews(self.api, number)
 
-    def pulls(self, state: str = "open") -> tuple[Pull, ...]:
+    def pulls(self, state: str = "open") -> tuple[model.Pull, ...]:
         """Pull requests, lowest number first: open ones, and at least those closed in the last 7 days. Raises
         UserError."""
         wires = [
@@ -167,7 +153,7 @@ class GitHubForge:
     def _is_recent(self, wire: PullWire) -> bool:
         return wire.closed_at is None or self.now() - wire.closed_at <= RECENT
 
-    def pull(self, number: int) -> Pull:
+    def pull(self, number: int) -> model.Pull:
         """A pull request with reviews, comments, commits and events. Raises Missing, UserError."""
         listed: PullWire | None = self.threads.memory.get("pulls", {}).get(number)
         wire = listed if listed is not None and listed.state == "open" else self.threads.pull(number)
@@ -187,15 +173,15 @@ class GitHubForge:
 
     def _runs(self, wire: PullWire) -> dict[str, Any]:
         """How checks stand at the head of our waiting pull request; nothing if not visible."""
-        own = wire.ours and reading.actor(wire.user).id == self.people.us().id
+        own = wire.ours and self.people.owns(wire)
         if wire.state != "open" or not own or SET_ASIDE & reading.names(wire.labels):
             return {}
         try:
-            runs = builds.runs_at(self.api, wire)
-            waiting = tuple(run.url for run in runs if run.conclusion == HELD)
-            red, services, everything = builds.services_at(self.api, wire.head.sha)
-            well = (*(run.conclusion in WELL for run in runs), *services)
-            failed = (*builds.failed_at(self.api, wire.head.sha, runs), *red)
+            runs = findings.runs_at(self.api, wire)
+            waiting = tuple(run.url for run in runs if run.conclusion == model.HELD)
+            red, services, everything = findings.services_at(self.api, wire.head.sha)
+            well = (*(run.conclusion in model.WELL for run in runs), *services)
+            failed = (*findings.failed_at(self.api, wire.head.sha, runs), *red)
             passed, unchecked = bool(well) and all(well), everything and not well
             return {"held": waiting, "failed": failed, "passed": passed, "unchecked": unchecked}
         except (Absent, UserError):
@@ -212,7 +198,7 @@ class GitHubForge:
             return False
         return True
 
-    def _closer(self, wire: PullWire) -> Actor | None:
+    def _closer(self, wire: PullWire) -> model.Actor | None:
         """The account that closed a pull request; only its issue has it."""
         if wire.state == "open":
             return None
@@ -226,7 +212,7 @@ class GitHubForge:
         """As in the port: the next read goes to GitHub."""
         self.threads.forget()
 
-    def pulse(self, since: datetime, few: int = 0) -> Pulse:
+    def pulse(self, since: datetime, few: int = 0) -> model.Pulse:
         """Stars now; since then, pull requests merged (of the last 7 days), issues opened and closed. Raises
         UserError."""
         stars = self.people.repository().get("stargazerCount")
@@ -234,7 +220,7 @@ class GitHubForge:
         many = len(found) >= few
         closed = self._closed_since(since) if many else []
         found |= {wire.number: wire for wire in closed if wire.created_at > since}
-        return Pulse(
+        return model.Pulse(
             stars=stars if isinstance(stars, int) else None,
             merged=tuple(pull for pull in self.pulls("closed") if pull.merged_after(since)),
             opened=len(found),
@@ -250,21 +236,21 @@ class GitHubForge:
 
     def workflow_runs(
         self, workflow: int = 0, event: str = "", ended: str = "", most: int = 100
-    ) -> tuple[WorkflowRun, ...]:
+    ) -> tuple[model.WorkflowRun, ...]:
         """The newest runs on the default branch, newest first. Raises UserError."""
-        return builds.workflow_runs(self.api, self.default_branch().name, workflow, event, ended, most)
+        return findings.workflow_runs(self.api, self.default_branch().name, workflow, event, ended, most)
 
-    def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
+    def failed_jobs(self, run: model.WorkflowRun, log: bool = False) -> tuple[model.FailedJob, ...]:
         """The failed jobs of a run's attempt. Raises UserError."""
-        return builds.failed_jobs(self.api, run, log)
+        return findings.failed_jobs(self.api, run, log)
 
-    def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
+    def test_reports(self, run: model.WorkflowRun) -> tuple[bytes, ...]:
         """A run's test reports. Raises UserError."""
-        return builds.test_reports(self.api, run)
+        return findings.test_reports(self.api, run)
 
-    def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+    def security_alerts(self, kind: model.AlertKind) -> tuple[model.SecurityAlert, ...] | None:
         """Open alerts of a kind; None if the token may not read them. Raises UserError."""
-        return alerts.security_alerts(self.api, kind, self.now())
+        return findings.security_alerts(self.api, kind, self.now())
 
     # --- our own things
 
@@ -272,7 +258,7 @@ class GitHubForge:
         """The dashboard's memory position. Raises UserError."""
         return self.dashboard.read()
 
-    def ticks(self) -> tuple[Tick, ...]:
+    def ticks(self) -> tuple[model.Tick, ...]:
         """The boxes that people ticked on the dashboard, by its history. Raises UserError."""
         return self.threads.once("ticks", self.dashboard.ticks)
 
@@ -341,18 +327,14 @@ class GitHubForge:
         require_ready(effect)
         self.threads.forget()
         try:
-            self._pay()
+            if not self._paid:  # labels that an earlier cycle could not set: once, along with another effect
+                self._paid = True
+                self.verbs.labelling.pay()
             return self._perform_effect(effect)
         finally:
             self.threads.forget()
             for number in (getattr(effect, "issue", 0), getattr(effect, "pull", 0)):
                 self.api.kept.drop(f"details {number}")  # outdated knowledge may cause a refusal
-
-    def _pay(self) -> None:
-        """Set labels that an earlier cycle could not: once per forge, along with another effect."""
-        if not self._paid:
-            self._paid = True
-            self.verbs.labelling.pay()
 
     def _perform_effect(self, effect: Effect) -> Receipt:
         try:

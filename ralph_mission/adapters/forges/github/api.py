@@ -243,7 +243,9 @@ class Api:
         answer = self._persist("POST", self._wire.graphql, {"query": query})
         body = answer.body
         if not answer.ok or not isinstance(body, dict) or not isinstance(body.get("data"), dict):
-            raise _trouble(limits.unreadable("/graphql", answer))
+            problem = limits.unreadable("/graphql", answer)
+            gone = UserError("GitHub has no /graphql", "check GITHUB_API_URL")
+            raise problem if isinstance(problem, UserError) else gone
         return body["data"]
 
     def _page(self, place: str, fresh: bool, moved: bool = False) -> Page:
@@ -408,9 +410,3 @@ def _full(place: str, page: Page) -> bool:
     """Whether a list's last page is full: a new next page only shows in its link, which neither ETag nor 304 covers."""
     size = re.search(r"[?&]per_page=(\d+)", place)
     return not page.next and isinstance(page.body, list) and size is not None and len(page.body) >= int(size[1])
-
-
-def _trouble(problem: UserError | Absent) -> UserError:
-    if isinstance(problem, UserError):
-        return problem
-    return UserError(f"GitHub has no {problem.path}", "check GITHUB_API_URL", who="you")

@@ -7,13 +7,22 @@ from typing import Any
 from urllib.parse import quote
 
 from ralph_mission.adapters.forges import ForgeRefused
-from ralph_mission.adapters.forges.github.builds import ACTIONS, is_of_head
-from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
+from ralph_mission.adapters.forges.github.findings import (
+    ACTIONS,
+    CheckWire,
+    Listed,
+    RunWire,
+    StatusWire,
+    is_of_head,
+    list_at,
+    ran_last,
+)
+from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
-from ralph_mission.mission.model.forge import HELD, WELL, is_own
+from ralph_mission.mission.model.forge import HELD, WELL
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
@@ -77,21 +86,21 @@ class HeadRuns:
     `elsewhere`: the others at that commit. `seen`: whether the token may see runs.
     """
 
-    runs: list[dict[str, Any]]
-    elsewhere: list[dict[str, Any]]
+    runs: list[RunWire]
+    elsewhere: list[RunWire]
     seen: bool
 
     @property
-    def uncounted(self) -> list[dict[str, Any]]:
+    def uncounted(self) -> list[RunWire]:
         """Runs that say nothing of the head: those from elsewhere, and those of Ralph's own workflows."""
-        return [*self.elsewhere, *filter(_is_own, self.runs)]
+        return [*self.elsewhere, *(run for run in self.runs if run.own)]
 
 
 def _runs_at_head(threads: Threads, wire: PullWire) -> HeadRuns:
-    every = _listed(threads, f"/actions/runs?head_sha={wire.head.sha}", "workflow_runs")
-    ours = {True: list[dict[str, Any]](), False: list[dict[str, Any]]()}
+    every = _listed(threads, f"/actions/runs?head_sha={wire.head.sha}&per_page=100", "workflow_runs", RunWire)
+    ours = {True: list[RunWire](), False: list[RunWire]()}
     for run in every or ():
-        ours[is_of_head(run.get("head_branch"), dig(run, "head_repository", "id"), wire)].append(run)
+        ours[is_of_head(run, wire)].append(run)
     return HeadRuns(ours[True], ours[False], every is not None)
 
 
@@ -103,50 +112,41 @@ def read_checks(threads: Threads, sha: str, started: HeadRuns) -> tuple[tuple[Ch
     Of two jobs with the same name in a run, GitHub lists only the last. Jobs of runs that do not count are left out,
     but not what test reporters made, which GitHub puts in any suite of the commit.
     """
-    flows = {run.get("check_suite_id"): (run.get("workflow_id"), run.get("event")) for run in started.runs}
-    uncounted = {run.get("check_suite_id"): f"/actions/runs/{run.get('id')}/job/" for run in started.uncounted}
-    checks = _listed(threads, f"/commits/{sha}/check-runs", "check_runs")
-    statuses = _listed(threads, f"/commits/{sha}/status", "statuses")
+    flows = {run.check_suite_id: (run.workflow_id, run.event) for run in started.runs}
+    uncounted = {run.check_suite_id: f"/actions/runs/{run.id}/job/" for run in started.uncounted}
+    checks = _listed(threads, f"/commits/{sha}/check-runs?per_page=100", "check_runs", CheckWire)
+    statuses = _listed(threads, f"/commits/{sha}/status?per_page=100", "statuses", StatusWire)
     newest: dict[Any, CheckState] = {}
-    for run in sorted(checks or (), key=_ran_last):
-        suite, name, url = dig(run, "check_suite", "id"), str(run.get("name")), str(run.get("html_url") or "")
-        if suite not in uncounted or uncounted[suite] not in url:
-            asks = run.get("conclusion") == HELD and dig(run, "app", "slug") != ACTIONS  # no run of a workflow to start
-            newest[flows.get(suite, suite), name] = CheckState(name, ASKS if asks else _result(run), url)
+    for run in sorted(checks or (), key=ran_last):
+        url = run.html_url or ""
+        if run.suite not in uncounted or uncounted[run.suite] not in url:
+            asks = run.conclusion == HELD and run.app != ACTIONS  # no run of a workflow to start
+            newest[flows.get(run.suite, run.suite), run.name] = CheckState(
+                run.name, ASKS if asks else _result(run), url
+            )
     for one in statuses or ():
-        name, url = str(one.get("context")), str(one.get("target_url") or "")
-        newest["status", name] = CheckState(name, str(one.get("state") or PENDING), url)
+        newest["status", one.context] = CheckState(one.context, one.state or PENDING, one.target_url or "")
     return tuple(newest.values()), checks is not None and statuses is not None
 
 
-def _is_own(run: dict[str, Any]) -> bool:
-    """Whether it belongs to a workflow of Ralph's own."""
-    return is_own(str(run.get("path")))
+def _result(run: RunWire | CheckWire) -> str:
+    return run.conclusion or PENDING
 
 
-def _result(run: dict[str, Any]) -> str:
-    return str(run.get("conclusion") or PENDING)
-
-
-def _newest(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _newest(runs: list[RunWire]) -> list[RunWire]:
     """The newest run of each workflow and event that was not skipped, if there is one."""
-    return [*{(run.get("workflow_id"), run.get("event")): run for run in sorted(runs, key=_ran_last)}.values()]
+    return [*{(run.workflow_id, run.event): run for run in sorted(runs, key=ran_last)}.values()]
 
 
-def _ran_last(run: dict[str, Any]) -> tuple[bool, int]:
-    """Order of runs, by which a run that was skipped, because of an unrelated label, replaces none."""
-    return run.get("conclusion") != "skipped", _number(run)
-
-
-def _told_by_run(runs: list[dict[str, Any]], results: tuple[str, ...] = ()) -> Iterator[CheckState]:
+def _told_by_run(runs: list[RunWire], results: tuple[str, ...] = ()) -> Iterator[CheckState]:
     """The newest runs with one of these results, which may lack a check run; without results, all that did not pass.
 
     A run also covers a job that GitHub does not list because another job has its name.
     """
     for run in _newest(runs):
         result = _result(run)
-        if (result in results if results else result not in WELL) and not _is_own(run):
-            yield CheckState(str(run.get("name")), result, str(run.get("html_url") or ""))
+        if (result in results if results else result not in WELL) and not run.own:
+            yield CheckState(run.name or run.path, result, run.html_url)
 
 
 def _require_started(checks: list[CheckState]) -> None:
@@ -201,13 +201,10 @@ def ask(threads: Threads, path: str) -> Any:
         return None
 
 
-def _listed(threads: Threads, path: str, key: str) -> list[dict[str, Any]] | None:
+def _listed(threads: Threads, path: str, key: str, kind: type[Listed]) -> tuple[Listed, ...] | None:
     """Every page of a list; None if the token may not see it. Raises ForgeRefused if it cannot be read."""
-    mark = "&" if "?" in path else "?"
     try:
-        return [one for page in threads.api.pages(f"{path}{mark}per_page=100", True, key) for one in dicts(page)]
-    except (Absent, Forbidden):
-        return None
+        return list_at(threads.api, path, key, kind, fresh=True)
     except UserError as problem:
         what = f"GitHub does not say now how its checks stand: {problem.what}"
         raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED) from None
@@ -223,8 +220,3 @@ def dig(value: Any, *keys: str) -> Any:
 def dicts(value: Any) -> list[dict[str, Any]]:
     """The objects of a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _number(run: dict[str, Any]) -> int:
-    number = run.get("id")
-    return number if isinstance(number, int) else 0

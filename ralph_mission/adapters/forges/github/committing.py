@@ -15,7 +15,7 @@ from typing import Any
 from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Doubt, Stale
-from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.git import ABSENT, Git
 from ralph_mission.adapters.git.remote import HEADS, Denied, Remote
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import REGULAR
@@ -115,19 +115,14 @@ class VerifiedRemote(Remote):
 
 def _plain_changes(git: Git, old: str, new: str) -> dict[str, Any] | None:
     """The API's input for a commit; None if it could not make an identical one."""
-    raw = git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", old, new)
-    fields = raw.split(b"\0")[:-1]
     oids, removed = dict[str, str](), list[str]()
-    for meta, name in zip(fields[::2], fields[1::2], strict=True):
-        before, after, _, oid, kind = meta.decode().lstrip(":").split(" ")
-        try:
-            path = name.decode()
-        except UnicodeDecodeError:
+    for one in git.changes(old, new):
+        if any("\udc80" <= letter <= "\udcff" for letter in one.path):  # not in UTF-8
             return None
-        if kind == "D":
-            removed.append(path)
-        elif after == REGULAR and before in (REGULAR, "000000"):
-            oids[path] = oid
+        if one.new_mode == ABSENT:
+            removed.append(one.path)
+        elif one.new_mode == REGULAR and one.old_mode in (REGULAR, ABSENT):
+            oids[one.path] = one.new
         else:
             return None
     blobs = git.blobs(oids.values())

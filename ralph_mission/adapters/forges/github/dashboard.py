@@ -60,7 +60,9 @@ class DashboardIssue:
         """The ticked boxes and who ticked them. Reads the history only if a box is ticked, or if it is unknown whether
         our last edit crossed a tick."""
         wire = next(iter(self._list_issues()), None) or self._find_anchor_issue()
-        if wire is None or (self._is_checked(wire) and not orders.find_ticked(_page(wire))):
+        if wire is None or (
+            self.threads.api.kept.get(CHECKED) == _last_change(wire) and not orders.find_ticked(_page(wire))
+        ):
             return ()
         found = self._attribute(wire)
         self._remember_checked(wire)
@@ -107,12 +109,9 @@ class DashboardIssue:
         body = {"title": TITLE, "body": _text(page, anchor)}
         return reading.read(IssueWire, self.threads.api.send("PATCH", f"/issues/{number}", body))
 
-    def _is_checked(self, wire: IssueWire) -> bool:
-        return bool(self.threads.api.kept.get(CHECKED) == [wire.number, wire.updated_at.isoformat()])
-
     def _remember_checked(self, wire: IssueWire) -> None:
         """Record that every tick until its last change is known."""
-        self.threads.api.kept.put(CHECKED, [wire.number, wire.updated_at.isoformat()])
+        self.threads.api.kept.put(CHECKED, _last_change(wire))
 
     def _pin(self, wire: IssueWire) -> None:
         """Pin it above the list of issues. Three may be pinned, with some permissions: a refusal does not matter."""
@@ -155,6 +154,10 @@ class DashboardIssue:
     def _remember(self, number: int) -> None:
         if self.threads.api.kept.get("anchor") != number:
             self.threads.api.kept.put("anchor", number)
+
+
+def _last_change(wire: IssueWire) -> list[object]:
+    return [wire.number, wire.updated_at.isoformat()]
 
 
 def _position(wire: IssueWire) -> Anchor | None:

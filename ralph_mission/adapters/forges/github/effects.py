@@ -23,23 +23,8 @@ from ralph_mission.adapters.forges.github.reading import CommentWire, IssueWire,
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.adapters.git.remote import HEADS, Denied
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.effects import (
-    CloseIssue,
-    ClosePull,
-    Comment,
-    EditComment,
-    EditReview,
-    Effect,
-    Fate,
-    Label,
-    LeaveQueue,
-    MergePull,
-    OpenIssue,
-    OpenPull,
-    PostReview,
-    PushBranch,
-    Receipt,
-)
+from ralph_mission.mission.model import effects
+from ralph_mission.mission.model.effects import Effect, Receipt
 from ralph_mission.mission.model.forge import Branch, Tick
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
@@ -83,50 +68,50 @@ class GitHubEffects(EffectVerbs):
 
     # --- issues and comments
 
-    def find_open_issue(self, effect: OpenIssue) -> Receipt | None:
+    def find_open_issue(self, effect: effects.OpenIssue) -> Receipt | None:
         wires = chain(self.threads.open().values(), self.threads.by(self.people.us()))
         return self._find_ours(effect, (wire for wire in wires if wire.pull_request is None))
 
-    def do_open_issue(self, effect: OpenIssue) -> Receipt:
+    def do_open_issue(self, effect: effects.OpenIssue) -> Receipt:
         self.labelling.make(effect.labels)
         order = {"title": effect.title, "body": effect.body, "labels": list(effect.labels)}
         return self._send(effect, IssueWire, "POST", "/issues", order)
 
-    def find_close_issue(self, effect: CloseIssue) -> Receipt | None:
+    def find_close_issue(self, effect: effects.CloseIssue) -> Receipt | None:
         wire = self.threads.thread(effect.issue, fresh=True)
         if wire.pull_request is not None:
             raise Missing(f"there is no issue #{effect.issue}: it is a pull request", "close it as a pull request")
-        return _adopted_receipt(effect, wire) if wire.state == "closed" else None
+        return _receipt(effect, wire) if wire.state == "closed" else None
 
-    def do_close_issue(self, effect: CloseIssue) -> Receipt:
+    def do_close_issue(self, effect: effects.CloseIssue) -> Receipt:
         order = {"state": "closed", "state_reason": effect.reason}
         return self._send(effect, IssueWire, "PATCH", f"/issues/{effect.issue}", order)
 
-    def find_comment(self, effect: Comment) -> Receipt | None:
+    def find_comment(self, effect: effects.Comment) -> Receipt | None:
         return self._find_ours(effect, self.threads.comments(_number(effect)))
 
-    def do_comment(self, effect: Comment) -> Receipt:
+    def do_comment(self, effect: effects.Comment) -> Receipt:
         return self._send(effect, CommentWire, "POST", f"/issues/{_number(effect)}/comments", {"body": effect.body})
 
-    def find_edit_comment(self, effect: EditComment | EditReview) -> Receipt | None:
+    def find_edit_comment(self, effect: effects.EditComment | effects.EditReview) -> Receipt | None:
         wire = self._text(effect)
-        return _adopted_receipt(effect, wire) if self._is_ours(wire) and (wire.body or "") == effect.body else None
+        return _receipt(effect, wire) if self.people.owns(wire) and (wire.body or "") == effect.body else None
 
-    def do_edit_comment(self, effect: EditComment | EditReview) -> Receipt:
+    def do_edit_comment(self, effect: effects.EditComment | effects.EditReview) -> Receipt:
         what, method, path, kind = _place(effect)
-        if not self._is_ours(self._text(effect)):
+        if not self.people.owns(self._text(effect)):
             raise ForgeRefused(f"{what} is not ours to edit")
         return self._send(effect, kind, method, path, {"body": effect.body})
 
     find_edit_review, do_edit_review = find_edit_comment, do_edit_comment
 
-    def find_label(self, effect: Label) -> Receipt | None:
+    def find_label(self, effect: effects.Label) -> Receipt | None:
         wire = self.threads.thread(_number(effect), fresh=True)
         have = reading.names(wire.labels)
         missing = set(effect.add) - have or have & set(effect.remove) or self._assignable(effect, wire)
-        return None if missing else _adopted_receipt(effect, wire)
+        return None if missing else _receipt(effect, wire)
 
-    def do_label(self, effect: Label) -> Receipt:
+    def do_label(self, effect: effects.Label) -> Receipt:
         wire = self.threads.thread(_number(effect))
         have = reading.names(wire.labels)
         for name in (name for name in effect.remove if name in have):
@@ -134,11 +119,11 @@ class GitHubEffects(EffectVerbs):
         self.labelling.give(wire.number, [name for name in effect.add if name not in have])
         if people := self._assignable(effect, wire):
             self.api.send("POST", f"/issues/{wire.number}/assignees", {"assignees": people})
-        return _done_receipt(effect, wire)
+        return _receipt(effect, wire)
 
     # --- branches and pulls
 
-    def find_push_branch(self, effect: PushBranch) -> Receipt | None:
+    def find_push_branch(self, effect: effects.PushBranch) -> Receipt | None:
         here = self.heads.remote.head(effect.branch)
         if not here:
             return None
@@ -150,9 +135,9 @@ class GitHubEffects(EffectVerbs):
         intended = self._commit(effect)
         if here != intended:
             self.heads.fetch({HEADS + effect.branch: here})
-        return self._pushed_receipt(effect, "adopted", here) if self.heads.git.says_the_same(here, intended) else None
+        return self._pushed_receipt(effect, here) if self.heads.git.says_the_same(here, intended) else None
 
-    def do_push_branch(self, effect: PushBranch) -> Receipt:
+    def do_push_branch(self, effect: effects.PushBranch) -> Receipt:
         if not effect.onto:
             self._require_pulls_allowed()
         try:
@@ -164,16 +149,16 @@ class GitHubEffects(EffectVerbs):
             raise Doubt(problem.what) from None
         if not sha:
             raise refused_push(effect)
-        return self._pushed_receipt(effect, "done", sha)
+        return self._pushed_receipt(effect, sha)
 
-    def find_open_pull(self, effect: OpenPull) -> Receipt | None:
+    def find_open_pull(self, effect: effects.OpenPull) -> Receipt | None:
         for wire in self.threads.pulls_on(effect.head):
-            if self._is_ours(wire):
+            if self.people.owns(wire):
                 self.labelling.repair(wire, effect.labels)
-                return _adopted_receipt(effect, wire)
+                return _receipt(effect, wire)
         return None
 
-    def find_unlisted_pull(self, effect: OpenPull) -> Receipt | None:
+    def find_unlisted_pull(self, effect: effects.OpenPull) -> Receipt | None:
         """One of the newest pull requests that is this one, by git's refs, which unlike GitHub's lists are never late.
 
         A person may have closed it meanwhile, so GitHub would take a second one. Raises UserError.
@@ -181,12 +166,12 @@ class GitHubEffects(EffectVerbs):
         for number in self.heads.remote.newest_pulls(NEWEST):
             with suppress(Missing):
                 wire = self.threads.pull(number, fresh=True)
-                if wire.head.ref == effect.head and wire.ours and self._is_ours(wire):
+                if wire.head.ref == effect.head and wire.ours and self.people.owns(wire):
                     self.labelling.repair(wire, effect.labels)
-                    return _adopted_receipt(effect, wire)
+                    return replace(_receipt(effect, wire), status="adopted")
         return None
 
-    def do_open_pull(self, effect: OpenPull) -> Receipt:
+    def do_open_pull(self, effect: effects.OpenPull) -> Receipt:
         for other in self.threads.pulls_on(effect.head):
             raise ForgeRefused(
                 f"pull request #{other.number} by {reading.actor(other.user).login} already has {effect.head}"
@@ -202,16 +187,16 @@ class GitHubEffects(EffectVerbs):
                 raise self._with_page(refused) from None
             raise
         self.labelling.repair(wire, effect.labels)
-        return _done_receipt(effect, wire)
+        return _receipt(effect, wire)
 
-    def find_merge_pull(self, effect: MergePull) -> Receipt | None:
+    def find_merge_pull(self, effect: effects.MergePull) -> Receipt | None:
         wire = self.threads.pull(effect.pull, fresh=True)
         if wire.status != "merged" or wire.head.sha != effect.head_sha:
             return None
         self.branches.drop(wire, effect.head_sha)
-        return replace(_adopted_receipt(effect, wire), sha=wire.merge_commit_sha or "")
+        return replace(_receipt(effect, wire), sha=wire.merge_commit_sha or "")
 
-    def do_merge_pull(self, effect: MergePull) -> Receipt:
+    def do_merge_pull(self, effect: effects.MergePull) -> Receipt:
         may_approve = partial(self.people.may_write, fresh=True)
         try:
             by_workflow = self.people.us().login == ACTIONS
@@ -222,12 +207,10 @@ class GitHubEffects(EffectVerbs):
                 merging.leave_queue(self.threads, effect.pull)
             raise
         self.branches.drop(self.threads.pull(effect.pull), effect.head_sha)
-        return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}", sha)
+        return self._pull_receipt(effect, sha)
 
-    def find_leave_queue(self, effect: LeaveQueue) -> Receipt | None:
-        if self._queued(effect.pull):
-            return None
-        return Receipt(effect.key, "adopted", effect.pull, f"{self.api.place.page}/pull/{effect.pull}")
+    def find_leave_queue(self, effect: effects.LeaveQueue) -> Receipt | None:
+        return None if self._queued(effect.pull) else self._pull_receipt(effect)
 
     def _queued(self, pull: int) -> bool:
         """Whether a pull request is in the merge queue because we added it."""
@@ -240,29 +223,29 @@ class GitHubEffects(EffectVerbs):
         except UserError:
             return False
 
-    def do_leave_queue(self, effect: LeaveQueue) -> Receipt:
+    def do_leave_queue(self, effect: effects.LeaveQueue) -> Receipt:
         merging.leave_queue(self.threads, effect.pull)
-        return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}")
+        return self._pull_receipt(effect)
 
-    def find_close_pull(self, effect: ClosePull) -> Receipt | None:
+    def find_close_pull(self, effect: effects.ClosePull) -> Receipt | None:
         wire = self.threads.pull(effect.pull, fresh=True)
         same_head = effect.head_sha and self.heads.remote.head(wire.head.ref) == effect.head_sha
         over = wire.status == "closed" or (wire.status == "merged" and bool(effect.head_sha))
-        return _adopted_receipt(effect, wire) if over and not same_head else None
+        return _receipt(effect, wire) if over and not same_head else None
 
-    def do_close_pull(self, effect: ClosePull) -> Receipt:
+    def do_close_pull(self, effect: effects.ClosePull) -> Receipt:
         wire = self.threads.pull(effect.pull)
         if wire.status == "merged" and not effect.head_sha:
             raise ForgeRefused(f"pull request #{effect.pull} is merged")
         order = {"state": "closed"}
         closed = self.api.send("PATCH", f"/pulls/{effect.pull}", order) if wire.status == "open" else None
         self.branches.drop(wire, effect.head_sha)
-        return _done_receipt(effect, _read_reply(PullWire, closed) if closed else wire)
+        return _receipt(effect, _read_reply(PullWire, closed) if closed else wire)
 
-    def find_review(self, effect: PostReview) -> Receipt | None:
+    def find_review(self, effect: effects.PostReview) -> Receipt | None:
         return self._find_ours(effect, (r for r in self.threads.reviews(effect.pull) if r.state == COMMENTED))
 
-    def do_review(self, effect: PostReview) -> Receipt:
+    def do_review(self, effect: effects.PostReview) -> Receipt:
         order: dict[str, object] = {"event": "COMMENT", "body": effect.body, "commit_id": effect.head_sha}
         if effect.lines:
             order["comments"] = [
@@ -306,19 +289,18 @@ class GitHubEffects(EffectVerbs):
         return ForgeRefused(f"{refused.what} ({self.api.place.page}/settings/actions)", reason=refused.reason)
 
     def _send(self, effect: Effect, kind: type[Wire], method: str, path: str, order: object) -> Receipt:
-        return _done_receipt(effect, _read_reply(kind, self.api.send(method, path, order)))
+        return _receipt(effect, _read_reply(kind, self.api.send(method, path, order)))
 
-    def _find_ours(self, effect: OpenIssue | Comment | PostReview, wires: Iterable[Wire]) -> Receipt | None:
+    def _find_ours(
+        self, effect: effects.OpenIssue | effects.Comment | effects.PostReview, wires: Iterable[Wire]
+    ) -> Receipt | None:
         """The first of `wires` that is ours and has the effect's marker."""
         for wire in wires:
-            if self._is_ours(wire) and mark(wire.body or "") == effect.key:
-                return _adopted_receipt(effect, wire)
+            if self.people.owns(wire) and mark(wire.body or "") == effect.key:
+                return _receipt(effect, wire)
         return None
 
-    def _is_ours(self, wire: Wire) -> bool:
-        return reading.actor(wire.user).id == self.people.us().id
-
-    def _commit(self, effect: PushBranch) -> str:
+    def _commit(self, effect: effects.PushBranch) -> str:
         refs = {HEADS + self.default().name: effect.base_sha}
         if effect.onto:
             refs[HEADS + effect.branch] = effect.onto
@@ -326,18 +308,21 @@ class GitHubEffects(EffectVerbs):
         self.heads.fetch({ref: oid for ref, oid in refs.items() if git.resolve(oid) != oid})
         return commit(git, effect, self.default().name, self.people.author())
 
-    def _pushed_receipt(self, effect: PushBranch, status: Fate, sha: str) -> Receipt:
-        return Receipt(effect.key, status, sha=sha, url=f"{self.api.place.page}/tree/{effect.branch}")
+    def _pushed_receipt(self, effect: effects.PushBranch, sha: str) -> Receipt:
+        return Receipt(effect.key, "done", sha=sha, url=f"{self.api.place.page}/tree/{effect.branch}")
 
-    def _text(self, effect: EditComment | EditReview) -> Wire:
+    def _pull_receipt(self, effect: effects.MergePull | effects.LeaveQueue, sha: str = "") -> Receipt:
+        return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}", sha)
+
+    def _text(self, effect: effects.EditComment | effects.EditReview) -> Wire:
         """The present text to be edited."""
         what, _, path, kind = _place(effect)
         wire = reading.read(kind, self.threads.one(path, what, fresh=True))
-        if isinstance(effect, EditComment) and isinstance(wire, CommentWire) and wire.thread != effect.issue:
+        if isinstance(effect, effects.EditComment) and isinstance(wire, CommentWire) and wire.thread != effect.issue:
             raise ForgeRefused(f"comment {effect.comment} is not one of #{effect.issue}")
         return wire
 
-    def _assignable(self, effect: Label, wire: IssueWire) -> list[str]:
+    def _assignable(self, effect: effects.Label, wire: IssueWire) -> list[str]:
         """People still to be assigned who can be; leaving others out is not an error."""
         have = {user.login.casefold() for user in wire.assignees or ()}
         return [login for login in effect.assign if login.casefold() not in have and self._can_be_assigned(login)]
@@ -350,14 +335,14 @@ class GitHubEffects(EffectVerbs):
         return True
 
 
-def _number(effect: Comment | Label) -> int:
+def _number(effect: effects.Comment | effects.Label) -> int:
     assert isinstance(effect.issue, int)
     return effect.issue
 
 
-def _place(effect: EditComment | EditReview) -> tuple[str, str, str, type[Wire]]:
+def _place(effect: effects.EditComment | effects.EditReview) -> tuple[str, str, str, type[Wire]]:
     """What is edited, in words, and how: the method, the path, and the type of GitHub's answer."""
-    if isinstance(effect, EditReview):
+    if isinstance(effect, effects.EditReview):
         path = f"/pulls/{effect.pull}/reviews/{effect.review}"
         return f"review {effect.review} of #{effect.pull}", "PUT", path, ReviewWire
     what = f"comment {effect.comment} of #{effect.issue}"
@@ -374,12 +359,8 @@ def _read_reply(kind: type[reading.T], body: object) -> reading.T:
         raise Doubt(problem.what) from None
 
 
-def _adopted_receipt(effect: Effect, wire: Wire) -> Receipt:
-    return replace(_done_receipt(effect, wire), status="adopted")
-
-
-def _done_receipt(effect: Effect, wire: Wire) -> Receipt:
+def _receipt(effect: Effect, wire: Wire) -> Receipt:
     """A receipt. A comment or review has its own number, the opening text 0."""
     if isinstance(wire, CommentWire | ReviewWire):
         return Receipt(effect.key, "done", wire.id, wire.html_url)
-    return Receipt(effect.key, "done", 0 if isinstance(effect, EditComment) else wire.number, wire.html_url)
+    return Receipt(effect.key, "done", 0 if isinstance(effect, effects.EditComment) else wire.number, wire.html_url)

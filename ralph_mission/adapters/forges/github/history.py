@@ -7,7 +7,6 @@ that are read, and the beginning and end of long texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
@@ -15,8 +14,8 @@ from urllib.parse import urlencode
 
 from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.forges import mark
-from ralph_mission.adapters.forges.github import alerts, builds, reading
-from ralph_mission.adapters.forges.github.api import Api, Page, ReadCache, scope_of
+from ralph_mission.adapters.forges.github import findings, reading
+from ralph_mission.adapters.forges.github.api import Api, ReadCache, scope_of
 from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.reading import CommentWire, EventWire, IssueWire, ReviewWire, read
 from ralph_mission.adapters.git.remote import RepositoryPlace
@@ -69,18 +68,13 @@ class HistoryPages(ReadCache):
         super().__init__(None, scope_of(place))
         self.files = files
 
-    def page(self, path: str) -> Page | None:
+    def get(self, name: str) -> Any:
         """The cached answer."""
-        value = self.files.get(cache_key(self.scope, path))
-        with suppress(TypeError, KeyError):
-            return Page(value["etag"], value["body"], value["next"])
-        return None
+        return self.files.get(cache_key(self.scope, name))
 
-    def put_page(self, path: str, page: Page) -> None:
+    def put(self, name: str, value: Any) -> None:
         """Cache an answer that a server can revalidate later."""
-        if page.etag:
-            entry = {"etag": page.etag, "body": compact(page.body), "next": page.next}
-            self.files.put(cache_key(self.scope, path), entry)
+        self.files.put(cache_key(self.scope, name), {**value, "body": compact(value["body"])})
 
 
 class GitHubHistory:
@@ -133,7 +127,7 @@ class GitHubHistory:
     def read_alerts(self) -> dict[AlertKind, tuple[SecurityAlert, ...]]:
         """Alerts about code and secrets with their ends, of the kinds that are readable. Raises UserError."""
         kinds: tuple[AlertKind, ...] = ("code", "secret")
-        found = ((kind, alerts.past_alerts(self.api, kind)) for kind in kinds)
+        found = ((kind, findings.past_alerts(self.api, kind)) for kind in kinds)
         return {kind: those for kind, those in found if those is not None}
 
     def _runs(self, branch: str, first: date, last: date) -> list[WorkflowRun]:
@@ -141,9 +135,9 @@ class GitHubHistory:
         try:
             pages = list(self.api.pages(f"/actions/runs?{urlencode(query)}", key="workflow_runs"))
         except Absent:
-            raise UserError(*builds.OVER) from None
+            raise UserError(*findings.OVER) from None
         if sum(map(len, pages)) < MOST_RUNS or first == last:
-            return [run for page in pages for run in builds.own_runs(page, branch)]
+            return [run for page in pages for run in findings.own_runs(page, branch)]
         middle = first + (last - first) // 2
         return [*self._runs(branch, first, middle), *self._runs(branch, middle + timedelta(days=1), last)]
 
@@ -187,7 +181,7 @@ class GitHubHistory:
 
     def failed_jobs(self, run: WorkflowRun) -> tuple[FailedJob, ...] | None:
         """As in the port."""
-        return self._once(f"jobs {run.id}.{run.attempt}", lambda: builds.failed_jobs(self.api, run, log=False))
+        return self._once(f"jobs {run.id}.{run.attempt}", lambda: findings.failed_jobs(self.api, run, log=False))
 
     def _detail(self, path: str, kind: type[T]) -> T | None:
         return self._once(path, lambda: read(kind, compact(self.api.all(f"{path}?per_page=100"))))

@@ -257,7 +257,11 @@ def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
 
 def violation(threads: Threads, base: str, words: str) -> ForgeRefused:
     """GitHub's words if rules of `base` refused a merge, with the settings behind them."""
-    broken = [rule for rule in _rules(threads, base) if _bites(rule, words)]
+    broken = [
+        rule
+        for rule in _rules(threads, base)
+        if rule.type in KINDS and re.search(KINDS[rule.type].words, words, re.IGNORECASE)
+    ]
     places = "".join(f"; {place(rule)}" for rule in broken)
     what = f"{words or f'the rules of {base} do not allow it'}{places}"
     if broken and all(KINDS[rule.type].standing for rule in broken):
@@ -270,10 +274,6 @@ def place(rule: RuleWire) -> str:
     return (
         f"Settings → Rules → Rulesets, {KINDS[rule.type].setting} (ruleset {rule.ruleset_id} of {rule.ruleset_source})"
     )
-
-
-def _bites(rule: RuleWire, words: str) -> bool:
-    return rule.type in KINDS and re.search(KINDS[rule.type].words, words, re.IGNORECASE) is not None
 
 
 def _rules(threads: Threads, branch: str) -> tuple[RuleWire, ...]:

@@ -82,7 +82,7 @@ class Labelling:
         for number, names in list(self._debts())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
-                self.repair(wire, names if reading.actor(wire.user).id == self.people.us().id else ())
+                self.repair(wire, names if self.people.owns(wire) else ())
             except Missing:
                 self._owe(number, ())
             except UserError as problem:
@@ -141,7 +141,7 @@ class FinishedBranches:
         for number, head_sha in list(self._debts().items())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
-                finished = (wire.state, wire.head.sha) == ("closed", head_sha) and self._is_ours(wire)
+                finished = (wire.state, wire.head.sha) == ("closed", head_sha) and self.people.owns(wire)
             except Missing:
                 finished = False
             except UserError:
@@ -151,9 +151,6 @@ class FinishedBranches:
             self._owe({other: sha for other, sha in self._debts().items() if other != number})
             if finished:
                 self.drop(wire, head_sha)
-
-    def _is_ours(self, wire: PullWire) -> bool:
-        return reading.actor(wire.user).id == self.people.us().id
 
     def _debts(self) -> dict[int, str]:
         """Commits by pull request, as far as they can be read: files in a clone are not trusted."""

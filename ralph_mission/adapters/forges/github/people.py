@@ -19,7 +19,7 @@ from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
-from ralph_mission.adapters.forges.github.reading import GHOST, PullWire, Stamp, WireModel, read
+from ralph_mission.adapters.forges.github.reading import GHOST, OwnedWire, PullWire, Stamp, WireModel, read
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import UserError
@@ -115,6 +115,10 @@ class People:
         if self._us is None:
             self._us = self._user() or self._viewer()
         return self._us
+
+    def owns(self, wire: OwnedWire) -> bool:
+        """Whether the account of the token opened or wrote this. Raises UserError."""
+        return reading.actor(wire.user).id == self.us().id
 
     def author(self) -> Identity:
         """The author of our commits: the account, with its GitHub e-mail address. Raises UserError."""

@@ -11,7 +11,16 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasPath,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
@@ -65,6 +74,11 @@ class WireModel(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
+def at(default: Any, *path: str) -> Any:
+    """A field that GitHub has below others."""
+    return Field(default, validation_alias=AliasPath(*path))
+
+
 class UserWire(WireModel):
     """An account."""
 
@@ -73,20 +87,25 @@ class UserWire(WireModel):
     type: str = ""
 
 
+class OwnedWire(WireModel):
+    """What an account opened or wrote."""
+
+    user: UserWire | None
+
+
 class Named(WireModel):
     """An object with a name."""
 
     name: str | None = None  # GitHub's own description allows a label without one
 
 
-class ThreadWire(WireModel):
+class ThreadWire(OwnedWire):
     """The common fields of issues and pull requests."""
 
     number: int
     title: str
     body: str | None = None
     state: Literal["open", "closed"]
-    user: UserWire | None
     labels: tuple[Named | str, ...] = ()
     created_at: Stamp
     updated_at: Stamp
@@ -143,12 +162,11 @@ class PullWire(ThreadWire):
         return self.head.repo is not None and self.head.repo == self.base.repo
 
 
-class CommentWire(WireModel):
+class CommentWire(OwnedWire):
     """A comment. `unedited`: never edited, though GitHub shows an update just after its creation."""
 
     id: int
     node_id: str = ""
-    user: UserWire | None
     body: str | None = None
     created_at: Stamp
     updated_at: Stamp
@@ -174,12 +192,11 @@ class EventWire(WireModel):
     label: Named | None = None
 
 
-class ReviewWire(WireModel):
+class ReviewWire(OwnedWire):
     """A review; a pending one has no time, and is still private."""
 
     id: int
     node_id: str = ""
-    user: UserWire | None
     state: str
     body: str | None = None
     commit_id: str | None = None

@@ -26,21 +26,9 @@ from ralph_mission.adapters.forges.local.effects import LocalEffects, MergeReque
 from ralph_mission.adapters.forges.local.threads import ThreadStore, nothing
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
+from ralph_mission.mission.lifecycle.orders import hear_in_issue, hear_in_pull
+from ralph_mission.mission.model import forge as model
 from ralph_mission.mission.model.effects import Effect, Receipt
-from ralph_mission.mission.model.forge import (
-    Actor,
-    AlertKind,
-    BodyEdit,
-    Branch,
-    FailedJob,
-    Issue,
-    Pull,
-    Pulse,
-    SecurityAlert,
-    Tick,
-    WorkflowRun,
-)
 from ralph_mission.mission.model.ledger import Anchor
 
 HOW = {
@@ -56,35 +44,33 @@ RECENT = timedelta(days=7)  # how long a closed pull request includes its change
 
 
 class LocalForge:
-    """Issues and pull requests in `.ralph/forge/`, for one repository; `default`: its default branch, "" to find it.
+    """Issues and pull requests in `.ralph/forge/`, for one repository.
 
     `spell` spells a command as the person has to type it in their folder.
     """
 
-    def __init__(
-        self, git: Git, default: str = "", now: Callable[[], datetime] = utc_now, spell: Callable[[str], str] = str
-    ) -> None:
-        self.git, self.default, self.now, self.spell = git, default, now, spell
+    def __init__(self, git: Git, now: Callable[[], datetime] = utc_now, spell: Callable[[str], str] = str) -> None:
+        self.git, self.now, self.spell = git, now, spell
         self.store = ThreadStore.of(git)
-        self.verbs = LocalEffects(self.store, git, default, now)
+        self.verbs = LocalEffects(self.store, git, now)
 
     # --- reading
 
-    def identity(self) -> Actor:
+    def identity(self) -> model.Actor:
         """Our own bot account; the same everywhere, never taken from `GIT_*`."""
         return BOT
 
-    def default_branch(self) -> Branch:
+    def default_branch(self) -> model.Branch:
         """The branch that pull requests are merged into. Raises UserError without commits, or if our branch names are
         blocked."""
         branches.refuse_blocked_namespace(self.git)
-        return branches.default_branch(self.git, self.default)
+        return branches.default_branch(self.git)
 
     def branch(self, name: str) -> str:
         """The commit a local branch points at now; "" if it does not exist."""
         return self.git.resolve(branches.HEADS + name)
 
-    def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
+    def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[model.Issue, ...]:
         """Issues that have all of `labels`, lowest number first. `state`: open | closed | all."""
         found = self.store.threads("issues", _needless(state))
         return tuple(
@@ -93,12 +79,12 @@ class LocalForge:
             if state in ("all", thread.state) and set(labels) <= set(thread.labels)
         )
 
-    def issue(self, number: int) -> Issue:
+    def issue(self, number: int) -> model.Issue:
         """An issue with its comments and label events. Raises UserError if there is none."""
         thread = self._thread(number, "issue")
         return hear_in_issue(threads.issue(thread, self.store.url(thread), details=True), self.ticks())
 
-    def edits(self, number: int) -> tuple[BodyEdit, ...]:
+    def edits(self, number: int) -> tuple[model.BodyEdit, ...]:
         """None: people who can change a file here have full authority anyway, and authors of edits are not recorded."""
         return ()
 
@@ -106,7 +92,7 @@ class LocalForge:
         """All of a pull request's, for the same reason. Raises Missing."""
         return frozenset(review.id for review in self.pull(number).reviews)
 
-    def pulls(self, state: str = "open") -> tuple[Pull, ...]:
+    def pulls(self, state: str = "open") -> tuple[model.Pull, ...]:
         """Pull requests, lowest number first, open ones with `touches`. `state`: open | closed (or merged) | all."""
         found = self.store.threads("pulls", _needless(state))
         known = branches.tips(self.git) if found else {}
@@ -114,7 +100,7 @@ class LocalForge:
         states = {"open": ("open",), "closed": ("closed", "merged")}.get(state, ("open", "closed", "merged"))
         return tuple(self._pull(thread, known, details=False) for thread in settled if thread.state in states)
 
-    def pull(self, number: int) -> Pull:
+    def pull(self, number: int) -> model.Pull:
         """A pull request with reviews, comments, commits and events. Raises UserError if there is none."""
         known = branches.tips(self.git)
         thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
@@ -134,10 +120,10 @@ class LocalForge:
     def forget_lists(self) -> None:
         """Does nothing: files are read each time."""
 
-    def pulse(self, since: datetime, few: int = 0) -> Pulse:
+    def pulse(self, since: datetime, few: int = 0) -> model.Pulse:
         """Pull requests merged, and issues opened and closed, since then; a folder has no stars."""
         issues = self.store.threads("issues", partial(documents.surely_closed_by, since=since))
-        return Pulse(
+        return model.Pulse(
             merged=tuple(pull for pull in self.pulls("closed") if pull.merged_after(since)),
             opened=sum(issue.created_at > since for issue in issues),
             closed=sum(issue.closed_at is not None and issue.closed_at > since for issue in issues),
@@ -145,19 +131,19 @@ class LocalForge:
 
     def workflow_runs(
         self, workflow: int = 0, event: str = "", ended: str = "", most: int = 100
-    ) -> tuple[WorkflowRun, ...]:
+    ) -> tuple[model.WorkflowRun, ...]:
         """Always empty: a folder runs nothing."""
         return ()
 
-    def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
+    def failed_jobs(self, run: model.WorkflowRun, log: bool = False) -> tuple[model.FailedJob, ...]:
         """None."""
         return ()
 
-    def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
+    def test_reports(self, run: model.WorkflowRun) -> tuple[bytes, ...]:
         """None."""
         return ()
 
-    def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+    def security_alerts(self, kind: model.AlertKind) -> tuple[model.SecurityAlert, ...] | None:
         """None: a folder has no alerts."""
         return None
 
@@ -168,7 +154,7 @@ class LocalForge:
         base, head = branches.base_of(self.git, thread, known), branches.head_of(thread, known)
         return commits.diff(self.git, base, head) if base and head else ""
 
-    def may_approve(self, actor: Actor) -> bool:
+    def may_approve(self, actor: model.Actor) -> bool:
         """Every person, as people who can write these files have write access. No bot."""
         return may_approve(actor)
 
@@ -199,7 +185,7 @@ class LocalForge:
         """The problem of each unreadable file in the folder."""
         return self.store.problems()
 
-    def ticks(self) -> tuple[Tick, ...]:
+    def ticks(self) -> tuple[model.Tick, ...]:
         """The ticked boxes in the dashboard's file."""
         return self.store.ticks(self.now())
 
@@ -238,7 +224,7 @@ class LocalForge:
         except ForgeRefused as refused:
             raise Missing(refused.what, refused.hint) from None
 
-    def _pull(self, thread: LocalThread, known: dict[str, str], details: bool) -> Pull:
+    def _pull(self, thread: LocalThread, known: dict[str, str], details: bool) -> model.Pull:
         head = branches.head_of(thread, known)
         pull = threads.pull(thread, self.store.url(thread), head, details)
         if not details and pull.state != "open" and not self._is_recent(pull.closed_at):
@@ -256,7 +242,7 @@ def _needless(state: str) -> Callable[[str], bool]:
     return documents.surely_not_open if state == "open" else nothing
 
 
-Step = Callable[[LocalThread, Actor, datetime], LocalThread]
+Step = Callable[[LocalThread, model.Actor, datetime], LocalThread]
 
 
 class Person:
@@ -293,7 +279,7 @@ class Person:
     def close_issue(self, number: int, reason: str = "") -> int:
         """Close an issue; `reason` is completed, not_planned or "" ."""
 
-        def close(thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
+        def close(thread: LocalThread, actor: model.Actor, now: datetime) -> LocalThread:
             return threads.close_thread(_open_one(thread), actor, reason, now)
 
         return self._change("issue", number, close)
@@ -301,7 +287,7 @@ class Person:
     def close_pull(self, number: int) -> int:
         """Close a pull request without a merge."""
 
-        def close(thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
+        def close(thread: LocalThread, actor: model.Actor, now: datetime) -> LocalThread:
             return branches.close_pull(self.git, _open_one(thread), actor, now)
 
         return self._change("pull", number, close)
@@ -309,7 +295,7 @@ class Person:
     def review(self, number: int, state: str, text: str = "") -> int:
         """Approve (`approved`) or ask for changes (`changes_requested`) at the present head."""
 
-        def review(thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
+        def review(thread: LocalThread, actor: model.Actor, now: datetime) -> LocalThread:
             known = branches.tips(self.git)
             _open_one(branches.settle_thread(self.git, thread, known))
             return threads.add_review(thread, actor, state, text, branches.head_of(thread, known), now)

@@ -37,14 +37,12 @@ def tips(git: Git) -> dict[str, str]:
     return {ref.removeprefix(HEADS): oid for oid, ref in pairs}
 
 
-def default_branch(git: Git, configured: str = "") -> Branch:
-    """The configured one, else origin's default, main, master, the only one, HEAD's. Raises UserError."""
+def default_branch(git: Git) -> Branch:
+    """Origin's default, else main, master, the only one, HEAD's. Raises UserError."""
     known = tips(git)
-    if configured and configured not in known:
-        raise UserError(f"there is no branch {configured}", "create it, or name another default branch", usage=True)
     origin = git.try_text("symbolic-ref", "--quiet", f"{ORIGIN}HEAD").removeprefix(ORIGIN)
     people = [name for name in known if name != "ralph-memory" and not name.startswith("ralph/")]
-    candidates = (configured, origin, "main", "master", people[0] if len(people) == 1 else "")
+    candidates = (origin, "main", "master", people[0] if len(people) == 1 else "")
     name = next((name for name in candidates if name in known), "") or _current_branch(git)
     if name in known:
         return Branch(name, known[name])
@@ -189,7 +187,7 @@ def _dirty(tree: Git) -> str:
 def _in_the_way(tree: Git, old: str, new: str) -> str:
     """An untracked file that the move would overwrite, or "". Git itself overwrites ignored ones."""
     assert tree.work_tree
-    for path in _changed_paths(tree, old, new, "--diff-filter=A"):
+    for path in tree.paths_between(old, new, "--diff-filter=A"):
         parts = path.split("/")
         for depth in range(1, len(parts) + 1):
             piece = "/".join(parts[:depth])
@@ -217,17 +215,13 @@ def _tracked_paths(tree: Git, path: str) -> list[str]:
 
 def _filtered_path(tree: Git, old: str, new: str) -> str:
     """A path whose content needs a filter (large files, encryption), or ""."""
-    paths = b"".join(os.fsencode(path) + b"\0" for path in _changed_paths(tree, old, new, "--diff-filter=d"))
+    paths = b"".join(os.fsencode(path) + b"\0" for path in tree.paths_between(old, new, "--diff-filter=d"))
     with tree.scratch_index() as env:
         tree.run("read-tree", new, env=env)
         raw = tree.run("check-attr", "--cached", "-z", "--stdin", "filter", stdin=paths, env=env)
     fields = raw.split(b"\0")
     verdicts = zip(fields[::3], fields[2::3], strict=False)
     return next((os.fsdecode(path) for path, value in verdicts if value not in (b"unspecified", b"unset")), "")
-
-
-def _changed_paths(tree: Git, old: str, new: str, only: str) -> list[str]:
-    return tree.text("diff-tree", "-r", "-z", "--no-renames", "--name-only", only, old, new).split("\0")[:-1]
 
 
 def _move(tree: Git, old: str, new: str) -> None:

@@ -20,22 +20,8 @@ from ralph_mission.adapters.forges.local.threads import ThreadStore
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.mission.lifecycle.orders import hear_in_pull
 from ralph_mission.mission.lifecycle.ownership import BRANCHES
-from ralph_mission.mission.model.effects import (
-    CloseIssue,
-    ClosePull,
-    Comment,
-    EditComment,
-    EditReview,
-    Effect,
-    Label,
-    LeaveQueue,
-    MergePull,
-    OpenIssue,
-    OpenPull,
-    PostReview,
-    PushBranch,
-    Receipt,
-)
+from ralph_mission.mission.model import effects
+from ralph_mission.mission.model.effects import Effect, Receipt
 from ralph_mission.mission.model.forge import Actor
 from ralph_mission.values import dataclass
 
@@ -56,89 +42,88 @@ class LocalEffects(EffectVerbs):
 
     store: ThreadStore
     git: Git
-    default: str
     now: Callable[[], datetime]
 
     # --- issues and comments
 
-    def find_open_issue(self, effect: OpenIssue) -> Receipt | None:
+    def find_open_issue(self, effect: effects.OpenIssue) -> Receipt | None:
         for thread in self.store.threads("issues", lambda text: effect.key not in text):
             if thread.author.id == BOT.id and mark(thread.body) == effect.key:
-                return self._adopt(effect, thread)
+                return self._done(effect, thread)
         return None
 
-    def do_open_issue(self, effect: OpenIssue) -> Receipt:
+    def do_open_issue(self, effect: effects.OpenIssue) -> Receipt:
         return self._done(effect, self.store.open(BOT, self.now(), effect.title, effect.body, effect.labels))
 
-    def find_close_issue(self, effect: CloseIssue) -> Receipt | None:
+    def find_close_issue(self, effect: effects.CloseIssue) -> Receipt | None:
         thread = self.store.require("issue", effect.issue)
-        return self._adopt(effect, thread) if thread.state == "closed" else None
+        return self._done(effect, thread) if thread.state == "closed" else None
 
-    def do_close_issue(self, effect: CloseIssue) -> Receipt:
+    def do_close_issue(self, effect: effects.CloseIssue) -> Receipt:
         thread = self.store.require("issue", effect.issue)
         return self._keep(effect, threads.close_thread(thread, BOT, effect.reason, self.now()))
 
-    def find_comment(self, effect: Comment) -> Receipt | None:
+    def find_comment(self, effect: effects.Comment) -> Receipt | None:
         thread = self.store.require("", effect.issue)
         for remark in thread.remarks:
             if remark.author.id == BOT.id and mark(remark.body) == effect.key:
-                return self._adopt(effect, thread, remark.id)
+                return self._done(effect, thread, remark.id)
         return None
 
-    def do_comment(self, effect: Comment) -> Receipt:
+    def do_comment(self, effect: effects.Comment) -> Receipt:
         thread = threads.add_comment(self.store.require("", effect.issue), BOT, effect.body, self.now())
         return self._keep(effect, thread, thread.remarks[-1].id)
 
-    def find_edit_comment(self, effect: EditComment) -> Receipt | None:
+    def find_edit_comment(self, effect: effects.EditComment) -> Receipt | None:
         thread = self.store.require("", effect.issue)
         is_there = texts(thread).get(effect.comment) == (BOT.id, effect.body)
-        return self._adopt(effect, thread, effect.comment) if is_there else None
+        return self._done(effect, thread, effect.comment) if is_there else None
 
-    def do_edit_comment(self, effect: EditComment) -> Receipt:
+    def do_edit_comment(self, effect: effects.EditComment) -> Receipt:
         thread = self.store.require("", effect.issue)
         author, _ = texts(thread).get(effect.comment, (0, ""))
         if author != BOT.id:
             raise ForgeRefused(f"comment {effect.comment} of #{thread.number} is not ours to edit")
         return self._keep(effect, threads.edit_text(thread, effect.comment, effect.body, self.now()), effect.comment)
 
-    def find_label(self, effect: Label) -> Receipt | None:
+    def find_label(self, effect: effects.Label) -> Receipt | None:
         thread = self.store.require("", effect.issue)
         have = set(thread.labels)
         done = have >= set(effect.add) and not have & set(effect.remove) and set(effect.assign) <= set(thread.assignees)
-        return self._adopt(effect, thread) if done else None
+        return self._done(effect, thread) if done else None
 
-    def do_label(self, effect: Label) -> Receipt:
+    def do_label(self, effect: effects.Label) -> Receipt:
         thread = threads.set_labels(self.store.require("", effect.issue), BOT, self.now(), effect.add, effect.remove)
         return self._keep(effect, threads.assign_people(thread, effect.assign, self.now()))
 
     # --- branches and pulls
 
-    def find_push_branch(self, effect: PushBranch) -> Receipt | None:
+    def find_push_branch(self, effect: effects.PushBranch) -> Receipt | None:
         here = self.git.resolve(branches.HEADS + effect.branch)
         if not here or not self.git.says_the_same(here, commit(self.git, effect, self._default())):
             return None
-        return Receipt(effect.key, "adopted", sha=here)
+        return Receipt(effect.key, "done", sha=here)
 
-    def do_push_branch(self, effect: PushBranch) -> Receipt:
+    def do_push_branch(self, effect: effects.PushBranch) -> Receipt:
         return Receipt(effect.key, "done", sha=branches.push(self.git, effect, self._default()))
 
-    def find_open_pull(self, effect: OpenPull) -> Receipt | None:
+    def find_open_pull(self, effect: effects.OpenPull) -> Receipt | None:
         for thread in self.store.threads("pulls"):
             if thread.head == effect.head and thread.author.id == BOT.id:
-                return self._adopt(effect, thread)
+                return self._done(effect, thread)
         return None
 
-    def do_open_pull(self, effect: OpenPull) -> Receipt:
+    def do_open_pull(self, effect: effects.OpenPull) -> Receipt:
         sides = branches.sides(self.git, self.store, effect.head, effect.base)
         return self._done(effect, self.store.open(BOT, self.now(), effect.title, effect.body, effect.labels, sides))
 
-    def find_merge_pull(self, effect: MergePull) -> Receipt | None:
+    def find_merge_pull(self, effect: effects.MergePull) -> Receipt | None:
         thread = branches.settle_thread(self.git, self.store.require("pull", effect.pull), branches.tips(self.git))
         if thread.state != "merged" or thread.head_sha != effect.head_sha:
             return None
-        return replace(self._adopt(effect, thread), sha=thread.merged_sha)
+        return replace(self._done(effect, thread), sha=thread.merged_sha)
 
-    def do_merge_pull(self, effect: MergePull) -> Receipt:
+    def do_merge_pull(self, effect: effects.MergePull) -> Receipt:
         order = MergeRequest(effect.head_sha, effect.method, effect.message, BOT, Identity())
         thread = self.store.require("pull", effect.pull)
         head = branches.head_of(thread, branches.tips(self.git))
@@ -148,19 +133,19 @@ class LocalEffects(EffectVerbs):
         self._drop_branch(thread, effect.head_sha)
         return replace(self._done(effect, thread), sha=thread.merged_sha)
 
-    def find_leave_queue(self, effect: LeaveQueue) -> Receipt:
+    def find_leave_queue(self, effect: effects.LeaveQueue) -> Receipt:
         """None: there is no queue here."""
-        return self._adopt(effect, self.store.require("pull", effect.pull))
+        return self._done(effect, self.store.require("pull", effect.pull))
 
     do_leave_queue = find_leave_queue
 
-    def find_close_pull(self, effect: ClosePull) -> Receipt | None:
+    def find_close_pull(self, effect: effects.ClosePull) -> Receipt | None:
         thread = self.store.require("pull", effect.pull)
         same_head = effect.head_sha and self.git.resolve(branches.HEADS + thread.head) == effect.head_sha
         over = thread.state == "closed" or (self._merged(thread) and bool(effect.head_sha))
-        return self._adopt(effect, thread) if over and not same_head else None
+        return self._done(effect, thread) if over and not same_head else None
 
-    def do_close_pull(self, effect: ClosePull) -> Receipt:
+    def do_close_pull(self, effect: effects.ClosePull) -> Receipt:
         thread = self.store.require("pull", effect.pull)
         over = self._merged(thread) and effect.head_sha
         thread = thread if over else branches.close_pull(self.git, thread, BOT, self.now())
@@ -183,28 +168,28 @@ class LocalEffects(EffectVerbs):
 
     # --- reviews
 
-    def find_review(self, effect: PostReview) -> Receipt | None:
+    def find_review(self, effect: effects.PostReview) -> Receipt | None:
         thread = self.store.require("pull", effect.pull)
         for number, review in enumerate(thread.reviews, 1):
             if (review.author.id, review.state) == (BOT.id, "commented") and mark(review.body) == effect.key:
-                return self._adopt(effect, thread, number)
+                return self._done(effect, thread, number)
         return None
 
-    def do_review(self, effect: PostReview) -> Receipt:
+    def do_review(self, effect: effects.PostReview) -> Receipt:
         thread = self.store.require("pull", effect.pull)
         lines = (f"{one.path}:{one.line}: {one.body}" for one in effect.lines)  # before our marker, which ends it
         body = "\n\n".join((*lines, effect.body))
         thread = threads.add_review(thread, BOT, "commented", body, effect.head_sha, self.now())
         return self._keep(effect, thread, len(thread.reviews))
 
-    def find_edit_review(self, effect: EditReview) -> Receipt | None:
+    def find_edit_review(self, effect: effects.EditReview) -> Receipt | None:
         thread = self.store.require("pull", effect.pull)
         review = dict(enumerate(thread.reviews, 1)).get(effect.review)
         if review is None or (review.author.id, review.body) != (BOT.id, effect.body):
             return None
-        return self._adopt(effect, thread, effect.review)
+        return self._done(effect, thread, effect.review)
 
-    def do_edit_review(self, effect: EditReview) -> Receipt:
+    def do_edit_review(self, effect: effects.EditReview) -> Receipt:
         thread = self.store.require("pull", effect.pull)
         review = dict(enumerate(thread.reviews, 1)).get(effect.review)
         if review is None or review.author.id != BOT.id:
@@ -214,19 +199,16 @@ class LocalEffects(EffectVerbs):
     # --- helpers
 
     def _default(self) -> str:
-        return branches.default_branch(self.git, self.default).name
+        return branches.default_branch(self.git).name
 
     def _keep(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
         self.store.write(thread)
         return self._done(effect, thread, remark)
 
-    def _adopt(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
-        return replace(self._done(effect, thread, remark), status="adopted")
-
     def _done(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
         """A receipt. A comment or review has its own number."""
-        is_review = isinstance(effect, PostReview | EditReview)
-        own = is_review or isinstance(effect, Comment | EditComment)
+        is_review = isinstance(effect, effects.PostReview | effects.EditReview)
+        own = is_review or isinstance(effect, effects.Comment | effects.EditComment)
         url = self.store.url(thread) + (f"#{'review' if is_review else 'comment'}-{remark}" if remark else "")
         return Receipt(effect.key, "done", remark if own else thread.number, url)
 

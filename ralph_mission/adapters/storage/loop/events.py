@@ -92,7 +92,7 @@ def parse(raw: bytes) -> LoopEvent | None:
         _text(values.get("payload")),
         hat=hat if isinstance(hat, str) else "",
         iteration=iteration if type(iteration) is int else 0,
-        at=_parse_moment(values.get("ts")),
+        at=run_files.parse_moment(values.get("ts")),
     )
 
 
@@ -100,14 +100,6 @@ def _text(payload: object) -> str:
     if payload is None:
         return ""
     return payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
-
-
-def _parse_moment(found: object) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(found) if isinstance(found, str) else None
-    except ValueError:
-        return None
-    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at
 
 
 CAP = 256 * 1024 * 1024

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -53,7 +53,7 @@ class Guide:
                 f"guidance {wrong}", f"say in at most {LENGTH:,} characters what the next session has to know"
             )
         message = Guidance(f"guidance-{os.urandom(4).hex()}", words, self.now())
-        run_files.append(self.path, _dump({"id": message.id, "ts": message.at.isoformat(), "text": message.text}))
+        self.keep(message)
         return message
 
     def keep(self, message: Guidance) -> None:
@@ -127,24 +127,19 @@ class Questions:
         """The unanswered questions."""
         return tuple(question for question in self.all() if question.answer is None)
 
-    @contextmanager
-    def attended(self) -> Iterator[bool]:
+    def attended(self) -> AbstractContextManager[bool]:
         """A lock held by whoever answers; False if somebody does already."""
-        with self._hold() as lock:
-            yield lock
+        return files.hold_file(self.folder / "loop" / "questions.lock")
 
     @property
     def heard(self) -> bool:
         """Whether anybody answers right now."""
-        with self._hold() as lock:
+        with self.attended() as lock:
             return not lock
 
     @property
     def _path(self) -> Path:
         return self.folder / "loop" / "questions.jsonl"
-
-    def _hold(self) -> AbstractContextManager[bool]:
-        return files.hold_file(self.folder / "loop" / "questions.lock")
 
     def _add(self, values: dict[str, str]) -> None:
         run_files.append(self._path, _dump(values))
@@ -154,15 +149,7 @@ def _guidance(values: dict[str, Any]) -> Guidance | None:
     id, text = values.get("id"), values.get("text")
     if not (isinstance(id, str) and id and isinstance(text, str) and text.strip()):
         return None
-    return Guidance(id, text.strip(), _parse_moment(values.get("ts")))
-
-
-def _parse_moment(found: object) -> datetime:
-    try:
-        at = datetime.fromisoformat(str(found))
-    except ValueError:
-        return datetime.fromtimestamp(0, UTC)
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return Guidance(id, text.strip(), run_files.parse_moment(values.get("ts")) or datetime.fromtimestamp(0, UTC))
 
 
 def _dump(values: dict[str, str]) -> bytes:
@@ -175,13 +162,8 @@ def _is_question(values: dict[str, Any]) -> bool:
 
 
 def _question(values: dict[str, Any], number: int, answers: dict[str, tuple[str, str]]) -> Question | None:
-    id, text = values["id"], values["text"]
-    try:
-        at = datetime.fromisoformat(str(values.get("ts")))
-    except ValueError:
-        return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return Question(id, number, text.strip()[:LONGEST_QUESTION], at, *answers.get(id, (None, "")))
+    id, text, at = values["id"], values["text"], run_files.parse_moment(values.get("ts"))
+    return Question(id, number, text.strip()[:LONGEST_QUESTION], at, *answers.get(id, (None, ""))) if at else None
 
 
 WORDS: dict[str, StopSignal] = {word: word for word in get_args(StopSignal) if word}

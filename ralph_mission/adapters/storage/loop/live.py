@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ralph_mission.adapters import files
+from ralph_mission.adapters.sandbox.inside import stat_fields
 from ralph_mission.adapters.storage.loop import lock, run_files
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import HoldOrder, RunEvent
@@ -177,7 +178,7 @@ class LiveRun:
         _forget_old(self._home)
 
     def _keep(self) -> None:
-        _write_record(self.folder, self._record)
+        run_files.write(self.folder / RECORD, json.dumps(asdict(self._record)).encode(), lasting=False)
 
     def _standing(self, event: RunEvent) -> LiveRecord:
         known = self._record
@@ -365,17 +366,9 @@ def _read_record(folder: Path) -> LiveRecord | None:
         return None
 
 
-def _write_record(folder: Path, record: LiveRecord) -> None:
-    run_files.write(folder / RECORD, json.dumps(asdict(record)).encode(), lasting=False)
-
-
 def _started(pid: int) -> str:
     """A process's start time in ticks since boot, or ""."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return ""
+    return b"".join(stat_fields(pid)[19:20]).decode()
 
 
 def _document(event: RunEvent) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters import files
+from ralph_mission.adapters.sandbox.inside import stat_fields
 from ralph_mission.adapters.sandbox.process import end_orphans
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.errors import UserError
@@ -33,8 +34,6 @@ from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.loop.prompt import session
-
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def this_owner(environ: Mapping[str, str]) -> str:
@@ -49,7 +48,7 @@ def this_owner(environ: Mapping[str, str]) -> str:
 
 def place(pid: int | None) -> str:
     """The owner for `pid` on this machine; None for one that only ends with a reboot."""
-    return f"{os.uname().nodename}:{_boot_id()}:{pid or '-'}"
+    return f"{os.uname().nodename}:{files.boot_id()}:{pid or '-'}"
 
 
 def dead(owner: str) -> bool:
@@ -59,7 +58,7 @@ def dead(owner: str) -> bool:
     if host != os.uname().nodename or not boot or not process:
         return False
     pid = process.partition(":")[0]
-    return boot != _boot_id() or (pid.isdecimal() and _has_ended(int(pid)))
+    return boot != files.boot_id() or (pid.isdecimal() and _has_ended(int(pid)))
 
 
 def _has_ended(pid: int) -> bool:
@@ -69,16 +68,7 @@ def _has_ended(pid: int) -> bool:
         return True
     except PermissionError:
         return False
-    return _zombie(pid)
-
-
-def _zombie(pid: int) -> bool:
-    """Whether the process is a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
-    except OSError:
-        return False
+    return stat_fields(pid)[:1] == [b"Z"]
 
 
 def _has_terminal() -> bool:
@@ -87,14 +77,6 @@ def _has_terminal() -> bool:
     except OSError:
         return False
     return True
-
-
-def _boot_id() -> str:
-    try:
-        with open(BOOT_ID) as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 LOCK = "ralph-running"
@@ -128,7 +110,9 @@ def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[N
             raise _busy(_note(note))
         _end_left(_note(note))
         _refuse_others(root, now)
-        _write_note(note, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
+        os.ftruncate(note, 0)
+        ours = Holder(mode, os.getpid(), now.isoformat(timespec="seconds"))
+        os.pwrite(note, json.dumps(asdict(ours)).encode(), 0)
         yield
         os.ftruncate(note, 0)  # after a kill the note stays, and says whose leftovers there are
 
@@ -243,11 +227,6 @@ def _note(descriptor: int) -> Holder:
 def _line(text: str) -> str:
     """Text on one line, without control or invisible characters."""
     return " ".join(without_invisible(without_controls(text)).split())
-
-
-def _write_note(descriptor: int, note: Holder) -> None:
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(asdict(note)).encode(), 0)
 
 
 FOLDER = ".omc/state"

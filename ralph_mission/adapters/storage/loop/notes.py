@@ -150,8 +150,7 @@ class ProgressLog:
             restored = (*restored, *self.begin(now))
         descriptor = files.within(self.path, self._top, os.O_RDWR | os.O_APPEND)
         try:
-            gap = "" if _ends_line(descriptor) else "\n"
-            files.append(descriptor, f"{gap}{entry}".encode(), self.path)
+            files.append(descriptor, run_files.line_end(descriptor) + entry.encode(), self.path)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -224,8 +223,3 @@ def _size(path: Path) -> int:
     with suppress(OSError):
         return path.stat().st_size
     return 0
-
-
-def _ends_line(descriptor: int) -> bool:
-    size = os.fstat(descriptor).st_size
-    return not size or os.pread(descriptor, 1, size - 1) == b"\n"

@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,6 +49,15 @@ def read_objects(path: Path, cap: int) -> list[dict[str, Any]]:
         with suppress(ValueError, RecursionError):
             found.append(json.loads(line))
     return [value for value in found if isinstance(value, dict)]
+
+
+def parse_moment(found: object) -> datetime | None:
+    """A time in one of them, by default in UTC; None for anything else."""
+    try:
+        at = datetime.fromisoformat(found) if isinstance(found, str) else None
+    except ValueError:
+        return None
+    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at
 
 
 def read_named(path: Path, cap: int) -> bytes | None:
@@ -94,7 +104,7 @@ def add(path: Path, line: bytes, lasting: bool = True) -> None:
     _make_folder(path.parent)
     descriptor = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
     try:
-        files.append(descriptor, _mend(descriptor) + line.rstrip(b"\n") + b"\n", path)
+        files.append(descriptor, line_end(descriptor) + line.rstrip(b"\n") + b"\n", path)
         if lasting:
             os.fsync(descriptor)
     finally:
@@ -182,12 +192,13 @@ def _strange(path: Path, error: OSError) -> Exception:
     return UserError(f"{path} is not a regular file", STRANGE) if strange else error
 
 
-def _mend(descriptor: int) -> bytes:
+def line_end(descriptor: int) -> bytes:
+    """What an open file lacks at its end, to be continued on a line of its own."""
     size = os.fstat(descriptor).st_size
     return b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
 
 
-IGNORED = b"/.ralph/"
+IGNORED = "/.ralph/"
 WORKSPACE = "workspace"
 """Folders below `.ralph/` in which sessions work."""
 FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ralph/events", ".ralph/forge",
@@ -225,11 +236,8 @@ def prepare(place: Path) -> None:
     if place.is_dir():
         return
     place.mkdir(parents=True, exist_ok=True)
-    exclude = _exclude(place.parent)
-    lines = (read(exclude, 1024 * 1024) or b"") if exclude else b""
-    if exclude and IGNORED not in lines.splitlines():
-        gap = b"\n" if lines and not lines.endswith(b"\n") else b""
-        write(exclude, lines + gap + IGNORED + b"\n")
+    if exclude := _exclude(place.parent):
+        files.add_line(exclude, IGNORED)
 
 
 def _exclude(top: Path) -> Path | None:

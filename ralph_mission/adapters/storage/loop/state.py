@@ -199,7 +199,7 @@ def say(root: Path, accepted: bool, run_id: str = "") -> tuple[str, AcceptanceVe
             f"no reviewer was content with {run.run_id}", "only a run that a reviewer ended is judged", usage=True
         )
     place = path(root)
-    if run.run_id in _judged_ids(place):
+    if run.run_id in {str(one.get("run")) for one in run_files.read_objects(place, VERDICTS_CAP)}:
         raise UserError(f"{run.run_id} is judged already", f"take its line out of {place} first", usage=True)
     verdict = AcceptanceVerdict(run.kind or run.run_id.split("-", 2)[-1], len(run.pending.issues), accepted)
     entry = {"kind": verdict.kind, "left": verdict.left, "accepted": accepted, "run": run.run_id}
@@ -216,10 +216,6 @@ def _run(root: Path, run_id: str) -> RunState:
     if found is None:
         raise UserError(f"there is no run {run_id}".rstrip(), "their names are in .ralph/loop/runs", usage=True)
     return found
-
-
-def _judged_ids(place: Path) -> set[str]:
-    return {str(verdict["run"]) for verdict in run_files.read_objects(place, VERDICTS_CAP) if "run" in verdict}
 
 
 ARTIFACT_CAP = 4 * 1024 * 1024  # bytes of one of them

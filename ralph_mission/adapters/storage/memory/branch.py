@@ -156,7 +156,7 @@ class BranchStore:
     def contains(self, commit: str) -> bool:
         """Whether `commit` is the branch's head or an ancestor of it: for `position.check_position`."""
         head = self.branch.head()
-        return bool(head) and self.branch.contains(commit, head)
+        return bool(head) and self.git.contains(commit, head)
 
     def _refuse_gone(self, mark: AnchorMark | None) -> None:
         if mark is not None and mark.oid:
@@ -209,7 +209,7 @@ class BranchStore:
 
     def _merge_head(self, after: MemorySnapshot | None, head: str) -> MemorySnapshot:
         """The recalled state, with a person's later edit; raises Lost for any other commit."""
-        if after is None or not self.branch.contains(after.oid, head):
+        if after is None or not self.git.contains(after.oid, head):
             raise Lost
         if not self.branch.only_memory_changed(after.oid, head):
             raise Lost

@@ -120,15 +120,12 @@ def _decide_due(known: _Known, now: datetime, longest: Callable[[], timedelta]) 
         return True, None, "due: no time is set"
     if now >= due_at:
         return True, due_at, f"due since {due_at:%Y-%m-%dT%H:%MZ}"
-    if _may_be_misdated(known, due_at, now) and _is_misdated(due_at, now, longest()):
-        return True, due_at, f"due: no pause lasts until {due_at:%Y-%m-%dT%H:%MZ}, so a clock was ahead"
+    if _may_be_misdated(known, due_at, now):
+        from ralph_mission.mission.memory.schedule import is_misdated
+
+        if is_misdated(due_at, now, longest()):
+            return True, due_at, f"due: no pause lasts until {due_at:%Y-%m-%dT%H:%MZ}, so a clock was ahead"
     return False, due_at, f"not due until {due_at:%Y-%m-%dT%H:%MZ}"
-
-
-def _is_misdated(due_at: datetime, now: datetime, longest: timedelta) -> bool:
-    from ralph_mission.mission.memory.schedule import is_misdated
-
-    return is_misdated(due_at, now, longest)
 
 
 def _may_be_misdated(known: _Known, due_at: datetime, now: datetime) -> bool:

@@ -36,8 +36,6 @@ from ralph_mission.mission.model.ledger import Anchor, Header
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.values import compile_regex, dataclass
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
 
 @dataclass(frozen=True, slots=True)
 class AnchorMark:
@@ -100,7 +98,7 @@ class Anchorage:
 
 def this_holder(clone: str = "") -> str:
     """Host (and clone, where several share one memory), boot and process: `host[/clone]:boot id:pid`."""
-    return f"{_place(clone)}:{boot_id()}:{os.getpid()}"
+    return f"{_place(clone)}:{files.boot_id()}:{os.getpid()}"
 
 
 def same_place(holder: str, clone: str = "") -> bool:
@@ -111,14 +109,6 @@ def same_place(holder: str, clone: str = "") -> bool:
 
 def _place(clone: str) -> str:
     return f"{socket.gethostname()}/{clone}" if clone else socket.gethostname()
-
-
-def boot_id() -> str:
-    """The running kernel's own id; "" where there is none."""
-    try:
-        return BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path | None:
@@ -193,7 +183,7 @@ class MemoryBranch:
 
     def landed(self, commit: str, head: str) -> str:
         """The commit in `head` for the intended one: itself, or the server's with the same content, or ""."""
-        if not commit or self.contains(commit, head):
+        if not commit or self.git.contains(commit, head):
             return commit
         parent = self.git.try_text("rev-parse", "--verify", "--quiet", f"{commit}^")
         since = self.git.try_text("rev-list", "--first-parent", "--reverse", head, *([f"^{parent}"] if parent else []))
@@ -225,7 +215,7 @@ class MemoryBranch:
         if head in (mark.oid, pending):
             return head
         for known in self._starts(replace(mark, pending=pending), alone):
-            if known and self.contains(known, head):
+            if known and self.git.contains(known, head):
                 newest = known if alone or self.remote is None else self._handed_on(known, head)
                 self._refuse_foreign(newest, head)
                 return newest
@@ -234,7 +224,7 @@ class MemoryBranch:
     def _vouched_for(self, head: str) -> str:
         """Our newest commit for a clone without records, as in every workflow run."""
         anchor = self.vouched() if self.remote else None
-        if anchor is None or not anchor.oid or not self.contains(anchor.oid, head):
+        if anchor is None or not anchor.oid or not self.git.contains(anchor.oid, head):
             return head
         newest = self._handed_on(anchor.oid, head)
         self._refuse_foreign(newest, head)
@@ -250,7 +240,7 @@ class MemoryBranch:
     def _handed_on(self, known: str, head: str) -> str:
         """The newest commit since `known` by another runner: serial grew by one at a time with the same lineage."""
         anchor = self.vouched()
-        if anchor and anchor.oid and self.contains(known, anchor.oid) and self.contains(anchor.oid, head):
+        if anchor and anchor.oid and self.git.contains(known, anchor.oid) and self.git.contains(anchor.oid, head):
             known = anchor.oid
         since = self.git.text("rev-list", "--first-parent", "--reverse", f"{known}..{head}").split()
         headers = self._headers((known, *since[:LOOKED]))
@@ -268,14 +258,6 @@ class MemoryBranch:
             with suppress(UserError):
                 headers[oid] = peek(blobs.get(f"{oid}:{self.path}", b""))
         return headers
-
-    def contains(self, commit: str, head: str) -> bool:
-        """Whether `commit` is `head` or one of its ancestors."""
-        try:
-            self.git.run("merge-base", "--is-ancestor", commit, head)
-        except GitError:
-            return False
-        return True
 
     def only_memory_changed(self, old: str, new: str) -> bool:
         """Whether two commits differ only in the memory file's content."""
@@ -307,17 +289,14 @@ class MemoryBranch:
             raise refuse(f"someone else changed {paths[0]!r}{more} on the branch {self.name}")
 
     def _foreign_paths(self, old: str, new: str) -> list[str]:
-        raw = self.git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", old, new)
-        fields = raw.decode("utf-8", "surrogateescape").split("\0")[:-1]
-        welcome = f":{REGULAR} {REGULAR} "
         return [
-            path
-            for meta, path in zip(fields[::2], fields[1::2], strict=True)
-            if path != self.path or not meta.startswith(welcome)
+            one.path
+            for one in self.git.changes(old, new)
+            if one.path != self.path or (one.old_mode, one.new_mode) != (REGULAR, REGULAR)
         ]
 
     def _refuse_lost(self, mark: AnchorMark, head: str) -> str:
-        if self.contains(head, mark.oid):
+        if self.git.contains(head, mark.oid):
             return f"the branch {self.name} was rolled back behind serial {mark.serial}"
         return f"the history of the branch {self.name} was rewritten: it lacks {mark.oid[:10]}"
 

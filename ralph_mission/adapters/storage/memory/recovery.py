@@ -95,10 +95,12 @@ class RecoverableStore(BranchStore):
     def salvage(self) -> Salvage:
         """Everything that can still be read; `state` (but for a claim) and `records` only from a commit of our own."""
         head, mark = self.branch.head(), _mark(self)
-        last = _last_own(self, mark)
-        is_lost = last and not (head and self.branch.contains(last, head))
+        last = next(_own(self, mark), "")
+        is_lost = last and not (head and self.git.contains(last, head))
         ahead = last if is_lost else ""  # our commits that the branch lost
-        trusted = _newest_trusted(self, mark)
+        trusted = next(
+            (oid for oid in _own(self, mark) if _state(self, oid) is not None), last
+        )  # with readable state, else the newest
         memory, rescue = _memory(self, [ahead, head, trusted])
         state = _state(self, trusted) if trusted else None
         records = tuple(_records(self, trusted)[0]) if trusted else ()
@@ -115,7 +117,7 @@ class RecoverableStore(BranchStore):
             state,
             records,
             tuple(doubtful),
-            (*broken, *_odd(self, head)),
+            (*broken, *(one.path for one in self.git.listing(head) if one.mode != REGULAR)) if head else (*broken,),
             kept=tuple(rescue),
             lost=tuple(lost),
             documents=tuple(_documents(self, ahead).items()) if ahead else (),
@@ -245,16 +247,6 @@ def _own(store: BranchStore, mark: AnchorMark | None) -> Iterator[str]:
             yield oid
 
 
-def _last_own(store: BranchStore, mark: AnchorMark | None) -> str:
-    return next(_own(store, mark), "")
-
-
-def _newest_trusted(store: BranchStore, mark: AnchorMark | None) -> str:
-    """Our newest commit with readable state, else the newest."""
-    readable = (oid for oid in _own(store, mark) if _state(store, oid) is not None)
-    return next(readable, "") or _last_own(store, mark)
-
-
 def _memory(store: BranchStore, starts: Sequence[str]) -> tuple[Memory | None, list[str]]:
     """The newest readable memory, our own first, with people's sections from the newest text that has them.
 
@@ -349,9 +341,3 @@ def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:
         else:
             broken.append(entry.path)
     return records, broken
-
-
-def _odd(store: BranchStore, head: str) -> list[str]:
-    if not head:
-        return []
-    return [entry.path for entry in store.git.listing(head) if entry.mode != REGULAR]

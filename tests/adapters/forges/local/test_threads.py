@@ -217,7 +217,6 @@ def test_default_branch_is_found_without_a_checkout(tmp_path: Path) -> None:
     git(repo, "branch", "topic")
     git(repo, "branch", "master")
     assert LocalForge(Git.open(repo)).default_branch().name == "master"
-    assert LocalForge(Git.open(repo), default="topic").default_branch().name == "topic"
     git(repo, "update-ref", "refs/remotes/origin/trunk", "HEAD")
     git(repo, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
     assert LocalForge(Git.open(repo)).default_branch().name == "trunk"
@@ -237,8 +236,3 @@ def test_repository_without_commits_is_trouble(tmp_path: Path) -> None:
     git(tmp_path / "r", "init", "--quiet")
     with pytest.raises(UserError, match="no commits"):
         LocalForge(Git.open(tmp_path / "r")).default_branch()
-
-
-def test_configured_branch_that_is_missing_is_trouble(repo: Path) -> None:
-    with pytest.raises(UserError, match="no branch trunk"):
-        LocalForge(Git.open(repo), default="trunk").default_branch()

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.files import boot_id
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.branch import BranchStore
-from ralph_mission.adapters.storage.memory.provenance import AnchorMark, boot_id
+from ralph_mission.adapters.storage.memory.provenance import AnchorMark
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from tests.adapters.storage.memory.making import Intruder, batch, branch_store, intended

@@ -1,7 +1,11 @@
-"""GitHub Actions runs on the default branch, their failures, and their test reports.
+"""What GitHub itself finds: runs of GitHub Actions, their failures and test reports, and security alerts.
 
 Runs are identified by branch, and a fork's branch may have the same name: only runs of this repository count. Logs and
 archives are stored elsewhere and are downloaded without the token, up to a size.
+
+Alerts are those of Dependabot, code scanning and secret scanning, each if the token may read them. Kinds that are
+unreadable or switched off are requested again a day later: that is the owner's choice, not a fault. Secrets are
+requested without their values.
 """
 
 from __future__ import annotations
@@ -10,16 +14,28 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
-from ralph_mission.adapters.forges.github.reading import Home, PullWire, Stamp, WireModel, read
+from ralph_mission.adapters.forges.github.reading import Home, PullWire, Stamp, WireModel, at, read
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.forge import FAILED, HELD, WELL, FailedJob, WorkflowRun, is_own
+from ralph_mission.mission.model.forge import (
+    FAILED,
+    HELD,
+    WELL,
+    AlertKind,
+    FailedJob,
+    SecurityAlert,
+    WorkflowRun,
+    is_own,
+)
 from ralph_mission.safety.text import truncate
 from ralph_mission.values import compile_regex
 
@@ -58,6 +74,12 @@ class RunWire(WireModel):
     html_url: str
     repository: Home | None = None
     head_repository: Home | None = None
+    check_suite_id: int | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it belongs to a workflow of Ralph's own."""
+        return is_own(self.path)
 
 
 class StepWire(WireModel):
@@ -85,28 +107,17 @@ class StatusWire(WireModel):
     target_url: str | None = None
 
 
-class AppWire(WireModel):
-    """The app that made a check run."""
-
-    slug: str | None = None
-
-
-class OutputWire(WireModel):
-    """What a check run says of itself."""
-
-    title: str | None = None
-    summary: str | None = None
-
-
 class CheckWire(WireModel):
-    """A check run of a commit."""
+    """A check run of a commit: with the app that made it, and what it says of itself."""
 
     id: int
     name: str
     conclusion: str | None = None
     html_url: str | None = None
-    app: AppWire | None = None
-    output: OutputWire = OutputWire()
+    app: str | None = at(None, "app", "slug")
+    suite: int | None = at(None, "check_suite", "id")
+    title: str | None = at(None, "output", "title")
+    summary: str | None = at(None, "output", "summary")
 
 
 class ArtifactWire(WireModel):
@@ -163,12 +174,17 @@ def _run(wire: RunWire) -> WorkflowRun:
     )
 
 
-def is_of_head(branch: str | None, repository: object, pull: PullWire) -> bool:
-    """Whether a run with this branch and repository is of a pull request's head, and not of a fork or another branch
-    with the same commit, which anybody may have. That of a deployment names no branch."""
-    if repository != (pull.head.repo and pull.head.repo.id):
+def is_of_head(run: RunWire, pull: PullWire) -> bool:
+    """Whether a run is of a pull request's head, and not of a fork or another branch with the same commit, which
+    anybody may have. That of a deployment names no branch."""
+    if run.head_repository != pull.head.repo:
         return False
-    return branch in (None, "", pull.head.ref) or str(branch).startswith(f"refs/pull/{pull.number}/")
+    return run.head_branch in (None, "", pull.head.ref) or str(run.head_branch).startswith(f"refs/pull/{pull.number}/")
+
+
+def ran_last(run: RunWire | CheckWire) -> tuple[bool, int]:
+    """Order of runs, by which a run that was skipped, because of an unrelated label, replaces none."""
+    return run.conclusion != "skipped", run.id
 
 
 def runs_at(api: Api, pull: PullWire) -> tuple[WorkflowRun, ...]:
@@ -178,11 +194,9 @@ def runs_at(api: Api, pull: PullWire) -> tuple[WorkflowRun, ...]:
     """
     pages = api.pages(f"/actions/runs?head_sha={pull.head.sha}&per_page=100", key="workflow_runs")
     listed = [one for page in pages for one in page]
-    wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: (wire.conclusion != "skipped", wire.id))
-    ours = (
-        wire for wire in wires if is_of_head(wire.head_branch, wire.head_repository and wire.head_repository.id, pull)
-    )
-    newest = {(wire.workflow_id, wire.event): wire for wire in ours if not is_own(wire.path)}
+    wires = sorted(read(tuple[RunWire, ...], listed), key=ran_last)
+    ours = (wire for wire in wires if is_of_head(wire, pull))
+    newest = {(wire.workflow_id, wire.event): wire for wire in ours if not wire.own}
     return tuple(_run(wire) for wire in newest.values())
 
 
@@ -197,15 +211,10 @@ def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJo
     name, ids = f"failed {sha}", [[run.id, run.attempt] for run in failed]
     entry = api.kept.get(name)
     if not isinstance(entry, dict) or entry.get("runs") != ids:
-        jobs = [job for run in failed for job in failed_jobs(api, run, log=True) or [_without_jobs(run)]]
+        jobs = [job for run in failed for job in failed_jobs(api, run, log=True) or [FailedJob(run.name, "", run.url)]]
         entry = {"runs": ids, "jobs": [[job.name, job.step, job.url, failing_lines(job.log)] for job in jobs]}
         api.kept.put(name, entry)
     return tuple(FailedJob(*map(str, job)) for job in entry["jobs"])
-
-
-def _without_jobs(run: WorkflowRun) -> FailedJob:
-    """What stands for a run that could not be started, or whose jobs GitHub deleted."""
-    return FailedJob(run.name, "", run.url)
 
 
 def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, ...], bool]:
@@ -213,35 +222,28 @@ def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, 
 
     They use statuses, or check runs as apps. None of those that the token may not see. Raises UserError.
     """
-    statuses = _listed_at(api, f"/commits/{sha}/status?per_page=100", "statuses", StatusWire)
-    checks = _listed_at(api, f"/commits/{sha}/check-runs?per_page=100", "check_runs", CheckWire)
-    states, every = statuses or (), sorted(checks or (), key=_age)
+    statuses = list_at(api, f"/commits/{sha}/status?per_page=100", "statuses", StatusWire)
+    checks = list_at(api, f"/commits/{sha}/check-runs?per_page=100", "check_runs", CheckWire)
+    states, every = statuses or (), sorted(checks or (), key=lambda wire: wire.id)
     failed = [FailedJob(one.context, "", one.target_url or "") for one in states if one.state in ("failure", "error")]
-    apps = {(_app(one), one.name): one for one in every if _app(one) != ACTIONS}.values()
+    apps = {(one.app, one.name): one for one in every if one.app != ACTIONS}.values()
     failed += (_failed_check(one) for one in apps if one.conclusion in (*FAILED, HELD))
     passed = [one.state == "success" for one in states] + [one.conclusion in WELL for one in apps]
     return tuple(failed), tuple(passed), statuses is not None and checks is not None
 
 
-def _listed_at(api: Api, path: str, key: str, kind: type[Listed]) -> tuple[Listed, ...] | None:
+def list_at(api: Api, path: str, key: str, kind: type[Listed], fresh: bool = False) -> tuple[Listed, ...] | None:
+    """Every page of a list; None if the token may not see it. Raises UserError."""
     try:
-        listed = [one for page in api.pages(path, key=key) for one in page]
+        listed = [one for page in api.pages(path, fresh, key) for one in page]
         return read(tuple[kind, ...], listed)  # type: ignore[valid-type]  # pydantic reads it
     except (Absent, Forbidden):  # the token may not see them
         return None
 
 
-def _app(wire: CheckWire) -> str:
-    return (wire.app and wire.app.slug) or ""
-
-
-def _age(wire: CheckWire) -> int:
-    return wire.id
-
-
 def _failed_check(wire: CheckWire) -> FailedJob:
     """A check of an app, with what it says of itself in place of a log."""
-    words = f"{wire.conclusion}: {wire.output.title or ''}\n{wire.output.summary or ''}"
+    words = f"{wire.conclusion}: {wire.title or ''}\n{wire.summary or ''}"
     return FailedJob(wire.name, "", wire.html_url or "", truncate(words.strip(" :\n"), SUMMARY))
 
 
@@ -296,3 +298,102 @@ def _xml_files(archive: bytes) -> Iterator[bytes]:
                     yield file.read(REPORT)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
         return
+
+
+PATHS: Mapping[AlertKind, str] = {
+    "dependency": "/dependabot/alerts?per_page=100",
+    "code": "/code-scanning/alerts?per_page=100",
+    "secret": "/secret-scanning/alerts?hide_secret=true&per_page=100",
+}
+MOST = 300  # alerts of one kind
+PAST = 2_000  # the same, with those that are closed
+NOT_FIXED = ("false_positive", "wont_fix", "used_in_tests")  # resolutions of a secret
+REFUSED = timedelta(days=1)
+SEVERITIES = ("low", "medium", "high", "critical")
+
+
+class AlertWire(WireModel):
+    """An alert of any kind, as listed; without a field for a secret's value."""
+
+    number: int
+    html_url: str = ""
+    ecosystem: str = at("", "dependency", "package", "ecosystem")
+    package: str = at("", "dependency", "package", "name")
+    manifest_path: str = at("", "dependency", "manifest_path")
+    ghsa_id: str = at("", "security_advisory", "ghsa_id")
+    cve_id: str | None = at(None, "security_advisory", "cve_id")
+    summary: str = at("", "security_advisory", "summary")
+    severity: str = at("", "security_advisory", "severity")
+    affected: str = at("", "security_vulnerability", "vulnerable_version_range")
+    fixed: str = at("", "security_vulnerability", "first_patched_version", "identifier")
+    rule_id: str | None = at(None, "rule", "id")
+    rule_description: str = at("", "rule", "description")
+    rule_severity: str | None = at(None, "rule", "severity")
+    security_severity_level: str | None = at(None, "rule", "security_severity_level")
+    secret_type_display_name: str | None = None
+    secret_type: str | None = None
+    created_at: datetime | None = None
+    fixed_at: datetime | None = None
+    dismissed_at: datetime | None = None
+    resolved_at: datetime | None = None
+    resolution: str | None = None
+
+
+def security_alerts(api: Api, kind: AlertKind, now: datetime) -> tuple[SecurityAlert, ...] | None:
+    """Open alerts, newest first; None if unreadable. Raises UserError if GitHub does not answer."""
+    refused = f"no {kind} alerts"
+    with suppress(TypeError, ValueError):
+        if timedelta(0) <= now - datetime.fromisoformat(api.kept.get(refused)) < REFUSED:
+            return None
+    found: list[Any] = []
+    try:
+        for page in api.pages(f"{PATHS[kind]}&state=open"):
+            found += page
+            if len(found) >= MOST:
+                break
+    except (Absent, UserError) as error:
+        _raise_unless_refused(error)
+        api.kept.put(refused, now.isoformat())
+        return None
+    return tuple(_alert(kind, wire) for wire in read(tuple[AlertWire, ...], found[:MOST]))
+
+
+def past_alerts(api: Api, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+    """Every alert of a kind, also closed ones, newest first; None if unreadable. Raises UserError as above."""
+    try:
+        pages = list(islice(api.pages(PATHS[kind]), PAST // 100))
+    except (Absent, UserError) as error:
+        _raise_unless_refused(error)
+        return None
+    return tuple(_alert(kind, wire) for page in pages for wire in read(tuple[AlertWire, ...], page))
+
+
+def _raise_unless_refused(error: Absent | UserError) -> None:
+    if isinstance(error, UserError) and error.who != "you":
+        raise error
+
+
+def _alert(kind: AlertKind, wire: AlertWire) -> SecurityAlert:
+    if kind == "dependency":
+        return SecurityAlert(
+            kind, wire.number, wire.html_url, wire.summary, _severity(wire.severity),
+            ecosystem=wire.ecosystem, package=wire.package, path=wire.manifest_path, affected=wire.affected,
+            fixed=wire.fixed, advisory=wire.ghsa_id, aliases=(wire.cve_id,) if wire.cve_id else (),
+        )  # fmt: skip  # one value
+    if kind == "code":
+        level = {"error": "medium", "warning": "low"}.get(wire.rule_severity or "", "")
+        severity = _severity(wire.security_severity_level or level)
+        return SecurityAlert(
+            kind, wire.number, wire.html_url, wire.rule_description, severity, wire.rule_id or "",
+            created_at=wire.created_at, closed_at=wire.fixed_at or wire.dismissed_at,
+            dismissed=wire.fixed_at is None and wire.dismissed_at is not None,
+        )  # fmt: skip  # one value
+    name = wire.secret_type_display_name or wire.secret_type or "a secret"
+    return SecurityAlert(
+        kind, wire.number, wire.html_url, name, "critical",
+        created_at=wire.created_at, closed_at=wire.resolved_at, dismissed=wire.resolution in NOT_FIXED,
+    )  # fmt: skip  # one value
+
+
+def _severity(level: str) -> str:
+    return level if level in SEVERITIES else ""
