@@ -223,9 +223,8 @@ def _files_below(top: str, path: str) -> list[str]:
 def _lay(git: Git, above: Git, commit: str, folder: Path) -> None:
     if git.common_dir == above.common_dir:  # its folder is empty: git found the outer repository
         return
-    inner = Objects(git)
-    entries = inner.entries(commit)
-    contents = inner.contents(file.oid for file in entries.values())
+    entries = Objects(git).entries(commit)
+    contents = git.blobs(file.oid for file in entries.values())
     for path, file in entries.items():
         if file.oid in contents:
             write_file(str(folder), path, file.mode, contents[file.oid])

@@ -48,10 +48,6 @@ class Objects:
         listed = self.git.listing(commit) if commit else ()
         return {entry.path: File(entry.mode, entry.oid) for entry in listed}
 
-    def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """Contents by object id; missing ones are left out. Raises GitError."""
-        return self.git.blobs(oids)
-
     def store(self, contents: Iterable[bytes]) -> None:
         """Write blobs, in one process. Raises GitError."""
         stream = b"".join(_blob(content) for content in contents)

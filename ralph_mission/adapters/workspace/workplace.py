@@ -252,7 +252,7 @@ class Workspace:
         """Deleted files most of whose lines are in a new file at these paths. Old -> new."""
         new = {path: files[path] for path in paths if path in files and path not in self._before}
         gone = {path: file for path, file in self._before.items() if new and path not in files and file.storable}
-        contents = self._objects.contents(file.oid for file in gone.values()) if gone else {}
+        contents = self._git.blobs(file.oid for file in gone.values()) if gone else {}
         here = {path: (file.oid, set(_lines(self._content(file)))) for path, file in new.items()} if gone else {}
         found = dict[str, str]()
         for old, file in gone.items():
@@ -266,7 +266,7 @@ class Workspace:
         if file is None or not file.storable:
             return b""
         content = self._judged_contents.get(file.oid)
-        return self._objects.contents([file.oid]).get(file.oid, b"") if content is None else content
+        return self._git.blobs([file.oid]).get(file.oid, b"") if content is None else content
 
     def _ignored_since(self, files: Files) -> frozenset[str]:
         """Files the session created and ignored by its own rules: seen, but not landed."""
@@ -319,7 +319,7 @@ class Workspace:
         top = str(self.clone.folder)
         needed = [file.oid for file in targets.values() if file and file.storable]
         known = self._held | self._judged_contents
-        contents = self._objects.contents(oid for oid in needed if oid not in known) | known
+        contents = self._git.blobs(oid for oid in needed if oid not in known) | known
         if lost := [path for path, file in targets.items() if file and file.storable and file.oid not in contents]:
             raise UserError(f"{lost[0]} cannot be put back: the repository has lost what stood there", HINT)
         for path in sorted((path for path, file in targets.items() if file is None or not file.storable), reverse=True):
@@ -340,7 +340,7 @@ class Workspace:
 
     def _rules_of(self, files: Files) -> dict[str, bytes]:
         oids = {path: file.oid for path, file in self._rule_files(files).items() if file.mode != LINK}
-        contents = self._objects.contents(oids.values())
+        contents = self._git.blobs(oids.values())
         return {path: contents[oid] for path, oid in oids.items() if oid in contents}
 
     # --- checking ---------------------------------------------------------------------

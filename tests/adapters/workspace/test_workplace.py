@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.sandbox.excerpt import ran_no_test
 from ralph_mission.adapters.workspace import workplace
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.errors import UserError
@@ -658,53 +657,6 @@ def test_what_was_ignored_when_the_session_began_stays_for_the_next(repo, worksp
     workspace.begin_session()
     assert (clone / "build/x.o").read_text() == "object\n" and not (repo / "build").exists()
     assert FILES[".gitignore"] == "build/\n"
-
-
-@pytest.mark.parametrize(
-    ("output", "none"),
-    [
-        ("============ no tests ran in 0.01s ============", True),
-        ("collected 0 items", True),
-        ("Ran 0 tests in 0.000s\n\nOK", True),
-        ("No tests found, exiting with code 0", True),
-        ("  0 passing (1ms)", True),
-        ("# tests 0\n# pass 0", True),
-        ("?   \texample.org/a\t[no test files]", True),
-        ("ok  \texample.org/a\t0.002s [no tests to run]", True),
-        ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed", True),
-        ("?   \texample.org/a\t[no test files]\nok  \texample.org/b\t0.2s", False),
-        ("running 0 tests\n\nrunning 3 tests\ntest result: ok. 3 passed; 0 failed", False),
-        ("collected 3 items\n\ntests/test_a.py sss\n\n============ 3 skipped in 0.01s ============", True),
-        ("Test Suites: 1 skipped, 0 of 1 total\nTests:       3 skipped, 3 total", True),
-        ("created: 2/2 workers\n2 workers [0 items]\n\n======= no tests ran in 0.3s ======", True),
-        ("3 passed\nrunning 0 tests\ntest result: ok. 0 passed; 0 failed", True),
-        ("\texample.com/x\t\tcoverage: 0.0% of statements", True),
-        ("?   \texample.com/x\t[no test files]\nintegration: PASS 12 of 12", False),
-        ('{"Output":"?   \\tx\\t[no test files]\\n"}\n{"Action":"skip","Package":"x"}', True),
-        ("Finished in 0.0001 seconds\n0 examples, 0 failures", True),
-        ("0 runs, 0 assertions, 0 failures, 0 errors, 0 skips", True),
-        ("No tests executed!", True),
-        ("[INFO] No tests to run.", True),
-        ("\x1b[31mNo test files found, exiting with code 0\x1b[39m", True),
-        ("packages/a test: No test files found, exiting with code 0", True),
-        ("?   \tx\t[no test files]\n1..2\nok 1 adds\nok 2 subs", False),
-        ("?   \tx\t[no test files]\nTests 4 OK", False),
-        ("  0 passing (1ms)\n\u2139 tests 3\n\u2139 pass 3", False),
-        ("running 0 tests\n100% tests passed, 0 tests failed out of 7", False),
-        ("> Task :test NO-SOURCE\nBUILD SUCCESSFUL", True),
-        ("Ran 3 tests in 0.001s\n\nOK (skipped=3)", True),
-        ("running 2 tests\ntest a ... ignored\ntest result: ok. 0 passed; 0 failed; 2 ignored", True),
-        ("running 0 tests\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out", True),
-        ("ok  \tx\t(cached)\n?   \ty\t[no test files]", False),
-        ("ok  \tx\t0.1s\tcoverage: 0.0% of statements [no tests to run]", True),
-        ("\n  0 passing (1ms)\n  3 pending", True),
-        ("collected 3 items\n3 passed in 0.1s", False),
-        ("all good", False),
-        ("", False),
-    ],
-)
-def test_a_runner_that_says_it_ran_no_test_is_believed(output: str, none: bool) -> None:
-    assert ran_no_test(output) == none
 
 
 def test_a_check_that_ran_no_test_is_red(repo: Path) -> None:
