@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import CycleSummary
 from tests.crash.setups import LONG, agreed, let_check_stand
-from tests.crash.snapshots import Snapshot
 from tests.fakes.github.nouns import Request
 from tests.helpers import Result, cli_here, git
 from tests.integration.hub import Hub, hub, unpaced
@@ -29,36 +25,6 @@ def fresh(tmp_path):
         yield made
 
 
-def after_a_cycle(folder: Path, *world: Any) -> Iterator[tuple[Hub, Snapshot]]:
-    with hub(folder, *world) as made:
-        made.cycle()
-        yield made, Snapshot.of(made, "after a cycle")
-
-
-@pytest.fixture(scope="module")
-def first_reviewed(tmp_path_factory):
-    yield from after_a_cycle(tmp_path_factory.mktemp("reviewed"))
-
-
-@pytest.fixture(scope="module")
-def first_proposed(tmp_path_factory):
-    yield from after_a_cycle(tmp_path_factory.mktemp("proposed"), BUGS, BUG)
-
-
-@pytest.fixture
-def harbour(first_reviewed):
-    """One whose first mission is in review."""
-    made, snapshot = first_reviewed
-    return snapshot.restore(replace(made))
-
-
-@pytest.fixture
-def buggy(first_proposed):
-    """One with a proposal that needs a yes."""
-    made, snapshot = first_proposed
-    return snapshot.restore(replace(made))
-
-
 def opened(harbour: Hub) -> int:
     """The number of the pull in which the first mission lives."""
     report, _ = harbour.cycle()
@@ -70,67 +36,67 @@ def refusals(report) -> set[str]:
     return {rule for action, verdict, rules in verdicts(report) if verdict == "deny" for rule in rules}
 
 
-def test_a_fix_is_discovered_reviewed_merged_at_that_commit_and_told_everywhere(harbour):
-    pull = harbour.pulls[0].number
-    head = harbour.fake.branch(harbour.head_name(pull))
-    assert (harbour.issues, set(harbour.fake.pull(pull).labels)) == ([], {"ralph:mission", "ralph:auto-fix"})
-    harbour.person().review(pull, "approved")
-    report, cycle_summary = harbour.cycle()
+def test_a_fix_is_discovered_reviewed_merged_at_that_commit_and_told_everywhere(reviewed):
+    pull = reviewed.pulls[0].number
+    head = reviewed.fake.branch(reviewed.head_name(pull))
+    assert (reviewed.issues, set(reviewed.fake.pull(pull).labels)) == ([], {"ralph:mission", "ralph:auto-fix"})
+    reviewed.person().review(pull, "approved")
+    report, cycle_summary = reviewed.cycle()
     assert statuses(report) == ["COMPLETED"]
-    assert harbour.merged(pull) and harbour.fake.pull(pull).pull.head_sha == head
-    assert git(harbour.fake.bare, "diff", "--stat", head, "main") == ""
-    assert harbour.said(pull) == []
-    assert "- Outcome: merged" in harbour.memory()
-    assert [request.body["sha"] for request in harbour.fake.journal if request.method == "PUT"] == [head]
+    assert reviewed.merged(pull) and reviewed.fake.pull(pull).pull.head_sha == head
+    assert git(reviewed.fake.bare, "diff", "--stat", head, "main") == ""
+    assert reviewed.said(pull) == []
+    assert "- Outcome: merged" in reviewed.memory()
+    assert [request.body["sha"] for request in reviewed.fake.journal if request.method == "PUT"] == [head]
     assert any("approved by mara" in line for line in cycle_summary.why)
 
 
 @pytest.mark.attack(52)
-def test_an_approval_of_another_head_is_refused(harbour):
-    pull = harbour.pulls[0].number
-    harbour.person().review(pull, "approved")
-    harbour.fake.push(harbour.head_name(pull), {"evil.txt": b"x\n"})
-    report, cycle_summary = harbour.cycle()
+def test_an_approval_of_another_head_is_refused(reviewed):
+    pull = reviewed.pulls[0].number
+    reviewed.person().review(pull, "approved")
+    reviewed.fake.push(reviewed.head_name(pull), {"evil.txt": b"x\n"})
+    report, cycle_summary = reviewed.cycle()
     assert refusals(report) == {"foreign-commit", "approval-head"}
     assert any("approval-head" in line for line in cycle_summary.held)
     assert statuses(report) == ["ESCALATED"]
-    assert any("someone else pushed" in body for body in harbour.said(pull))
-    assert not harbour.merged(pull)
+    assert any("someone else pushed" in body for body in reviewed.said(pull))
+    assert not reviewed.merged(pull)
 
 
 @pytest.mark.attack(52)
-def test_a_head_that_moves_between_judgement_and_merge_is_not_merged(harbour):
-    pull = harbour.pulls[0].number
-    harbour.person().review(pull, "approved")
-    branch = harbour.head_name(pull)
+def test_a_head_that_moves_between_judgement_and_merge_is_not_merged(reviewed):
+    pull = reviewed.pulls[0].number
+    reviewed.person().review(pull, "approved")
+    branch = reviewed.head_name(pull)
 
     def pushed(request):
         if request.method == "PUT" and request.below.endswith("/merge"):
             undo()
-            harbour.fake.push(branch, {"evil.txt": b"x\n"})
+            reviewed.fake.push(branch, {"evil.txt": b"x\n"})
 
-    undo = harbour.fake.before(pushed)
-    report, cycle_summary = harbour.cycle()
-    assert not harbour.merged(pull)
+    undo = reviewed.fake.before(pushed)
+    report, cycle_summary = reviewed.cycle()
+    assert not reviewed.merged(pull)
     assert statuses(report) == ["IN_REVIEW"]
     assert any("approval-head" in line for line in cycle_summary.remarks)
 
 
 @pytest.mark.attack(53)
-def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(harbour):
-    pull = harbour.pulls[0].number
-    mara = harbour.person()
+def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(reviewed):
+    pull = reviewed.pulls[0].number
+    mara = reviewed.person()
     mara.review(pull, "approved")
-    jonas = harbour.fake.person("jonas", "maintain")
+    jonas = reviewed.fake.person("jonas", "maintain")
 
     def dismissed(request):
         if request.below == "/git-receive-pack":
             undo()
             jonas.dismiss(pull)
 
-    undo = harbour.fake.before(dismissed)
-    _, cycle_summary = harbour.cycle()
-    assert not harbour.merged(pull)
+    undo = reviewed.fake.before(dismissed)
+    _, cycle_summary = reviewed.cycle()
+    assert not reviewed.merged(pull)
     assert any("approval-author" in line for line in cycle_summary.remarks)
 
 
@@ -149,29 +115,29 @@ CHECKS = {
 
 
 @pytest.mark.parametrize(("state", "named"), CHECKS.items())
-def test_an_approved_pull_is_merged_or_its_check_is_named(harbour, state, named):
-    (pull,) = harbour.pulls
+def test_an_approved_pull_is_merged_or_its_check_is_named(reviewed, state, named):
+    (pull,) = reviewed.pulls
     if state == "cannot be read now":
-        harbour.fake.fail("502_not_applied", ("GET", "*/check-runs*"), times=99)
+        reviewed.fake.fail("502_not_applied", ("GET", "*/check-runs*"), times=99)
     elif named:
-        let_check_stand(harbour, state)
-    harbour.person("mara").review(pull.number, "approved")
-    harbour.cycle()
-    (page,) = (thread.body for thread in harbour.fake.threads.values() if thread.title == "Ralph")
-    assert (harbour.merged(pull.number), named in page) == (not named, True)
+        let_check_stand(reviewed, state)
+    reviewed.person("mara").review(pull.number, "approved")
+    reviewed.cycle()
+    (page,) = (thread.body for thread in reviewed.fake.threads.values() if thread.title == "Ralph")
+    assert (reviewed.merged(pull.number), named in page) == (not named, True)
 
 
 @pytest.mark.parametrize("checked", [True, False, None], ids=["passed", "none ran", "not to be seen"])
-def test_a_merge_that_no_check_stood_before_says_so(harbour, checked):
-    (pull,) = harbour.pulls
+def test_a_merge_that_no_check_stood_before_says_so(reviewed, checked):
+    (pull,) = reviewed.pulls
     if checked:
-        harbour.fake.check(harbour.fake.branch(harbour.head_name(pull.number)), "lint", "success", app="lintbot")
+        reviewed.fake.check(reviewed.fake.branch(reviewed.head_name(pull.number)), "lint", "success", app="lintbot")
     if checked is None:
-        harbour.fake.fail("403", ("GET", "*/check-runs*"), times=9)
-    harbour.person("mara").review(pull.number, "approved")
-    _, told = harbour.cycle()
-    assert harbour.merged(pull.number)
-    said = harbour.fake.world.bare.commit(harbour.fake.branch("main")).message
+        reviewed.fake.fail("403", ("GET", "*/check-runs*"), times=9)
+    reviewed.person("mara").review(pull.number, "approved")
+    _, told = reviewed.cycle()
+    assert reviewed.merged(pull.number)
+    said = reviewed.fake.world.bare.commit(reviewed.fake.branch("main")).message
     assert ("No check ran on it." in said) is (checked is False)
     assert any("no check ran on it" in line for line in told.why) is (checked is False)
 
@@ -199,42 +165,42 @@ def queue_and_take_back(harbour) -> None:
 
 
 @pytest.mark.attack(12)
-def test_an_outsiders_approval_is_refused(harbour):
-    pull = harbour.pulls[0].number
-    harbour.person("eve", "triage").review(pull, "approved")
-    report, _ = harbour.cycle()
+def test_an_outsiders_approval_is_refused(reviewed):
+    pull = reviewed.pulls[0].number
+    reviewed.person("eve", "triage").review(pull, "approved")
+    report, _ = reviewed.cycle()
     assert refusals(report) == {"approval-author"}
-    assert not harbour.merged(pull)
+    assert not reviewed.merged(pull)
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
 @pytest.mark.attack(13, 14)
-def test_a_bot_with_a_look_alike_name_is_refused(harbour):
-    pull = harbour.pulls[0].number
-    harbour.person("mara")
-    harbour.fake.bot("m\u0430ra[bot]").review(pull, "approved")
-    report, _ = harbour.cycle()
+def test_a_bot_with_a_look_alike_name_is_refused(reviewed):
+    pull = reviewed.pulls[0].number
+    reviewed.person("mara")
+    reviewed.fake.bot("m\u0430ra[bot]").review(pull, "approved")
+    report, _ = reviewed.cycle()
     assert refusals(report) == {"approval-author"}
-    assert not harbour.merged(pull)
+    assert not reviewed.merged(pull)
 
 
-def test_what_a_fix_is_about_is_gone_so_its_pull_is_closed_and_its_branch_deleted(harbour):
-    pull, branch = harbour.pulls[0].number, harbour.head_name(harbour.pulls[0].number)
-    harbour.fake.push("main", {"README.md": b"# Harbour\n", "docs/guide.md": b"# Guide\n"})
-    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
-    assert (harbour.fake.pull(pull).state, harbour.fake.branch(branch)) == ("closed", "")
-    assert any("gone by itself" in body for body in harbour.said(pull))
+def test_what_a_fix_is_about_is_gone_so_its_pull_is_closed_and_its_branch_deleted(reviewed):
+    pull, branch = reviewed.pulls[0].number, reviewed.head_name(reviewed.pulls[0].number)
+    reviewed.fake.push("main", {"README.md": b"# Harbour\n", "docs/guide.md": b"# Guide\n"})
+    assert statuses(reviewed.cycle()[0]) == ["COMPLETED"]
+    assert (reviewed.fake.pull(pull).state, reviewed.fake.branch(branch)) == ("closed", "")
+    assert any("gone by itself" in body for body in reviewed.said(pull))
 
 
-def test_closed_pull_request_is_never_reopened(harbour):
-    pull = harbour.pulls[0].number
-    harbour.person().close_pull(pull)
-    assert statuses(harbour.cycle()[0]) == ["REJECTED"]
+def test_closed_pull_request_is_never_reopened(reviewed):
+    pull = reviewed.pulls[0].number
+    reviewed.person().close_pull(pull)
+    assert statuses(reviewed.cycle()[0]) == ["REJECTED"]
     for _ in range(2):
-        harbour.cycle()
-    assert [thread.number for thread in harbour.pulls] == [pull]
-    assert harbour.fake.pull(pull).state == "closed"
-    assert "ralph:rejected" in harbour.fake.pull(pull).labels and len(harbour.said(pull)) == 1
+        reviewed.cycle()
+    assert [thread.number for thread in reviewed.pulls] == [pull]
+    assert reviewed.fake.pull(pull).state == "closed"
+    assert "ralph:rejected" in reviewed.fake.pull(pull).labels and len(reviewed.said(pull)) == 1
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
@@ -267,46 +233,46 @@ def test_a_pull_that_github_refuses_again_and_again_is_never_said_to_wait_for_a_
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
-def test_where_pulls_may_no_longer_be_opened_the_setting_is_linked_and_the_next_one_is_not_pushed(harbour):
-    harbour.fake.settings.actions_can_create_pulls = False
-    harbour.fake.push("main", {"new.md": b"This sentense is new, and seperate.\n"})
-    harbour.cycle()
-    (issue,) = (thread for thread in harbour.issues if "Needs a person" in (thread.body or ""))
-    assert f"({harbour.fake.url}/{harbour.fake.repository}/settings/actions)" in issue.body
-    before = git(harbour.fake.bare, "branch", "--list", "ralph/*")
-    harbour.fake.push("main", {"newer.md": b"Anothr adress.\n"})
-    harbour.cycle()
-    assert git(harbour.fake.bare, "branch", "--list", "ralph/*") == before
+def test_where_pulls_may_no_longer_be_opened_the_setting_is_linked_and_the_next_one_is_not_pushed(reviewed):
+    reviewed.fake.settings.actions_can_create_pulls = False
+    reviewed.fake.push("main", {"new.md": b"This sentense is new, and seperate.\n"})
+    reviewed.cycle()
+    (issue,) = (thread for thread in reviewed.issues if "Needs a person" in (thread.body or ""))
+    assert f"({reviewed.fake.url}/{reviewed.fake.repository}/settings/actions)" in issue.body
+    before = git(reviewed.fake.bare, "branch", "--list", "ralph/*")
+    reviewed.fake.push("main", {"newer.md": b"Anothr adress.\n"})
+    reviewed.cycle()
+    assert git(reviewed.fake.bare, "branch", "--list", "ralph/*") == before
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
-def test_a_base_that_must_be_merged_in_first_is_and_the_review_asked_again(harbour):
-    pull = harbour.pulls[0].number
-    branch = harbour.head_name(pull)
-    before = harbour.fake.branch(branch)
-    harbour.fake.protect("main", strict=True, required_checks=("tests",))
-    harbour.fake.push("main", {"other.txt": b"o\n"})
-    harbour.fake.check(before, "tests", "success")
-    harbour.person().review(pull, "approved")
-    harbour.cycle()
-    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
-    head = harbour.fake.branch(branch)
-    parents = git(harbour.fake.bare, "rev-list", "--parents", "-1", head).split()[1:]
-    assert parents == [before, harbour.fake.branch("main")]
-    assert refusals(harbour.cycle()[0]) == {"approval-head"}
-    harbour.fake.check(head, "tests", "success")
-    harbour.person().review(pull, "approved")
-    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
-    assert harbour.merged(pull)
+def test_a_base_that_must_be_merged_in_first_is_and_the_review_asked_again(reviewed):
+    pull = reviewed.pulls[0].number
+    branch = reviewed.head_name(pull)
+    before = reviewed.fake.branch(branch)
+    reviewed.fake.protect("main", strict=True, required_checks=("tests",))
+    reviewed.fake.push("main", {"other.txt": b"o\n"})
+    reviewed.fake.check(before, "tests", "success")
+    reviewed.person().review(pull, "approved")
+    reviewed.cycle()
+    assert statuses(reviewed.cycle()[0]) == ["IN_REVIEW"]
+    head = reviewed.fake.branch(branch)
+    parents = git(reviewed.fake.bare, "rev-list", "--parents", "-1", head).split()[1:]
+    assert parents == [before, reviewed.fake.branch("main")]
+    assert refusals(reviewed.cycle()[0]) == {"approval-head"}
+    reviewed.fake.check(head, "tests", "success")
+    reviewed.person().review(pull, "approved")
+    assert statuses(reviewed.cycle()[0]) == ["COMPLETED"]
+    assert reviewed.merged(pull)
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
-def test_a_failing_required_check_keeps_a_merge_back_and_is_named(harbour):
-    pull = harbour.pulls[0].number
-    harbour.fake.check(harbour.fake.branch(harbour.head_name(pull)), "tests", "failure", required=True)
-    harbour.person().review(pull, "approved")
-    _, cycle_summary = harbour.cycle()
-    assert not harbour.merged(pull)
+def test_a_failing_required_check_keeps_a_merge_back_and_is_named(reviewed):
+    pull = reviewed.pulls[0].number
+    reviewed.fake.check(reviewed.fake.branch(reviewed.head_name(pull)), "tests", "failure", required=True)
+    reviewed.person().review(pull, "approved")
+    _, cycle_summary = reviewed.cycle()
+    assert not reviewed.merged(pull)
     assert any("tests" in line for line in cycle_summary.remarks)
 
 
@@ -511,8 +477,8 @@ def test_a_token_that_may_not_push_stops_before_anything_and_names_its_permissio
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
-def test_a_rejected_pull_that_a_person_reopens_is_hers_and_that_is_said_once(harbour: Hub) -> None:
-    reopened_and_left(harbour)
+def test_a_rejected_pull_that_a_person_reopens_is_hers_and_that_is_said_once(reviewed: Hub) -> None:
+    reopened_and_left(reviewed)
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test

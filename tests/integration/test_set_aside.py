@@ -21,14 +21,6 @@ CONFLICT = {"docs/guide.md": b"# Guide\n\nThis is definately one way to read a t
 ASIDE = {"ralph:parked", "ralph:escalated"}
 
 
-@pytest.fixture
-def reviewed(tmp_path):
-    """One whose first mission is in review."""
-    with hub(tmp_path) as made:
-        made.cycle()
-        yield made
-
-
 def later(harbour: Hub, cycles: int = 1) -> list[str]:
     return [*(statuses(harbour.cycle(SOON)[0]) for _ in range(cycles))][-1]
 

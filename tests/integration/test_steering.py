@@ -33,14 +33,6 @@ from tests.integration.world import CALM, statuses
 SOON = timedelta(minutes=2)
 
 
-@pytest.fixture
-def reviewed(tmp_path):
-    """One whose first mission is in review."""
-    with hub(tmp_path) as made:
-        made.cycle()
-        yield made
-
-
 def spoken(harbour: Hub):
     return harbour.cycle(SOON, force=False, trigger="person")
 

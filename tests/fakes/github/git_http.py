@@ -12,7 +12,7 @@ from tests.fakes.github import pushes, rest
 from tests.fakes.github.bare import environment
 from tests.fakes.github.deeds import refs
 from tests.fakes.github.faults import Response
-from tests.fakes.github.nouns import ACTIONS_LOGIN, Request, Token
+from tests.fakes.github.nouns import Request, Token
 from tests.fakes.github.refusal import Unknown
 from tests.fakes.github.state import World
 
@@ -76,7 +76,7 @@ def _receive(world: World, request: Request, headers: Mapping[str, str], body: b
         headers_out = {"Content-Type": "application/x-git-receive-pack-result", "Cache-Control": "no-cache"}
         response = Response(200, headers_out, content=content)
     else:
-        response = _backend(world, request, headers, body)
+        response = _serve(world, request, headers, body)
     refs.after_push(world, token.account, before, world.bare.heads())
     return response
 
@@ -84,12 +84,12 @@ def _receive(world: World, request: Request, headers: Mapping[str, str], body: b
 def _read(world: World, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
     """What refs alone decide is asked of git once for each state of them: to look at them is most of what is asked."""
     if request.method == "POST" and b"command=ls-refs" not in body:
-        return _backend(world, request, headers, body)
+        return _serve(world, request, headers, body)
     protocol = headers.get("Git-Protocol") or ""
     said_alone = request.method == "GET" and "version=2" in protocol  # what git can do, and of refs nothing
     asked = (request.below, protocol, request.login, body, () if said_alone else _refs(world.bare.path))
     if asked not in world.bare.told:
-        world.bare.told[asked] = _backend(world, request, headers, body)
+        world.bare.told[asked] = _serve(world, request, headers, body)
     return replace(world.bare.told[asked])
 
 
@@ -99,27 +99,20 @@ def _refs(bare: Path) -> tuple[tuple[str, bytes], ...]:
     return tuple((str(file), file.read_bytes()) for file in files if file.is_file())
 
 
-def _backend(world: World, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
-    env = environment(
-        {
-            "GIT_PROJECT_ROOT": str(world.bare.path),
-            "GIT_HTTP_EXPORT_ALL": "1",
-            "REQUEST_METHOD": request.method,
-            "PATH_INFO": request.below.partition("?")[0],
-            "QUERY_STRING": request.below.partition("?")[2],
-            "CONTENT_TYPE": headers.get("Content-Type") or "",
-            "CONTENT_LENGTH": str(len(body)),
-            "REMOTE_USER": request.login or ACTIONS_LOGIN,
-            "REMOTE_ADDR": "127.0.0.1",
-            "GIT_PROTOCOL": headers.get("Git-Protocol") or "",
-        }
-    )
-    out = subprocess.run(
-        ["git", "-c", "safe.directory=*", "http-backend"], input=body, env=env, capture_output=True, check=True
-    ).stdout
-    head, _, content = out.partition(b"\r\n\r\n")
-    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-    return Response(int(fields.pop("Status", "200").split()[0]), fields, content=content)
+def _serve(world: World, request: Request, headers: Mapping[str, str], body: bytes) -> Response:
+    """What `git http-backend` would answer, by the program that it would start."""
+    service = (READING if request.below in READING else WRITING)[0].removeprefix("/git-")
+    advertised = request.method == "GET"
+    protocol = headers.get("Git-Protocol") or ""
+    command = ["git", "-c", "safe.directory=*", service, "--stateless-rpc"]
+    command += [*(["--http-backend-info-refs"] if advertised else []), str(world.bare.path)]
+    env = environment({"GIT_PROTOCOL": protocol})
+    out = subprocess.run(command, input=body, env=env, capture_output=True, check=True).stdout
+    if advertised and "version=2" not in protocol:
+        head = f"# service=git-{service}\n"
+        out = f"{len(head) + 4:04x}{head}0000".encode() + out
+    kind = f"application/x-git-{service}-{'advertisement' if advertised else 'result'}"
+    return Response(200, {"Content-Type": kind, "Cache-Control": "no-cache"}, content=out)
 
 
 def _plain(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
