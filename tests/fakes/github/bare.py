@@ -71,7 +71,7 @@ class Bare:
         # Objects never change, so what is worked out of them is worked out once.
         self.commit = lru_cache(maxsize=None)(self._commit)
         self.merged_tree = lru_cache(maxsize=None)(self._merged_tree)
-        self.is_ancestor = lru_cache(maxsize=None)(self._is_ancestor)
+        self.history = lru_cache(maxsize=None)(self._history)
         self.resolved: set[str] = set()
         self.told: dict[Hashable, Any] = {}  # what git said of its refs, by all that it was said by
 
@@ -118,7 +118,13 @@ class Bare:
         return self.heads().get(name, "")
 
     def set_ref(self, ref: str, new: str, old: str | None = None) -> bool:
-        """Point a ref somewhere; with `old`, only when it is still there."""
+        """Point a ref somewhere; with `old`, only when it is still there. What it takes to move one is done here."""
+        place = self.path / ref
+        if place.is_file() and read_object(self.path, new):
+            stands = old in (None, place.read_text().strip())
+            if stands:
+                place.write_text(f"{new}\n")
+            return stands
         return self.run("update-ref", ref, new, *([] if old is None else [old]), ok=(0, 1, 128)).returncode == 0
 
     def delete_ref(self, ref: str) -> None:
@@ -141,20 +147,40 @@ class Bare:
             signed="gpgsig" in fields,
         )
 
-    def _is_ancestor(self, old: str, new: str) -> bool:
-        return self.run("merge-base", "--is-ancestor", old, new, ok=(0, 1)).returncode == 0
+    def _history(self, head: str) -> tuple[str, ...]:
+        """What a commit comes from, and itself: parents before their children."""
+        parents = self.commit(head).parents if read_object(self.path, head) else ("", "in a pack")
+        if len(parents) > 1:
+            return tuple(self.line("rev-list", "--reverse", "--topo-order", head).split())
+        return (*(self.history(parents[0]) if parents else ()), head)
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        return old in self.history(new)
 
     def merge_base(self, one: str, other: str) -> str:
         """The best common ancestor, "" for unrelated histories."""
-        return self.line("merge-base", one, other, ok=(0, 1)).split("\n")[0]
+        known = frozenset(self.history(other))
+        return next((sha for sha in reversed(self.history(one)) if sha in known), "")
 
     def between(self, base: str, head: str) -> list[str]:
         """What is on `head` and not on `base`, oldest first."""
-        return self.line("rev-list", "--reverse", "--topo-order", head, f"^{base}").split()
+        return self.beyond(head, base)
 
     def new_to_branches(self, sha: str) -> list[str]:
         """What no branch has yet, oldest first."""
-        return self.line("rev-list", "--reverse", "--topo-order", sha, "--not", "--branches").split()
+        return self.beyond(sha, *self.heads().values())
+
+    def beyond(self, head: str, *known: str) -> list[str]:
+        """What a commit comes from and none of the others does, oldest first."""
+        old = frozenset().union(*map(self.history, known))
+        return [sha for sha in self.history(head) if sha not in old]
+
+    def entry(self, commit: str, path: str) -> str:
+        """The object at a path, "" for none."""
+        mode, oid = FOLDER, self.commit(commit).tree
+        for name in path.encode().split(b"/"):
+            mode, oid = self._rows(oid).get(name, (b"", "")) if mode == FOLDER else (b"", "")
+        return oid
 
     # --- making commits
 

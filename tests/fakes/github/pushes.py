@@ -9,7 +9,7 @@ from tests.fakes.github.bare import NOBODY
 from tests.fakes.github.nouns import Protection, Rules, Ruleset, Token
 from tests.fakes.github.state import World
 
-WORKFLOWS = ".github/workflows/"
+WORKFLOWS = ".github/workflows"
 ABOUT = "https://docs.github.com/articles/about-protected-branches/ for more information."
 DECLINED = "protected branch hook declined"
 VIOLATION = "push declined due to repository rule violations"
@@ -69,7 +69,7 @@ def read(body: bytes) -> Push:
 def judge(world: World, push: Push, token: Token) -> dict[str, No]:
     """The refs that are refused."""
     if push.pack:
-        world.bare.run("index-pack", "--stdin", "--fix-thin", stdin=push.pack)
+        world.bare.run("unpack-objects", "-q", stdin=push.pack)
     found = {command.ref: refusal(world, command, token) for command in push.commands}
     return {ref: no for ref, no in found.items() if no}
 
@@ -103,16 +103,21 @@ def workflow(world: World, token: Token, new: str, *known: str) -> No | None:
     """Why commits that are not on the `known` branches are refused: they touch workflows."""
     if _workflows_allowed(token) or new == NOBODY:
         return None
-    old = [f"^{sha}" for sha in known] or ["--not", "--branches"]
-    touched = world.bare.line("log", "--format=", "--name-only", "-m", "--root", new, *old, "--", WORKFLOWS)
-    if not touched:
+    made = world.bare.beyond(new, *known) if known else world.bare.new_to_branches(new)
+    if not (touching := [sha for sha in made if _touches_workflows(world, sha)]):
         return None
-    path = touched.splitlines()[0]
+    named = ("--format=", "--name-only", "-m", "--root", "--no-walk", touching[-1], "--", WORKFLOWS)
+    path = world.bare.line("log", *named).splitlines()[0]
     if token.kind == "installation":
         who, needs = "GitHub App", "`workflows` permission"
     else:
         who, needs = "Personal Access Token", "`workflow` scope"
     return No(f"refusing to allow a {who} to create or update workflow `{path}` without {needs}")
+
+
+def _touches_workflows(world: World, sha: str) -> bool:
+    before = [world.bare.entry(parent, WORKFLOWS) for parent in world.bare.commit(sha).parents] or [""]
+    return any(entry != world.bare.entry(sha, WORKFLOWS) for entry in before)
 
 
 def _protected(world: World, command: Command, rules: Protection) -> No | None:
