@@ -56,9 +56,9 @@ LOCK_LINE = re.compile(
 
 
 @cache
-def _parse(path: Path) -> ast.Module:
-    """A file, taken apart once for all that look at it."""
-    return ast.parse(path.read_text())
+def _nodes(path: Path) -> list[ast.AST]:
+    """All that a file consists of, taken apart once for all that look at it."""
+    return [*ast.walk(ast.parse(path.read_text()))]
 
 
 def _ours() -> list[Path]:
@@ -76,8 +76,7 @@ def _ours() -> list[Path]:
 def _modules() -> Iterator[tuple[str, set[str]]]:
     """Each module of the package with the top-level names it imports."""
     for path in PACKAGE.rglob("*.py"):
-        tree = ast.walk(_parse(path))
-        names = {name for node in tree for name in _imported(node)}
+        names = {name for node in _nodes(path) for name in _imported(node)}
         yield path.relative_to(PACKAGE).as_posix(), {name.split(".")[0] for name in names}
 
 
@@ -229,7 +228,7 @@ def test_only_adapters_start_processes() -> None:
 def test_the_pure_floors_open_no_file() -> None:
     # Everything else that they must not touch has to be imported, and ruff's banned-api knows it by name.
     sources = [path for floor in PURE for path in (PACKAGE / floor).rglob("*.py")]
-    names = {path: {node.id for node in ast.walk(_parse(path)) if isinstance(node, ast.Name)} for path in sources}
+    names = {path: {node.id for node in _nodes(path) if isinstance(node, ast.Name)} for path in sources}
     assert [str(path) for path in sources if names[path] & {"open", "input", "eval", "exec", "__import__"}] == []
 
 
@@ -317,12 +316,8 @@ def _private_names(tree: ast.Module) -> Iterator[str]:
 
 def _definitions(kind: type[ast.AST]) -> list[tuple[str, ast.AST]]:
     """Every definition of that kind in the package, with the module it stands in."""
-    return [
-        (path.relative_to(PACKAGE).as_posix(), node)
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.walk(_parse(path))
-        if isinstance(node, kind)
-    ]
+    places = {path: path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))}
+    return [(place, node) for path, place in places.items() for node in _nodes(path) if isinstance(node, kind)]
 
 
 def test_no_folder_holds_more_than_twenty_modules() -> None:
