@@ -451,13 +451,11 @@ def test_a_change_that_a_person_made_meanwhile_is_not_pushed_when_the_mission_is
 
 
 @pytest.fixture
-def harbour(tmp_path):
+def harbour(reviewed):
     """One with an open pull of Ralph's onto `main`, which is called `trunk` from now on."""
-    with hub(tmp_path) as made:
-        assert statuses(made.cycle()[0]) == ["IN_REVIEW"]
-        made.person()
-        made.fake.rename_default("trunk")
-        yield made
+    reviewed.person()
+    reviewed.fake.rename_default("trunk")
+    return reviewed
 
 
 def made_by(report) -> set[str]:
@@ -490,19 +488,17 @@ def test_an_approved_pull_is_merged_into_the_new_default_branch(harbour, runner)
     assert harbour.fake.count(method="PUT", below="/pulls/*/merge") == 1
 
 
-def test_a_rename_in_the_middle_of_a_cycle_merges_at_most_once(tmp_path):
-    with hub(tmp_path) as harbour:
-        harbour.cycle()
-        (pull,) = harbour.pulls
-        harbour.person().review(pull.number, "approved")
+def test_a_rename_in_the_middle_of_a_cycle_merges_at_most_once(reviewed):
+    (pull,) = reviewed.pulls
+    reviewed.person().review(pull.number, "approved")
 
-        def renamed(request):
-            if request.method == "PUT" and request.below.endswith("/merge"):
-                undo()
-                harbour.fake.rename_default("trunk")
+    def renamed(request):
+        if request.method == "PUT" and request.below.endswith("/merge"):
+            undo()
+            reviewed.fake.rename_default("trunk")
 
-        undo = harbour.fake.before(renamed)
-        harbour.cycle()
-        harbour.cycle()
-        assert harbour.merged(pull.number) and duplicates(harbour) == []
-        assert pull.pull.base == "trunk"
+    undo = reviewed.fake.before(renamed)
+    reviewed.cycle()
+    reviewed.cycle()
+    assert reviewed.merged(pull.number) and duplicates(reviewed) == []
+    assert pull.pull.base == "trunk"

@@ -27,7 +27,6 @@ from tests.crash.witness import open_state
 from tests.fakes.github.shapes.basics import node
 from tests.helpers import cli_here
 from tests.integration.hub import Hub, hub, unpaced
-from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import CALM, statuses
 
 SOON = timedelta(minutes=2)
@@ -257,25 +256,21 @@ def test_what_a_merge_waits_for_is_told_for_as_long_as_it_waits(reviewed):
 
 
 @pytest.mark.long  # a variation of what is answered at once
-def test_nothing_is_observed_and_nothing_new_is_opened(tmp_path):
-    with hub(tmp_path) as harbour:
-        harbour.cycle()
-        threads = {thread.number for thread in harbour.threads}
-        harbour.fake.push("main", {"notes.md": b"This sentense is new, and seperate.\n"})
-        waiting = [finding.fingerprint for finding in open_state(harbour).backlog]
-        report, _ = spoken(harbour)
-        assert report.observers == () and {thread.number for thread in harbour.threads} == threads
-        assert [finding.fingerprint for finding in open_state(harbour).backlog] == waiting
+def test_nothing_is_observed_and_nothing_new_is_opened(reviewed):
+    threads = {thread.number for thread in reviewed.threads}
+    reviewed.fake.push("main", {"notes.md": b"This sentense is new, and seperate.\n"})
+    waiting = [finding.fingerprint for finding in open_state(reviewed).backlog]
+    report, _ = spoken(reviewed)
+    assert report.observers == () and {thread.number for thread in reviewed.threads} == threads
+    assert [finding.fingerprint for finding in open_state(reviewed).backlog] == waiting
 
 
 @pytest.mark.long  # a variation of what is answered at once
-def test_words_that_change_nothing_do_not_make_a_mission_look_stuck(tmp_path):
-    with hub(tmp_path, BUGS, BUG) as harbour:
-        harbour.cycle()
-        before = [mission.progress for mission in open_state(harbour).missions]
-        for _ in range(5):
-            spoken(harbour)
-        assert [mission.progress for mission in open_state(harbour).missions] == before
+def test_words_that_change_nothing_do_not_make_a_mission_look_stuck(buggy):
+    before = [mission.progress for mission in open_state(buggy).missions]
+    for _ in range(5):
+        spoken(buggy)
+    assert [mission.progress for mission in open_state(buggy).missions] == before
 
 
 @pytest.mark.long  # a variation of what is answered at once

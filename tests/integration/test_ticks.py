@@ -13,7 +13,7 @@ from ralph_mission.mission.lifecycle.orders import find_boxes, find_ticked, tick
 from ralph_mission.mission.memory.text import parse_memory
 from ralph_mission.mission.operations.control import resume
 from tests.helpers import make_repo
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub
 from tests.integration.world import BUGS_CONFIG, CALM, TYPOS, World, statuses
 
 SOON = timedelta(minutes=2)
@@ -28,27 +28,25 @@ def dashboard(harbour: Hub) -> tuple[int, str]:
     return thread.number, thread.body or ""
 
 
-def test_on_github_a_tick_of_who_may_decide_merges_at_once_and_anybody_elses_does_nothing(tmp_path: Path) -> None:
-    with hub(tmp_path) as harbour:
-        harbour.cycle()
-        (pull,), (number, page) = harbour.pulls, dashboard(harbour)
-        approve = box(page, "approve")
-        assert approve == f"approve {pull.number} {harbour.fake.branch(harbour.head_name(pull.number))}"
-        ticked = tick(page, {approve, "pause 0"})
-        harbour.person("eve", "triage").edit_issue(number, body=ticked)
-        run = partial(harbour.fake.workflow_run, 5, "completed", event="pull_request", path=".github/workflows/ci.yml")
-        run(conclusion="action_required", head_sha=approve.split(" ")[2])
-        harbour.cycle(SOON, force=False, trigger="person")
-        assert not harbour.merged(pull.number) and not parse_memory(harbour.memory().encode()).header.paused
-        said = dashboard(harbour)[1]
-        assert "ticked by eve, but only people with write access decide here" in said
-        assert "“Approve workflows to run” ([details](http" in said
-        run(conclusion="success", head_sha=approve.split(" ")[2])
-        harbour.person("mara").edit_issue(number, body=page)
-        harbour.person("mara").edit_issue(number, body=tick(page, {approve}))
-        report, _ = harbour.cycle(SOON, force=False, trigger="person")
-        assert harbour.merged(pull.number) and statuses(report) == ["COMPLETED"]
-        assert approve not in find_boxes(dashboard(harbour)[1])
+def test_on_github_a_tick_of_who_may_decide_merges_at_once_and_anybody_elses_does_nothing(reviewed: Hub) -> None:
+    (pull,), (number, page) = reviewed.pulls, dashboard(reviewed)
+    approve = box(page, "approve")
+    assert approve == f"approve {pull.number} {reviewed.fake.branch(reviewed.head_name(pull.number))}"
+    ticked = tick(page, {approve, "pause 0"})
+    reviewed.person("eve", "triage").edit_issue(number, body=ticked)
+    run = partial(reviewed.fake.workflow_run, 5, "completed", event="pull_request", path=".github/workflows/ci.yml")
+    run(conclusion="action_required", head_sha=approve.split(" ")[2])
+    reviewed.cycle(SOON, force=False, trigger="person")
+    assert not reviewed.merged(pull.number) and not parse_memory(reviewed.memory().encode()).header.paused
+    said = dashboard(reviewed)[1]
+    assert "ticked by eve, but only people with write access decide here" in said
+    assert "“Approve workflows to run” ([details](http" in said
+    run(conclusion="success", head_sha=approve.split(" ")[2])
+    reviewed.person("mara").edit_issue(number, body=page)
+    reviewed.person("mara").edit_issue(number, body=tick(page, {approve}))
+    report, _ = reviewed.cycle(SOON, force=False, trigger="person")
+    assert reviewed.merged(pull.number) and statuses(report) == ["COMPLETED"]
+    assert approve not in find_boxes(dashboard(reviewed)[1])
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from ralph_mission.adapters.forges.github import GitHubForge, connect
@@ -17,7 +18,7 @@ from tests.helpers import copy_bare, git, make_repo
 
 @dataclass
 class GitHubWorld:
-    """The contract's `World` for GitHub; `git` is the bare repository behind it."""
+    """The contract's `World` for GitHub."""
 
     fake: FakeGitHub
     clone: Path
@@ -26,8 +27,12 @@ class GitHubWorld:
     slept: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.git = Git.open(self.fake.bare)
         self.forge = self.connected()
+
+    @cached_property
+    def git(self) -> Git:
+        """The bare repository behind it, opened when a test looks there."""
+        return Git.open(self.fake.bare)
 
     def connected(self, token: str = "", staged: bool = False, timeout: float = 5, pace: float = 0) -> GitHubForge:
         """The forge of a new cycle. Time passes when it sleeps; nobody waits."""
