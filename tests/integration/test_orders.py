@@ -25,7 +25,7 @@ from tests.integration.forging import forge_memory, place, state_of
 from tests.integration.hub import hub
 from tests.integration.test_life import BUG as BUG_orders_heard
 from tests.integration.test_life import BUGS
-from tests.integration.world import BUGS_CONFIG, World, statuses, world
+from tests.integration.world import BUGS_CONFIG, World, begun_once, statuses, world
 
 __all__ = ["place"]
 
@@ -43,7 +43,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[BotApi]:
 def harbour(tmp_path: Path, api: BotApi) -> World:
     """A proposal that waits for a yes, and one cycle of memory."""
     made = world(tmp_path / "harbour", BUG, BUGS_CONFIG + CHAT)
-    made.cycle()
+    begun_once(made, "a cycle", made.cycle)
     return made
 
 

@@ -14,7 +14,7 @@ from ralph_mission.mission.memory.text import parse_memory
 from ralph_mission.mission.operations.control import resume
 from tests.helpers import make_repo
 from tests.integration.hub import Hub
-from tests.integration.world import BUGS_CONFIG, CALM, TYPOS, World, statuses
+from tests.integration.world import BUGS_CONFIG, CALM, TYPOS, World, begun_once, statuses
 
 SOON = timedelta(minutes=2)
 
@@ -52,7 +52,7 @@ def test_on_github_a_tick_of_who_may_decide_merges_at_once_and_anybody_elses_doe
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     made = World(make_repo(tmp_path / "repo", {**TYPOS, "ralph.yml": CALM}))
-    made.cycle()
+    begun_once(made, "a cycle", made.cycle)
     return made
 
 
