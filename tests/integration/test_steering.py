@@ -223,8 +223,15 @@ def test_a_rewritten_pull_request_that_a_person_approved_waits_for_its_checks_as
     assert reviewed.merged(pull.number)
 
 
-@pytest.mark.parametrize("fault", ["502_not_applied", "reset_not_applied", "rate_secondary"])
-@pytest.mark.parametrize("word", ["approved", "/ralph reject"])
+@pytest.mark.parametrize(
+    ("word", "fault"),
+    [
+        ("approved", "reset_not_applied"),
+        ("approved", "rate_secondary"),
+        ("/ralph reject", "502_not_applied"),
+        ("/ralph reject", "rate_secondary"),
+    ],
+)
 def test_a_word_whose_step_fails_for_now_makes_the_next_cycle_due_sooner(reviewed, word, fault):
     (pull,) = reviewed.pulls
     if word == "approved":
@@ -365,39 +372,46 @@ def approve_a_minute_later(reviewed: Hub) -> None:
     reviewed.person().review(pull.number, "approved")
 
 
+LOST = (mock.Mock(outcome="lost"), mock.Mock(answers=()))
+
+
 @pytest.mark.parametrize(
-    ("place", "name", "problem"),
+    ("place", "name", "problems"),
     [
-        (ThreadNews, "find_words", UserError("no answer", "try again")),
-        (ThreadNews, "find_words", ForgeRefused("no answer")),
-        (ThreadNews, "find_words", Absent("/issues/1/comments", 404)),
-        (wakes, "name_reaction", Absent("/graphql", 404)),
+        (
+            ThreadNews,
+            "find_words",
+            [UserError("no answer", "try again"), ForgeRefused("no answer"), Absent("/issues/1/comments", 404)],
+        ),
+        (wakes, "name_reaction", [Absent("/graphql", 404)]),
     ],
 )
-def test_watching_acts_on_a_word_that_it_cannot_react_to(reviewed, place, name, problem):
-    (pull,) = reviewed.pulls
+def test_watching_acts_on_a_word_that_it_cannot_react_to(reviewed, place, name, problems):
     at_this_moment = mock.patch.object(wakes, "open_app", lambda *_, **__: reviewed.house())
     with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
         answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
         answer()
         approve_a_minute_later(reviewed)
-        with mock.patch.object(place, name, side_effect=problem) as broken:
+        for problem in problems[:-1]:
+            with mock.patch.object(place, name, side_effect=problem), mock.patch.object(wakes, "_steer") as steer:
+                steer.return_value = LOST
+                assert answer().outcome == "lost"
+        with mock.patch.object(place, name, side_effect=problems[-1]) as broken:
             report = answer()
     assert broken.called
     assert report and statuses(report) == ["COMPLETED"]
-    assert reviewed.merged(pull.number)
+    assert reviewed.merged(reviewed.pulls[0].number)
 
 
 @pytest.mark.parametrize("ends", [UserError("GitHub answered 502", "try again"), "lost"])
 def test_watching_acts_in_the_next_minute_on_a_word_that_it_could_not_act_on(reviewed, ends):
     (pull,) = reviewed.pulls
-    lost = (mock.Mock(outcome="lost"), mock.Mock(answers=()))
     at_this_moment = mock.patch.object(wakes, "open_app", lambda *_, **__: reviewed.house())
     with mock.patch.dict(os.environ, reviewed.environ), unpaced(), at_this_moment:
         answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
         answer()
         approve_a_minute_later(reviewed)
-        with mock.patch.object(wakes, "_steer", side_effect=[lost if ends == "lost" else ends]), suppress(UserError):
+        with mock.patch.object(wakes, "_steer", side_effect=[LOST if ends == "lost" else ends]), suppress(UserError):
             assert answer().outcome == "lost"
         assert not reviewed.merged(pull.number)
         report = answer()
