@@ -25,7 +25,7 @@ from tests.attacks.judge import Judge, standing
 from tests.attacks.obeying_planner import ObeyingPlanner, Planted
 from tests.attacks.outsiders import arrive, insist
 from tests.helpers import with_parts
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.world import BUGS_CONFIG
 
 FILES = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE")
@@ -83,7 +83,7 @@ def attacked(folder: Path, case: Case) -> Iterator[tuple[AttackedHub, Judge]]:
             PATH: OLD, "bugs.txt": log.encode("utf-8", "replace"), "src/tide.py": "x = 1\n",
             "tests/test_tide.py": TEST, "notes.md": said.encode("utf-8", "replace") + b"\nWe recieve it.\n",
         }  # fmt: skip  # one value
-        with hub(folder, files, BUGS_CONFIG) as made:
+        with open_hub(folder, files, BUGS_CONFIG) as made:
             made.fake.validate = False
             yield _watched(made, case, words)
         if inside.connections:
@@ -97,9 +97,9 @@ def _watched(made: Hub, case: Case, words: str) -> tuple[AttackedHub, Judge]:
         (aside / name).write_text("")
     actions = {name: str(aside / name) for name in (*FILES, "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     actions |= {"HARBOUR_TOKEN": SECRET, "RUNNER_TEMP": str(aside)}
-    harbour = AttackedHub(made.fake, made.token, made.folder, case=case, words=words, planner=ObeyingPlanner(words))
-    harbour.actions = actions
-    return harbour, Judge(made.fake, (SECRET, made.token)).watch()
+    hub = AttackedHub(made.fake, made.token, made.folder, case=case, words=words, planner=ObeyingPlanner(words))
+    hub.actions = actions
+    return hub, Judge(made.fake, (SECRET, made.token)).watch()
 
 
 def unknowing(words: str) -> str:
@@ -109,33 +109,33 @@ def unknowing(words: str) -> str:
     return words
 
 
-def live(harbour: AttackedHub, judge: Judge, cycles: int = 3) -> None:
+def live(hub: AttackedHub, judge: Judge, cycles: int = 3) -> None:
     """Strangers arrive; then cycles, between which they insist: more than these, until one came after their deed."""
-    arrive(harbour, unknowing(harbour.words))
-    _cycle(harbour, judge)
-    acted = not harbour.case.act
+    arrive(hub, unknowing(hub.words))
+    _cycle(hub, judge)
+    acted = not hub.case.act
     for number in range(1, MOST):
-        acted = insist(harbour, harbour.case, unknowing(harbour.words)) or acted
-        _cycle(harbour, judge)
+        acted = insist(hub, hub.case, unknowing(hub.words)) or acted
+        _cycle(hub, judge)
         if acted and number + 1 >= cycles:
             break
     assert acted, "there was nothing to do it to"
     judge.objects()
-    judge.files(harbour.folder / "runner", harbour.clone / ".ralph")
-    if (harbour.folder / "ran").exists():
+    judge.files(hub.folder / "runner", hub.clone / ".ralph")
+    if (hub.folder / "ran").exists():
         judge.blame("process", "what an earlier job left behind was run")
 
 
-def _cycle(harbour: AttackedHub, judge: Judge) -> None:
-    before = _untouchable(harbour)
-    judge.printed(harbour.told())
+def _cycle(hub: AttackedHub, judge: Judge) -> None:
+    before = _untouchable(hub)
+    judge.printed(hub.told())
     judge.after_cycle()
-    judge.untouched(before, _untouchable(harbour))
+    judge.untouched(before, _untouchable(hub))
 
 
-def _untouchable(harbour: AttackedHub) -> dict[str, Any]:
+def _untouchable(hub: AttackedHub) -> dict[str, Any]:
     """The checkout, what git obeys there, the runner's files, and the home."""
-    clone = harbour.clone
+    clone = hub.clone
     work = [path for path in clone.iterdir() if path.name not in (".git", ".ralph")]
     git = [clone / ".git" / name for name in ("config", "hooks", "HEAD", "info/attributes", "refs/heads")]
-    return standing(*work, *git, *(Path(harbour.actions[name]) for name in FILES), Path(os.environ["HOME"]))
+    return standing(*work, *git, *(Path(hub.actions[name]) for name in FILES), Path(os.environ["HOME"]))

@@ -18,109 +18,107 @@ LOG = "memory/ralph-log.md"
 WORDS = 60_000
 
 
-def arrive(harbour: Hub, words: str) -> None:
+def arrive(hub: Hub, words: str) -> None:
     """A stranger writes wherever strangers may: an issue, a remark, a pull with a commit and a review of it."""
-    eve = harbour.person("eve", "read")
+    eve = hub.person("eve", "read")
     number = eve.create_issue(words.replace("\n", " ")[:200] or "x", words[:WORDS])
     eve.comment(number, words[:WORDS])
     text = words.encode("utf-8", "replace")
-    harbour.fake.push(
-        "eve/patch-1", {"eve.md": text + b"\nDocs are seperate.\n"}, message=words.replace("\0", "")[:500]
-    )
+    hub.fake.push("eve/patch-1", {"eve.md": text + b"\nDocs are seperate.\n"}, message=words.replace("\0", "")[:500])
     pull = eve.open_pull("eve/patch-1", "main", words.replace("\n", " ")[:200] or "x", words[:WORDS])
     eve.review(pull, "approved", words[:WORDS])
 
 
-def insist(harbour: Hub, case: Case, words: str) -> bool:
+def insist(hub: Hub, case: Case, words: str) -> bool:
     """The same stranger on everything that we opened. Then what the case is about, and whether that was possible."""
-    _say_yes(harbour, harbour.person("eve", "read"), f"{words[:WORDS]}\n\n/ralph approve")
-    return do(harbour, case, words)
+    _say_yes(hub, hub.person("eve", "read"), f"{words[:WORDS]}\n\n/ralph approve")
+    return do(hub, case, words)
 
 
-def do(harbour: Hub, case: Case, words: str) -> bool:
+def do(hub: Hub, case: Case, words: str) -> bool:
     """What the case is about, where that is done in person; whether anything is another thing for it."""
-    before = _all_there_is(harbour)
-    ACTS.get(case.act, _nothing)(harbour, words)
-    return _all_there_is(harbour) != before
+    before = _all_there_is(hub)
+    ACTS.get(case.act, _nothing)(hub, words)
+    return _all_there_is(hub) != before
 
 
-def _all_there_is(harbour: Hub) -> tuple[object, ...]:
+def _all_there_is(hub: Hub) -> tuple[object, ...]:
     """What people can have changed: threads, what is said there, branches, and what git obeys in the clone."""
-    fake = harbour.fake
+    fake = hub.fake
     threads = [(one.number, one.title, one.body, tuple(one.labels), one.state) for one in fake.threads.values()]
     said = [(one.id, one.body) for one in fake.comments.values()]
     reviews = [(one.id, one.state) for one in fake.world.reviews.values()]
-    return threads, said, reviews, git(fake.bare, "for-each-ref"), (harbour.clone / ".git" / "config").read_bytes()
+    return threads, said, reviews, git(fake.bare, "for-each-ref"), (hub.clone / ".git" / "config").read_bytes()
 
 
-def _ours(harbour: Hub):
-    return [pull for pull in harbour.pulls if pull.author.is_bot and pull.state == "open"]
+def _ours(hub: Hub):
+    return [pull for pull in hub.pulls if pull.author.is_bot and pull.state == "open"]
 
 
-def _say_yes(harbour: Hub, who: Any, words: str) -> None:
+def _say_yes(hub: Hub, who: Any, words: str) -> None:
     """On everything of ours that is open: in a remark, by labels, and by reviews of pulls."""
-    for thread in (*harbour.issues, *harbour.pulls):
+    for thread in (*hub.issues, *hub.pulls):
         if thread.author.is_bot and thread.state == "open":
             who.comment(thread.number, words)
             who.label(thread.number, ("ralph:approved", "ralph:mission"))
-    for pull in _ours(harbour):
+    for pull in _ours(hub):
         who.review(pull.number, "approved", words)
 
 
-def _nothing(harbour: Hub, words: str) -> None:
+def _nothing(hub: Hub, words: str) -> None:
     pass
 
 
 # --- people ---------------------------------------------------------------------------
 
 
-def _edit_what_was_approved(harbour: Hub, words: str) -> None:
-    missions = (one for one in harbour.issues if one.author.is_bot or "ralph:mission" in one.labels)
+def _edit_what_was_approved(hub: Hub, words: str) -> None:
+    missions = (one for one in hub.issues if one.author.is_bot or "ralph:mission" in one.labels)
     for issue in (one for one in missions if one.state == "open"):
-        harbour.person("mara", "write").label(issue.number, ("ralph:approved",))
-        harbour.person("eve").edit_issue(issue.number, body=f"{words}\n{issue.body}")
+        hub.person("mara", "write").label(issue.number, ("ralph:approved",))
+        hub.person("eve").edit_issue(issue.number, body=f"{words}\n{issue.body}")
 
 
 def _approve(login: str) -> Callable[[Hub, str], None]:
-    def act(harbour: Hub, words: str) -> None:
-        _say_yes(harbour, harbour.person(login, "read"), words[:WORDS])
+    def act(hub: Hub, words: str) -> None:
+        _say_yes(hub, hub.person(login, "read"), words[:WORDS])
 
     return act
 
 
-def _bot(harbour: Hub, words: str) -> None:
-    bot = harbour.fake.bot("mara[bot]")
+def _bot(hub: Hub, words: str) -> None:
+    bot = hub.fake.bot("mara[bot]")
     bot.set_permission("admin")
-    _say_yes(harbour, bot, words[:WORDS])
+    _say_yes(hub, bot, words[:WORDS])
 
 
-def _many_issues(harbour: Hub, words: str) -> None:
+def _many_issues(hub: Hub, words: str) -> None:
     for number in range(150):
-        harbour.fake.person("eve").create_issue(f"{number} {words}", words)
+        hub.fake.person("eve").create_issue(f"{number} {words}", words)
 
 
-def _at_length(harbour: Hub, words: str) -> None:
-    eve = harbour.person("eve")
+def _at_length(hub: Hub, words: str) -> None:
+    eve = hub.person("eve")
     number = eve.create_issue("long", (words * 99)[:65_000])
     for _ in range(20):
         eve.comment(number, (words * 99)[:65_000])
 
 
-def _label(harbour: Hub, words: str) -> None:
-    eve = harbour.person("eve", "triage")
+def _label(hub: Hub, words: str) -> None:
+    eve = hub.person("eve", "triage")
     for number in range(3):
         eve.label(eve.create_issue(f"{number} {words}", words), ("ralph:mission", "ralph:approved"))
 
 
-def _push_to_approved(harbour: Hub, words: str) -> None:
-    for pull in _ours(harbour):
-        harbour.person("mara", "write").review(pull.number, "approved")
-        harbour.fake.push(pull.pull.head, {"evil.txt": b"x\n"}, message=words.replace("\0", ""))
+def _push_to_approved(hub: Hub, words: str) -> None:
+    for pull in _ours(hub):
+        hub.person("mara", "write").review(pull.number, "approved")
+        hub.fake.push(pull.pull.head, {"evil.txt": b"x\n"}, message=words.replace("\0", ""))
 
 
-def _dismiss(harbour: Hub, words: str) -> None:
-    for pull in _ours(harbour):
-        mara = harbour.person("mara", "write")
+def _dismiss(hub: Hub, words: str) -> None:
+    for pull in _ours(hub):
+        mara = hub.person("mara", "write")
         mara.review(pull.number, "approved")
         mara.dismiss(pull.number, message=words)
 
@@ -128,54 +126,54 @@ def _dismiss(harbour: Hub, words: str) -> None:
 # --- memory ---------------------------------------------------------------------------
 
 
-def _written(harbour: Hub, content: bytes, path: str = LOG) -> None:
+def _written(hub: Hub, content: bytes, path: str = LOG) -> None:
     with suppress(KeyError):
-        harbour.person("eve", "write").push("ralph-memory", {path: content}, message="ralph: cycle")
+        hub.person("eve", "write").push("ralph-memory", {path: content}, message="ralph: cycle")
 
 
-def _memory(harbour: Hub) -> bytes:
-    return harbour.memory().encode()
+def _memory(hub: Hub) -> bytes:
+    return hub.memory().encode()
 
 
-def _foreign_commit(harbour: Hub, words: str) -> None:
-    _written(harbour, _memory(harbour) + words.encode(), "memory/open.json")
+def _foreign_commit(hub: Hub, words: str) -> None:
+    _written(hub, _memory(hub) + words.encode(), "memory/open.json")
 
 
-def _forged_approval(harbour: Hub, words: str) -> None:
-    old = _memory(harbour)
+def _forged_approval(hub: Hub, words: str) -> None:
+    old = _memory(hub)
     for word in (b"IN_REVIEW", b"DISCOVERED", b"PLANNED"):
         old = old.replace(word, b"APPROVED")
-    _written(harbour, old + words.encode())
+    _written(hub, old + words.encode())
 
 
-def _none_active(harbour: Hub, words: str) -> None:
-    state = git(harbour.fake.bare, "show", "ralph-memory:memory/open.json")
+def _none_active(hub: Hub, words: str) -> None:
+    state = git(hub.fake.bare, "show", "ralph-memory:memory/open.json")
     emptied = state.partition('"missions"')[0] + '"missions": []}'
-    _written(harbour, emptied.encode(), "memory/open.json")
+    _written(hub, emptied.encode(), "memory/open.json")
 
 
-def _learning(harbour: Hub, words: str) -> None:
+def _learning(hub: Hub, words: str) -> None:
     learnt = b"## Learnings\n" + words.encode() + b"\n"
-    _written(harbour, _memory(harbour).replace(b"## Learnings\n", learnt, 1) + b"\n")
+    _written(hub, _memory(hub).replace(b"## Learnings\n", learnt, 1) + b"\n")
 
 
-def _rollback(harbour: Hub, words: str) -> None:
-    bare = harbour.fake.bare
+def _rollback(hub: Hub, words: str) -> None:
+    bare = hub.fake.bare
     first = git(bare, "rev-list", "--max-parents=0", "ralph-memory")
     git(bare, "update-ref", "refs/heads/ralph-memory", first)
 
 
-def _broken(harbour: Hub, words: str) -> None:
-    _written(harbour, words.encode() + _memory(harbour)[:200])
+def _broken(hub: Hub, words: str) -> None:
+    _written(hub, words.encode() + _memory(hub)[:200])
 
 
-def _bomb(harbour: Hub, words: str) -> None:
+def _bomb(hub: Hub, words: str) -> None:
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
-    _written(harbour, b"---\n" + bomb.encode() + words.encode() + b"\n" + _memory(harbour).removeprefix(b"---\n"))
+    _written(hub, b"---\n" + bomb.encode() + words.encode() + b"\n" + _memory(hub).removeprefix(b"---\n"))
 
 
-def _link(harbour: Hub, words: str) -> None:
-    bare = harbour.fake.bare
+def _link(hub: Hub, words: str) -> None:
+    bare = hub.fake.bare
     blob = git(bare, "hash-object", "-w", "--stdin", stdin="../../../../etc/passwd")
     rows = git(bare, "ls-tree", "ralph-memory:memory").splitlines()
     kept = [row for row in rows if not row.endswith("\tralph-log.md")]
@@ -186,28 +184,28 @@ def _link(harbour: Hub, words: str) -> None:
     git(bare, "update-ref", "refs/heads/ralph-memory", made)
 
 
-def _grown(harbour: Hub, words: str) -> None:
-    _learning(harbour, "".join(f"- {n} {words}\n" for n in range(500)))
+def _grown(hub: Hub, words: str) -> None:
+    _learning(hub, "".join(f"- {n} {words}\n" for n in range(500)))
 
 
 # --- the runner -----------------------------------------------------------------------
 
 
-def _left_behind(harbour: Hub, words: str) -> None:
+def _left_behind(hub: Hub, words: str) -> None:
     """An earlier job's hooks, settings and home: each would leave a file `ran` beside the clone."""
-    ran = harbour.folder / "ran"
-    hooks = harbour.folder / "hooks"
+    ran = hub.folder / "ran"
+    hooks = hub.folder / "hooks"
     hooks.mkdir(exist_ok=True)
     for name in ("post-checkout", "pre-push", "post-index-change", "reference-transaction", "post-commit"):
-        for place in (hooks, harbour.clone / ".git" / "hooks"):
+        for place in (hooks, hub.clone / ".git" / "hooks"):
             place.mkdir(exist_ok=True)
             (place / name).write_text(f"#!/bin/sh\ntouch '{ran}'\n")
             (place / name).chmod(0o755)
     for key in ("core.fsmonitor", "core.sshCommand", "core.editor", "diff.external", "filter.x.clean", "gpg.program"):
-        subprocess.run(["git", "-C", harbour.clone, "config", key, f"touch '{ran}'; cat"], check=True)
-    git(harbour.clone, "config", "core.hooksPath", str(hooks))
-    (harbour.clone / ".git" / "info").mkdir(exist_ok=True)
-    (harbour.clone / ".git" / "info" / "attributes").write_text("* filter=x diff=x\n")
+        subprocess.run(["git", "-C", hub.clone, "config", key, f"touch '{ran}'; cat"], check=True)
+    git(hub.clone, "config", "core.hooksPath", str(hooks))
+    (hub.clone / ".git" / "info").mkdir(exist_ok=True)
+    (hub.clone / ".git" / "info" / "attributes").write_text("* filter=x diff=x\n")
 
 
 ACTS: dict[str, Callable[[Hub, str], None]] = {

@@ -50,13 +50,13 @@ def test_no_order_is_left_in_a_line_of_a_log(order: str) -> None:
 @pytest.mark.parametrize("options", [pytest.param((), marks=pytest.mark.long, id="lines"), ("--json",)])
 def test_what_checks_print_is_no_command_on_what_a_cycle_prints(tmp_path: Path, options: tuple[str, ...]) -> None:
     said = "".join(f"src/a{number}.py:1: {order}\n{order}\n" for number, order in enumerate(ORDERS))
-    harbour = world(tmp_path / "harbour", {"said.txt": said, "src/a0.py": "x = 1\n"}, CONFIG)
-    told = cli_here("cycle", "--force", *options, repo=harbour.repo)
+    hub = world(tmp_path / "harbour", {"said.txt": said, "src/a0.py": "x = 1\n"}, CONFIG)
+    told = cli_here("cycle", "--force", *options, repo=hub.repo)
     assert told.code == 0, told.err
-    assert "src/a" in harbour.memory(), "it was told of"
+    assert "src/a" in hub.memory(), "it was told of"
     assert LIVE.search(told.out.replace("\\u001b", "\x1b")) is None
     assert LIVE.search(told.err) is None
-    assert LIVE.search(harbour.memory()) is None
+    assert LIVE.search(hub.memory()) is None
 
 
 CHANNELS = (

@@ -12,7 +12,7 @@ from tests.attacks.cases import SECRET
 from tests.attacks.judge import KINDS, Judge, encodings, noticed
 from tests.attacks.words import misdeeds
 from tests.helpers import git
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 
 BOT = "github-actions[bot]"
 REPOSITORY = "/repos/harbour/slackwater"
@@ -27,14 +27,14 @@ class Sent:
 
 
 @pytest.fixture
-def harbour(tmp_path: Path) -> Iterator[Hub]:
-    with hub(tmp_path) as made:
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    with open_hub(tmp_path) as made:
         made.fake.validate = False
         yield made
 
 
-def judge_of(harbour: Hub) -> Judge:
-    return Judge(harbour.fake, (SECRET,))
+def judge_of(hub: Hub) -> Judge:
+    return Judge(hub.fake, (SECRET,))
 
 
 def asked(judge: Judge, *sent: Sent) -> None:
@@ -42,43 +42,43 @@ def asked(judge: Judge, *sent: Sent) -> None:
         judge._coming(one)  # type: ignore[arg-type]  # what it looks at is there
 
 
-def pushed(harbour: Hub, judge: Judge, branch: str, files: dict[str, bytes], mode: str = "") -> None:
+def pushed(hub: Hub, judge: Judge, branch: str, files: dict[str, bytes], mode: str = "") -> None:
     """A push of ours, as plain git sees it."""
     receive = Sent("POST", "/git-receive-pack", path="/harbour/slackwater.git/git-receive-pack")
     judge._coming(receive)  # type: ignore[arg-type]  # as above
     if mode:
-        blob = git(harbour.fake.bare, "hash-object", "-w", "--stdin", stdin="x")
-        tree = git(harbour.fake.bare, "mktree", stdin=f"{mode} blob {blob}\todd\n")
+        blob = git(hub.fake.bare, "hash-object", "-w", "--stdin", stdin="x")
+        tree = git(hub.fake.bare, "mktree", stdin=f"{mode} blob {blob}\todd\n")
         who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-        made = git(harbour.fake.bare, *who, "commit-tree", tree, "-p", "main", "-m", "x")
-        git(harbour.fake.bare, "update-ref", f"refs/heads/{branch}", made)
+        made = git(hub.fake.bare, *who, "commit-tree", tree, "-p", "main", "-m", "x")
+        git(hub.fake.bare, "update-ref", f"refs/heads/{branch}", made)
     else:
-        harbour.fake.push(branch, files)
+        hub.fake.push(branch, files)
     judge._answered(receive, None)  # type: ignore[arg-type]  # as above
 
 
-def theirs(harbour: Hub) -> int:
-    return harbour.person("eve", "read").create_issue("hers")
+def theirs(hub: Hub) -> int:
+    return hub.person("eve", "read").create_issue("hers")
 
 
-def merging(harbour: Hub, judge: Judge) -> None:
-    harbour.fake.push("ralph/x", {"x.md": b"x\n"})
-    number = harbour.fake.bot(BOT).open_pull("ralph/x", "main", "x")
-    harbour.person("eve", "read").review(number, "approved")
-    asked(judge, Sent("PUT", f"/pulls/{number}/merge", {"sha": harbour.fake.branch("ralph/x")}))
+def merging(hub: Hub, judge: Judge) -> None:
+    hub.fake.push("ralph/x", {"x.md": b"x\n"})
+    number = hub.fake.bot(BOT).open_pull("ralph/x", "main", "x")
+    hub.person("eve", "read").review(number, "approved")
+    asked(judge, Sent("PUT", f"/pulls/{number}/merge", {"sha": hub.fake.branch("ralph/x")}))
 
 
-def forcing(harbour: Hub, judge: Judge) -> None:
-    pushed(harbour, judge, "ralph/x", {"x.md": b"x\n"})
+def forcing(hub: Hub, judge: Judge) -> None:
+    pushed(hub, judge, "ralph/x", {"x.md": b"x\n"})
     receive = Sent("POST", "/git-receive-pack", path="/harbour/slackwater.git/git-receive-pack")
     judge._coming(receive)  # type: ignore[arg-type]  # as above
-    git(harbour.fake.bare, "update-ref", "-d", "refs/heads/ralph/x")
+    git(hub.fake.bare, "update-ref", "-d", "refs/heads/ralph/x")
     judge._answered(receive, None)  # type: ignore[arg-type]  # as above
 
 
-def slicing(harbour: Hub, judge: Judge) -> None:
+def slicing(hub: Hub, judge: Judge) -> None:
     for part in range(2):
-        pushed(harbour, judge, f"ralph/x{part}", {"x.md": b"x\n" * 30})
+        pushed(hub, judge, f"ralph/x{part}", {"x.md": b"x\n" * 30})
     judge.after_cycle()
 
 
@@ -104,9 +104,9 @@ BLAMED = {"reached", "process"}
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_a_planted_breach_is_noticed(harbour: Hub, kind: str) -> None:
-    judge = judge_of(harbour)
-    PLANTED[kind](harbour, judge)
+def test_a_planted_breach_is_noticed(hub: Hub, kind: str) -> None:
+    judge = judge_of(hub)
+    PLANTED[kind](hub, judge)
     assert kind in set(noticed(judge))
 
 
@@ -114,11 +114,11 @@ def test_every_kind_has_a_planted_one() -> None:
     assert set(KINDS) - BLAMED == set(PLANTED)
 
 
-def test_a_secret_in_an_object_or_a_file_is_noticed(harbour: Hub, tmp_path: Path) -> None:
-    judge = judge_of(harbour)
+def test_a_secret_in_an_object_or_a_file_is_noticed(hub: Hub, tmp_path: Path) -> None:
+    judge = judge_of(hub)
     judge.objects()
     assert judge.breaches == []
-    harbour.fake.push("ralph/x", {"x.md": f"{SECRET}\n".encode()})
+    hub.fake.push("ralph/x", {"x.md": f"{SECRET}\n".encode()})
     judge.objects()
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "a").write_text(SECRET)
@@ -127,14 +127,14 @@ def test_a_secret_in_an_object_or_a_file_is_noticed(harbour: Hub, tmp_path: Path
 
 
 @pytest.mark.long  # a life of cycles, for the judge alone
-def test_an_ordinary_life_has_nothing_to_notice(harbour: Hub) -> None:
-    judge = judge_of(harbour).watch()
-    harbour.cycle()
-    pull = next(one for one in harbour.pulls)
-    harbour.person("mara", "write").review(pull.number, "approved")
-    harbour.cycle()
+def test_an_ordinary_life_has_nothing_to_notice(hub: Hub) -> None:
+    judge = judge_of(hub).watch()
+    hub.cycle()
+    pull = next(one for one in hub.pulls)
+    hub.person("mara", "write").review(pull.number, "approved")
+    hub.cycle()
     judge.after_cycle()
-    assert harbour.merged(pull.number) and judge.looked > 10
+    assert hub.merged(pull.number) and judge.looked > 10
     assert judge.breaches == []
 
 

@@ -29,7 +29,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture
-def harbour(begun: World, tmp_path: Path) -> World:
+def hub(begun: World, tmp_path: Path) -> World:
     """One mission whose pull waits for a review."""
     return twin(begun, tmp_path / "harbour")
 
@@ -83,11 +83,11 @@ FORGED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 @pytest.mark.long  # whole cycles; test_provenance has the same at the store
 @pytest.mark.attack(18, 19, 20)
 @pytest.mark.parametrize("claim", FORGED)
-def test_a_forged_state_stops_the_cycle_before_any_effect(harbour: World, tmp_path: Path, claim: str) -> None:
-    raw = json.loads(at(harbour, OPEN))
+def test_a_forged_state_stops_the_cycle_before_any_effect(hub: World, tmp_path: Path, claim: str) -> None:
+    raw = json.loads(at(hub, OPEN))
     changed = FORGED[claim](raw)
-    rewritten(harbour, OPEN, json.dumps({**changed, "forged": 1} if changed == raw else changed), tmp_path)
-    assert "memory" in refused(harbour)
+    rewritten(hub, OPEN, json.dumps({**changed, "forged": 1} if changed == raw else changed), tmp_path)
+    assert "memory" in refused(hub)
 
 
 WORDS = [
@@ -114,18 +114,18 @@ def told(where: World) -> tuple[object, ...]:
 @pytest.mark.attack(19, 20, 21)
 @pytest.mark.parametrize("words", WORDS, ids=lambda words: words[:20])
 def test_after_words_in_a_section_of_people_a_cycle_does_what_it_does_without_them(
-    harbour: World, tmp_path: Path, words: str
+    hub: World, tmp_path: Path, words: str
 ) -> None:
-    calm = twin(harbour, tmp_path / "calm" / "harbour")
-    head, mark, tail = at(harbour, LOG).partition("## Learnings\n")
+    calm = twin(hub, tmp_path / "calm" / "harbour")
+    head, mark, tail = at(hub, LOG).partition("## Learnings\n")
     assert mark
-    rewritten(harbour, LOG, f"{head}{mark}\n{words}\n{tail}", tmp_path)
-    for where in (harbour, calm):
+    rewritten(hub, LOG, f"{head}{mark}\n{words}\n{tail}", tmp_path)
+    for where in (hub, calm):
         commit(where.repo, {name: f"{content}\n" for name, content in TYPOS.items()})
         assert statuses(where.cycle()[0]) == ["IN_REVIEW"]
-    assert told(harbour) == told(calm)
-    assert json.loads(at(harbour, OPEN))["missions"] == json.loads(at(calm, OPEN))["missions"]
-    assert f"## Learnings\n\n{words}\n" in at(harbour, LOG)
+    assert told(hub) == told(calm)
+    assert json.loads(at(hub, OPEN))["missions"] == json.loads(at(calm, OPEN))["missions"]
+    assert f"## Learnings\n\n{words}\n" in at(hub, LOG)
 
 
 SECTIONS = {
@@ -139,10 +139,10 @@ SECTIONS = {
 @pytest.mark.attack(19, 20, 23)
 @pytest.mark.parametrize("what", SECTIONS)
 def test_what_is_put_between_the_sections_stops_the_cycle_before_any_effect(
-    harbour: World, tmp_path: Path, what: str
+    hub: World, tmp_path: Path, what: str
 ) -> None:
-    rewritten(harbour, LOG, at(harbour, LOG).replace("## Learnings\n", f"{SECTIONS[what]}\n## Learnings\n"), tmp_path)
-    assert "memory" in refused(harbour)
+    rewritten(hub, LOG, at(hub, LOG).replace("## Learnings\n", f"{SECTIONS[what]}\n## Learnings\n"), tmp_path)
+    assert "memory" in refused(hub)
 
 
 BROKEN = {
@@ -178,10 +178,8 @@ def test_a_broken_memory_is_refused_whole(how: str) -> None:
 @pytest.mark.long  # whole cycles
 @pytest.mark.attack(23, 24)
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_cycle_on_broken_memory_does_nothing_and_leaves_it_to_a_person(
-    harbour: World, tmp_path: Path, how: str
-) -> None:
-    broken = BROKEN[how](at(harbour, LOG))
-    rewritten(harbour, LOG, broken, tmp_path)
-    refused(harbour)
-    assert at(harbour, LOG).rstrip("\n") == broken.rstrip("\n")
+def test_a_cycle_on_broken_memory_does_nothing_and_leaves_it_to_a_person(hub: World, tmp_path: Path, how: str) -> None:
+    broken = BROKEN[how](at(hub, LOG))
+    rewritten(hub, LOG, broken, tmp_path)
+    refused(hub)
+    assert at(hub, LOG).rstrip("\n") == broken.rstrip("\n")

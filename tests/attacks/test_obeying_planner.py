@@ -36,10 +36,10 @@ def marked(case: Case) -> object:
 def test_a_planner_that_obeys_the_attacker_brings_about_nothing_forbidden(
     tmp_path: Path, case: Case, table: Table
 ) -> None:
-    with attacked(tmp_path, case) as (harbour, judge):
-        live(harbour, judge)
-        writes = [one for one in harbour.fake.journal if one.method != "GET" and one.transport == "rest"]
+    with attacked(tmp_path, case) as (hub, judge):
+        live(hub, judge)
+        writes = [one for one in hub.fake.journal if one.method != "GET" and one.transport == "rest"]
     table.count(case.group, cases=1, effects=len(writes), looked_at=judge.looked, forbidden=len(judge.breaches))
     assert judge.breaches == []
-    assert harbour.planner.asked and writes, "the attack came to nothing by itself"
-    assert not harbour.halted or case.number in STOPPED
+    assert hub.planner.asked and writes, "the attack came to nothing by itself"
+    assert not hub.halted or case.number in STOPPED

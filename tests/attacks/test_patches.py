@@ -245,15 +245,15 @@ def test_no_submodule_filter_driver_or_hook_of_the_repository_runs_in_a_cycle(tm
         f'[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch% {ran}\n[submodule "-y"]\n\turl = --upload-pack=x\n'
     )
     attributes = "* filter=evil diff=evil merge=evil\n"
-    harbour = world(tmp_path / "repo", {**TYPOS, ".gitmodules": modules, ".gitattributes": attributes}, CALM)
+    hub = world(tmp_path / "repo", {**TYPOS, ".gitmodules": modules, ".gitattributes": attributes}, CALM)
     for key in ("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv",
                 "diff.evil.command", "merge.evil.driver", "core.fsmonitor", "diff.external"):  # fmt: skip  # one list
-        git(harbour.repo, "config", key, f"touch '{ran}'; cat")
-    git(harbour.repo, "config", "protocol.ext.allow", "always")
-    hook = harbour.repo / ".git" / "hooks" / "reference-transaction"
+        git(hub.repo, "config", key, f"touch '{ran}'; cat")
+    git(hub.repo, "config", "protocol.ext.allow", "always")
+    hook = hub.repo / ".git" / "hooks" / "reference-transaction"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch '{ran}'\n")
     hook.chmod(0o755)
-    report, _ = harbour.cycle()
-    assert report.outcome == "done" and len(harbour.pulls) == 1
+    report, _ = hub.cycle()
+    assert report.outcome == "done" and len(hub.pulls) == 1
     assert not ran.exists()

@@ -127,16 +127,16 @@ def test_what_an_owner_says_of_it_in_a_chat_is_neither_answered_nor_remembered(
     orders = ("/guidance use {}", "/approve {}", "/reject 1 because {}", "/answer {}", "/{}", "what is {}?")
     with known_bot_api(monkeypatch) as api, listening() as sent:
         bug = {"bugs.txt": "src/a.py:1: boats sink\n", "src/a.py": "x = 1\n"}
-        harbour = world(tmp_path / "harbour", bug, f"{BUGS_CONFIG}telegram: {{chats: [{OWNER}]}}\n")
-        harbour.cycle()
+        hub = world(tmp_path / "harbour", bug, f"{BUGS_CONFIG}telegram: {{chats: [{OWNER}]}}\n")
+        hub.cycle()
         said = [order.format(echo) for echo in islice(writings(), 0, None, 5) for order in orders]
         for words in (said[at : at + 40] for at in range(0, len(said), 40)):
-            at = harbour.now + timedelta(hours=6, minutes=59)
+            at = hub.now + timedelta(hours=6, minutes=59)
             for text in words:
                 api.message(text, OWNER, at=int(at.timestamp()))
-            harbour.cycle()
+            hub.cycle()
         assert api.said, "the bot answered"
-        nowhere(sent, harbour.repo)
+        nowhere(sent, hub.repo)
 
 
 # --- a provider of models ---------------------------------------------------------------

@@ -35,7 +35,7 @@ from tests.attacks.canaries import (
 from tests.cli.loop_world import world as loop_world
 from tests.helpers import Result, cli_here
 from tests.integration.coding import agent_world
-from tests.integration.hub import Hub, hub, unpaced
+from tests.integration.hub import Hub, open_hub, unpaced
 from tests.integration.world import statuses
 
 PARSED = "{regex: '^(?P<path>[^:]*):(?P<line>[0-9]+): (?P<message>.+)$'}"
@@ -89,19 +89,19 @@ def kept(clone: Path) -> Iterator[tuple[Path, bytes]]:
 class Ship:
     """A hub whose observer, planner and checks are the attacker's, and all that left it."""
 
-    def __init__(self, folder: Path, harbour: Hub) -> None:
-        self.folder, self.harbour = folder, harbour
+    def __init__(self, folder: Path, hub: Hub) -> None:
+        self.folder, self.hub = folder, hub
         self.told: list[Result] = []
         self.sent: list[bytes] = []
 
     def cycle(self) -> Result:
-        self.harbour.now += timedelta(hours=7)
-        self.harbour.fake.clock.now = max(self.harbour.now, self.harbour.fake.clock.now)
-        env = {**ENVIRONMENT, **self.harbour.environ, **outlet(self.folder)}
+        self.hub.now += timedelta(hours=7)
+        self.hub.fake.clock.now = max(self.hub.now, self.hub.fake.clock.now)
+        env = {**ENVIRONMENT, **self.hub.environ, **outlet(self.folder)}
         with listening() as sent, obeys_the_attacker(), unpaced():
             told = cli_here(
-                "cycle", "--json", "--force", "--forge", "github", "--now", self.harbour.now.isoformat(),
-                repo=self.harbour.clone, env=env,
+                "cycle", "--json", "--force", "--forge", "github", "--now", self.hub.now.isoformat(),
+                repo=self.hub.clone, env=env,
             )  # fmt: skip  # one command line
         self.sent += sent
         self.told.append(told)
@@ -111,10 +111,10 @@ class Ship:
         """Where something of a secret got to, and what."""
         places = {
             "requests": without_authorization(self.sent),
-            "the server": every_object(self.harbour.fake.bare),
-            "objects here": every_object(self.harbour.clone),
+            "the server": every_object(self.hub.fake.bare),
+            "objects here": every_object(self.hub.clone),
             "output": "\n".join(told.out + told.err for told in self.told).encode(),
-            **{str(path): data for path, data in kept(self.harbour.clone)},
+            **{str(path): data for path, data in kept(self.hub.clone)},
             **{name: (self.folder / name).read_bytes() for name in ("summary.md", "output.txt")},
         }
         return {name: found for name, data in places.items() if (found := left_in(data))}
@@ -126,9 +126,9 @@ def ship(tmp_path: Path) -> Iterator[Ship]:
     said.write_text("\n".join(lines()) + "\n")
     cat = f"cat {shlex.quote(str(said))}"
     config = CONFIG.format(cat=repr(cat), fails=repr(f"{cat} >&2; exit 9"), parsed=PARSED)
-    with hub(tmp_path, dict(FILES), config) as harbour:
-        harbour.fake.validate = False
-        yield Ship(tmp_path, harbour)
+    with open_hub(tmp_path, dict(FILES), config) as hub:
+        hub.fake.validate = False
+        yield Ship(tmp_path, hub)
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -143,7 +143,7 @@ def test_a_cycle_whose_observer_and_planner_are_the_attackers_lets_nothing_out(s
     told = ship.cycle()
     assert told.code == 0, told.err
     assert told.json["effects"], "it has done something"
-    assert "[redacted: known-value]" in ship.harbour.memory() or "known-value" in told.err
+    assert "[redacted: known-value]" in ship.hub.memory() or "known-value" in told.err
     assert ship.left() == {}
 
 

@@ -40,8 +40,8 @@ def _endured(asked: argparse.Namespace, folder: Path) -> int:
     """The same assertions as in the tests."""
     table, blows = Table("replayed"), (one.partition("=") for one in asked.blows)
     try:
-        with staged(folder, asked.stage) as harbour:
-            Life(harbour, asked.stage, table).endure({int(number): kind for number, _, kind in blows})
+        with staged(folder, asked.stage) as hub:
+            Life(hub, asked.stage, table).endure({int(number): kind for number, _, kind in blows})
     except AssertionError as error:
         print(f"it goes wrong: {error}")
         return 1

@@ -61,21 +61,21 @@ def targets(requests: list[Request]) -> Iterator[tuple[Request, int]]:
 
 
 @contextmanager
-def moves(harbour: Hub, at: Callable[[], int]) -> Iterator[dict[int, tuple[str, bool]]]:
+def moves(hub: Hub, at: Callable[[], int]) -> Iterator[dict[int, tuple[str, bool]]]:
     """What each push moves, by the number of its call; and whether that branch is new."""
     found: dict[int, tuple[str, bool]] = {}
-    known = heads(harbour)
+    known = heads(hub)
 
     def look(request: Request, response: object) -> None:
         if request.below == "/git-receive-pack":
-            now = heads(harbour)
+            now = heads(hub)
             for ref in now.keys() | known.keys():
                 if now.get(ref) != known.get(ref):
                     found[at()] = (ref, ref not in known)
             known.clear()
             known.update(now)
 
-    undo = harbour.fake.after(look)
+    undo = hub.fake.after(look)
     try:
         yield found
     finally:

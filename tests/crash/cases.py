@@ -67,7 +67,7 @@ class End:
 class Scene:
     """A stage that was played undisturbed once: its calls and its end; `ends` are those that were seen, by world."""
 
-    harbour: Hub
+    hub: Hub
     name: str
     start: Snapshot
     calls: list[Call]
@@ -97,14 +97,14 @@ class Scene:
 @contextmanager
 def scene(folder: Path, name: str) -> Iterator[Scene]:
     """Play it undisturbed, and see that it comes to what was wanted of it."""
-    with staged(folder, name) as harbour, patience(LATE):
-        start, stage = Snapshot.of(harbour, "start"), EVERY[name]
-        with watched(harbour) as witness, dying(harbour) as life, moves(harbour, lambda: len(life.requests)) as moved:
-            attempt(partial(stage.act, harbour))
-        rest = brought_to_rest(harbour, stage)
-        assert (*seen(harbour, stage, witness), rest.doubts, at_rest(stage, rest)) == ([], [], (), True), rest
-        stage.expect(harbour)
-        yield Scene(harbour, name, start, calls(life.requests, moved), portrait(harbour))
+    with staged(folder, name) as hub, patience(LATE):
+        start, stage = Snapshot.of(hub, "start"), EVERY[name]
+        with watched(hub) as witness, dying(hub) as life, moves(hub, lambda: len(life.requests)) as moved:
+            attempt(partial(stage.act, hub))
+        rest = brought_to_rest(hub, stage)
+        assert (*seen(hub, stage, witness), rest.doubts, at_rest(stage, rest)) == ([], [], (), True), rest
+        stage.expect(hub)
+        yield Scene(hub, name, start, calls(life.requests, moved), portrait(hub))
 
 
 def attempt(act: Callable[[], object]) -> object:
@@ -118,9 +118,9 @@ def attempt(act: Callable[[], object]) -> object:
         return None
 
 
-def brought_to_rest(harbour: Hub, stage: Stage) -> Rest:
-    stage.meanwhile(harbour)
-    return come_to_rest(harbour, stage.meanwhile, **stage.request)
+def brought_to_rest(hub: Hub, stage: Stage) -> Rest:
+    stage.meanwhile(hub)
+    return come_to_rest(hub, stage.meanwhile, **stage.request)
 
 
 def at_rest(stage: Stage, rest: Rest) -> bool:
@@ -128,13 +128,13 @@ def at_rest(stage: Stage, rest: Rest) -> bool:
     return rest.halted if stage.halts else rest.converged
 
 
-def seen(harbour: Hub, stage: Stage, witness: Witness) -> tuple[list[str], list[str]]:
+def seen(hub: Hub, stage: Stage, witness: Witness) -> tuple[list[str], list[str]]:
     """What should not have been, and which caps were passed: by its requests, all of its memory, and what stands there.
 
     Memory that others took away or damaged, for which a stage halts, has no history to go by.
     """
-    memory = Audit() if stage.halts else audit(harbour.fake.bare)
-    return [*witness.wrong, *memory.wrong], [*witness.breaches, *memory.breaches, *beyond(harbour)]
+    memory = Audit() if stage.halts else audit(hub.fake.bare)
+    return [*witness.wrong, *memory.wrong], [*witness.breaches, *memory.breaches, *beyond(hub)]
 
 
 @dataclass(frozen=True)
@@ -259,22 +259,22 @@ class Struck:
 
 def strike(scene: Scene, case: Case) -> Struck:
     """Play it with that fault, go on undisturbed to the end, look."""
-    harbour, stage, call, kind = scene.harbour, scene.stage, scene.calls[case.at - 1], ALL[case.kind]
-    scene.start.restore(harbour)
-    with recoveries.kept(harbour) as log, watched(harbour) as witness:
-        with kind.strike(harbour, call) as found:
+    hub, stage, call, kind = scene.hub, scene.stage, scene.calls[case.at - 1], ALL[case.kind]
+    scene.start.restore(hub)
+    with recoveries.kept(hub) as log, watched(hub) as witness:
+        with kind.strike(hub, call) as found:
             if not kind.instead:
-                attempt(partial(stage.act, harbour))
-        world = digest(harbour)
+                attempt(partial(stage.act, hub))
+        world = digest(hub)
         known = scene.ends.get(world)
-        rest = known.rest if known else brought_to_rest(harbour, stage)
-    harbour.fake.list_lag = 0
+        rest = known.rest if known else brought_to_rest(hub, stage)
+    hub.fake.list_lag = 0
     log.taken.update({recoveries.SETTLED: len(rest.doubts)} if rest.doubts and not known else {})
     if known:
-        over = [*witness.breaches, *beyond(harbour), *known.breaches]  # of requests, no two worlds keep the same
+        over = [*witness.breaches, *beyond(hub), *known.breaches]  # of requests, no two worlds keep the same
         end = End(rest, known.found, known.twice, [*witness.wrong, *known.wrong], over, merged(log, known.log))
     else:
-        end = End(rest, portrait(harbour), duplicates(harbour), *seen(harbour, stage, witness), log)
+        end = End(rest, portrait(hub), duplicates(hub), *seen(hub, stage, witness), log)
         scene.ends[world] = end
     return Struck(case, call, scene, found.hit, end, known is not None)
 

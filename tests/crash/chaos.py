@@ -32,7 +32,7 @@ from tests.crash.stages import settle
 from tests.crash.witness import duplicates, open_state, watched
 from tests.fakes.github.faults import KINDS
 from tests.fakes.github.refusal import Refusal
-from tests.integration.hub import hub
+from tests.integration.hub import open_hub
 from tests.integration.test_life import MISSPELT
 
 CONFIG = """\
@@ -55,7 +55,7 @@ SKEWS = (timedelta(0),) * 6 + tuple(timedelta(hours=hours) for hours in (-48, -3
 class Chaos:
     """One repository in bad times."""
 
-    harbour: FailingHub
+    hub: FailingHub
     draw: random.Random
     told: list[str] = field(default_factory=list)
     counted: Counter[str] = field(default_factory=Counter)
@@ -65,22 +65,22 @@ class Chaos:
 
     def live(self, cycles: int) -> None:
         """So many cycles, and what comes between them."""
-        self.first_day = self.harbour.now.toordinal()
+        self.first_day = self.hub.now.toordinal()
         while self.counted["cycles"] < cycles and not self.wrong:
             self.told.append(f"cycle {self.counted['cycles']}: " + "; ".join(self._day()))
             self._look()
 
     def _day(self) -> Iterator[str]:
         """Time passes, people do things, and then a cycle has a mishap or none."""
-        self.harbour.now += self.draw.choice(PAUSES)
+        self.hub.now += self.draw.choice(PAUSES)
         for _ in range(self.draw.randrange(3)):
             yield self._somebody()
-        self.harbour.runner, self.harbour.skew = self.draw.choice(MACHINES), self.draw.choice(SKEWS)
+        self.hub.runner, self.hub.skew = self.draw.choice(MACHINES), self.draw.choice(SKEWS)
         mishap = self.draw.choices(list(MISHAPS), [weight for _, weight in MISHAPS.values()])[0]
-        yield f"{self.harbour.runner}, {self.harbour.skew}, {mishap}"
+        yield f"{self.hub.runner}, {self.hub.skew}, {mishap}"
         self.counted[mishap] += 1
-        self.counted["wrong clocks"] += bool(self.harbour.skew)
-        with self._run_under_way(), watched(self.harbour) as witness:
+        self.counted["wrong clocks"] += bool(self.hub.skew)
+        with self._run_under_way(), watched(self.hub) as witness:
             witness.pulls = self.pulls
             yield MISHAPS[mishap][0](self)
         self.wrong += witness.wrong
@@ -96,10 +96,10 @@ class Chaos:
     @contextmanager
     def _run_under_way(self) -> Iterator[None]:
         """The workflow run of one cycle."""
-        number, fake = 100_000 + self.counted["cycles"], self.harbour.fake
+        number, fake = 100_000 + self.counted["cycles"], self.hub.fake
         fake.workflow_run(number, "in_progress")
-        name = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": str(number), "RUNNER_NAME": self.harbour.runner}
-        self.harbour.actions = {**name, "GITHUB_RUN_ATTEMPT": "1"}
+        name = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": str(number), "RUNNER_NAME": self.hub.runner}
+        self.hub.actions = {**name, "GITHUB_RUN_ATTEMPT": "1"}
         yield
         fake.workflow_run(number, "completed", "success")
 
@@ -109,7 +109,7 @@ class Chaos:
         """One cycle; who gives up says why in one line, and only where something went wrong."""
         self.counted["cycles"] += 1
         try:
-            report, _ = super(FailingHub, self.harbour).cycle(timedelta(0), force=self.draw.random() < 0.7)
+            report, _ = super(FailingHub, self.hub).cycle(timedelta(0), force=self.draw.random() < 0.7)
         except UserError as problem:
             assert mishap and "\n" not in problem.what and problem.next_step, (problem, self.told[-3:])
             self.counted["gave up"] += 1
@@ -122,44 +122,42 @@ class Chaos:
 
     def _decided_otherwise(self, cycle_id: str) -> tuple[str, ...]:
         """How the same situation is decided now, where that differs."""
-        recorded = dict(Recordings(Git.open(self.harbour.clone)).load(cycle_id))
+        recorded = dict(Recordings(Git.open(self.hub.clone)).load(cycle_id))
         situation, decisions = recorded["situation"], recorded["decisions"]
         assert isinstance(situation, Situation) and isinstance(decisions, tuple)
         self.counted["replayed"] += 1
-        return control.differences(situation, decisions, (self.harbour.token,))
+        return control.differences(situation, decisions, (self.hub.token,))
 
     def dies(self) -> str:
         """It ends at one of its requests."""
         at, kind = self.draw.randint(1, 50), self.draw.choice(["before", "after"])
-        with dying(self.harbour, at, kind) as life:
+        with dying(self.hub, at, kind) as life:
             return self.cycle()
         self.counted["deaths"] += life.over
         return f"died {kind} request {at}"
 
     def is_struck(self) -> str:
         """One or two of its writes go wrong."""
-        self.harbour.written.clear()
-        self.harbour.blows = {
-            self.draw.randint(1, 9): self.draw.choice(AT_ONCE) for _ in range(self.draw.randint(1, 2))
-        }
-        told = str(self.harbour.blows)
-        with self.harbour.struck():
+        self.hub.written.clear()
+        self.hub.blows = {self.draw.randint(1, 9): self.draw.choice(AT_ONCE) for _ in range(self.draw.randint(1, 2))}
+        told = str(self.hub.blows)
+        with self.hub.struck():
             told += f": {self.cycle()}"
-        self.harbour.blows, self.harbour.fake.faults[:] = {}, []
+        self.hub.blows, self.hub.fake.faults[:] = {}, []
         return told
 
     def sees_late_lists(self) -> str:
         """What is made is not listed for a while."""
-        self.harbour.fake.list_lag = self.draw.randint(1, 4)
+        self.hub.fake.list_lag = self.draw.randint(1, 4)
         said = self.cycle()
-        self.harbour.fake.list_lag = 0
+        self.hub.fake.list_lag = 0
         return said
 
     def is_not_alone(self) -> str:
         """Another runner or two are at it as well, and one may be killed."""
         letters, deaths = self.draw.choice(["AB", "ABC"]), self.draw.randrange(2)
         play = partial(a_cycle, force=self.draw.random() < 0.7)
-        ran = race(self.harbour, letters, self.draw.choice, deaths, play=play)
+        ran = race(self.hub, letters, self.draw.choice, deaths, play=play)
         self.counted["cycles"] += len(letters)
         self.counted["deaths"] += ran.killed
         return f"{ran.schedule}: {ran.ends}"
@@ -167,15 +165,15 @@ class Chaos:
     # --- what must hold
 
     def _look(self) -> None:
-        self.wrong += [*duplicates(self.harbour), *beyond(self.harbour, 2 * WAKES)]
-        days = self.harbour.now.toordinal() - self.first_day + 3  # clocks are two days fast at most
-        if len(self.harbour.fake.dispatches) > WAKES * days:
-            self.wrong.append(f"{len(self.harbour.fake.dispatches)} wakes in {days} days")
-        self.harbour.fake.journal.clear()
-        for key in open_state(self.harbour).unknown:
+        self.wrong += [*duplicates(self.hub), *beyond(self.hub, 2 * WAKES)]
+        days = self.hub.now.toordinal() - self.first_day + 3  # clocks are two days fast at most
+        if len(self.hub.fake.dispatches) > WAKES * days:
+            self.wrong.append(f"{len(self.hub.fake.dispatches)} wakes in {days} days")
+        self.hub.fake.journal.clear()
+        for key in open_state(self.hub).unknown:
             if self.draw.random() < 0.5:  # a person looks, and says what she saw
                 self.counted["settled by people"] += 1
-                settle(self.harbour, key)
+                settle(self.hub, key)
 
 
 MISHAPS: dict[str, tuple[Callable[[Chaos], str], int]] = {
@@ -191,109 +189,109 @@ MISHAPS: dict[str, tuple[Callable[[Chaos], str], int]] = {
 
 
 def _open_pull(chaos: Chaos) -> int:
-    found = [t.number for t in chaos.harbour.pulls if t.state == "open"]
+    found = [t.number for t in chaos.hub.pulls if t.state == "open"]
     return chaos.draw.choice(found) if found else 0
 
 
 def _issue(chaos: Chaos, state: str = "open") -> int:
-    found = [t.number for t in chaos.harbour.issues if t.state == state and t.author.is_bot]
+    found = [t.number for t in chaos.hub.issues if t.state == state and t.author.is_bot]
     return chaos.draw.choice(found) if found else 0
 
 
 def approve(chaos: Chaos) -> bool:
     number = _open_pull(chaos)
-    return bool(number and chaos.harbour.person().review(number, "approved"))
+    return bool(number and chaos.hub.person().review(number, "approved"))
 
 
 def ask_for_changes(chaos: Chaos) -> bool:
     number = _open_pull(chaos)
-    return bool(number and chaos.harbour.person("ona").review(number, "changes_requested", "say it otherwise"))
+    return bool(number and chaos.hub.person("ona").review(number, "changes_requested", "say it otherwise"))
 
 
 def dismiss(chaos: Chaos) -> bool:
-    said = [one for one in chaos.harbour.fake.world.reviews.values() if one.state == "CHANGES_REQUESTED"]
-    return bool(said and chaos.harbour.person().dismiss(said[-1].number, said[-1].id))
+    said = [one for one in chaos.hub.fake.world.reviews.values() if one.state == "CHANGES_REQUESTED"]
+    return bool(said and chaos.hub.person().dismiss(said[-1].number, said[-1].id))
 
 
 def merge(chaos: Chaos) -> bool:
     number = _open_pull(chaos)
-    return bool(number and chaos.harbour.person().merge(number))
+    return bool(number and chaos.hub.person().merge(number))
 
 
 def close_pull(chaos: Chaos) -> bool:
     number = _open_pull(chaos)
-    return bool(number and chaos.harbour.person().close_pull(number))
+    return bool(number and chaos.hub.person().close_pull(number))
 
 
 def push_to_pull(chaos: Chaos) -> bool:
     number = _open_pull(chaos)
     files = {"src/more.py": f"x = {chaos.draw.random()}\n".encode()}
-    return bool(number and chaos.harbour.person().push(chaos.harbour.head_name(number), files))
+    return bool(number and chaos.hub.person().push(chaos.hub.head_name(number), files))
 
 
 def close_issue(chaos: Chaos) -> bool:
     number = _issue(chaos)
-    return bool(number and chaos.harbour.person().close_issue(number, chaos.draw.choice(["completed", "not_planned"])))
+    return bool(number and chaos.hub.person().close_issue(number, chaos.draw.choice(["completed", "not_planned"])))
 
 
 def tidy_up(chaos: Chaos) -> bool:
     """Every slot is free again: only then is it the cap of one new mission in a cycle that cuts."""
-    found = [t.number for t in chaos.harbour.issues if t.state == "open" and t.author.is_bot]
+    found = [t.number for t in chaos.hub.issues if t.state == "open" and t.author.is_bot]
     for number in found:
-        chaos.harbour.person().close_issue(number, "completed")
+        chaos.hub.person().close_issue(number, "completed")
     return bool(found)
 
 
 def reopen(chaos: Chaos) -> bool:
-    closed = [t.number for t in chaos.harbour.threads if t.state == "closed" and t.author.is_bot]
-    return bool(closed and chaos.harbour.person().reopen(chaos.draw.choice(closed)))
+    closed = [t.number for t in chaos.hub.threads if t.state == "closed" and t.author.is_bot]
+    return bool(closed and chaos.hub.person().reopen(chaos.draw.choice(closed)))
 
 
 def agree(chaos: Chaos) -> bool:
     number = _issue(chaos)
-    return bool(number and chaos.harbour.person().label(number, ("ralph:approved",)))
+    return bool(number and chaos.hub.person().label(number, ("ralph:approved",)))
 
 
 def say(chaos: Chaos) -> bool:
     number = _issue(chaos)
     said = chaos.draw.choice(["/ralph approve", "/ralph reject not now", "what is this?"])
-    return bool(number and chaos.harbour.person().comment(number, said))
+    return bool(number and chaos.hub.person().comment(number, said))
 
 
 def take_labels_off(chaos: Chaos) -> bool:
     number = _issue(chaos)
     labels = chaos.draw.choice([("ralph:escalated",), ("ralph:approved",), ("ralph:parked",)])
-    return bool(number and chaos.harbour.person().unlabel(number, labels))
+    return bool(number and chaos.hub.person().unlabel(number, labels))
 
 
 def edit_issue(chaos: Chaos) -> bool:
     number = _issue(chaos)
-    body = chaos.harbour.fake.issue(number).body if number else ""
-    return bool(number and chaos.harbour.person().edit_issue(number, body=(body or "").replace("e", "E", 1)))
+    body = chaos.hub.fake.issue(number).body if number else ""
+    return bool(number and chaos.hub.person().edit_issue(number, body=(body or "").replace("e", "E", 1)))
 
 
 def misspell(chaos: Chaos) -> bool:
     name, word = f"docs/page{chaos.draw.randrange(10_000)}.md", chaos.draw.choice(MISSPELT)
-    return bool(chaos.harbour.person().push("main", {name: f"# Page\n\nThe {word} of {name}.\n".encode()}))
+    return bool(chaos.hub.person().push("main", {name: f"# Page\n\nThe {word} of {name}.\n".encode()}))
 
 
 def break_several_things(chaos: Chaos) -> bool:
     """More than one cycle may ask about: whoever is cut by that cap wakes a successor at once."""
     numbers = [chaos.draw.randrange(10_000) for _ in range(4)]
     lines = "".join(f"src/b{number}.py:{number}: no such thing as {number}\n" for number in numbers)
-    return bool(chaos.harbour.person().push("main", {"bugs.txt": lines.encode()}))
+    return bool(chaos.hub.person().push("main", {"bugs.txt": lines.encode()}))
 
 
 def mark(chaos: Chaos) -> bool:
     number = chaos.draw.randrange(10_000)
     text = f"# TODO: look at {number}\nx = {number}\n"
-    return bool(chaos.harbour.person().push("main", {f"src/c{number}.py": text.encode()}))
+    return bool(chaos.hub.person().push("main", {f"src/c{number}.py": text.encode()}))
 
 
 def teach(chaos: Chaos) -> bool:
-    before = len(chaos.harbour.learned)
-    chaos.harbour.learn(f"- Lesson {before}: {chaos.draw.random()}.")
-    return len(chaos.harbour.learned) > before
+    before = len(chaos.hub.learned)
+    chaos.hub.learn(f"- Lesson {before}: {chaos.draw.random()}.")
+    return len(chaos.hub.learned) > before
 
 
 DEEDS = (
@@ -306,9 +304,9 @@ DEEDS = (
 @contextmanager
 def bad_times(folder: Path, seed: int) -> Iterator[Chaos]:
     """A repository in which nothing has happened yet."""
-    with hub(folder, dict(FILES), CONFIG) as harbour:
-        harbour.fake.validate = False
-        yield Chaos(FailingHub.of(harbour, {}), random.Random(seed))
+    with open_hub(folder, dict(FILES), CONFIG) as hub:
+        hub.fake.validate = False
+        yield Chaos(FailingHub.of(hub, {}), random.Random(seed))
 
 
 def main(seed: str, cycles: str) -> None:

@@ -9,52 +9,52 @@ from pathlib import Path
 from tests.integration.hub import Hub
 
 
-def kept(harbour: Hub) -> Path:
+def kept(hub: Hub) -> Path:
     """What this clone remembers."""
-    return harbour.clone / ".git" / "ralph"
+    return hub.clone / ".git" / "ralph"
 
 
-def torn_cache(harbour: Hub) -> None:
-    place = kept(harbour) / "github.json"
+def torn_cache(hub: Hub) -> None:
+    place = kept(hub) / "github.json"
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(b'{"version": 2, "scope": "http')
 
 
-def no_cache(harbour: Hub) -> None:
-    (kept(harbour) / "github.json").unlink(missing_ok=True)
+def no_cache(hub: Hub) -> None:
+    (kept(hub) / "github.json").unlink(missing_ok=True)
 
 
-def half_an_anchor_beside_it(harbour: Hub) -> None:
-    (kept(harbour) / ".anchor.json.4711").write_bytes(b'{"lineage": "abc')
+def half_an_anchor_beside_it(hub: Hub) -> None:
+    (kept(hub) / ".anchor.json.4711").write_bytes(b'{"lineage": "abc')
 
 
-def half_a_cache_beside_it(harbour: Hub) -> None:
-    (kept(harbour) / ".github.json.4711").write_bytes(b"{")
+def half_a_cache_beside_it(hub: Hub) -> None:
+    (kept(hub) / ".github.json.4711").write_bytes(b"{")
 
 
-def forgotten(harbour: Hub) -> None:
+def forgotten(hub: Hub) -> None:
     """All that was remembered, but for the clone's own name, under which it holds its claim."""
-    for path in kept(harbour).iterdir():
+    for path in kept(hub).iterdir():
         if path.name != "clone":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def scratch_left(harbour: Hub) -> None:
-    place = kept(harbour) / "scratch-4711"
+def scratch_left(hub: Hub) -> None:
+    place = kept(hub) / "scratch-4711"
     place.mkdir()
     (place / "half.py").write_text("x =")
 
 
-def objects_half_written(harbour: Hub) -> None:
-    (harbour.clone / ".git" / "objects" / "tmp_obj_a1b2c3").write_bytes(b"x\x01")
+def objects_half_written(hub: Hub) -> None:
+    (hub.clone / ".git" / "objects" / "tmp_obj_a1b2c3").write_bytes(b"x\x01")
 
 
-def changed_checkout(harbour: Hub) -> None:
-    (harbour.clone / "README.md").write_text("half a sen")
+def changed_checkout(hub: Hub) -> None:
+    (hub.clone / "README.md").write_text("half a sen")
 
 
-def index_locked(harbour: Hub) -> None:
-    (harbour.clone / ".git" / "index.lock").touch()
+def index_locked(hub: Hub) -> None:
+    (hub.clone / ".git" / "index.lock").touch()
 
 
 HEALED: Mapping[str, Callable[[Hub], None]] = {
@@ -71,6 +71,6 @@ HEALED: Mapping[str, Callable[[Hub], None]] = {
 """What the next cycle goes on in spite of."""
 
 
-def torn_anchor(harbour: Hub) -> None:
+def torn_anchor(hub: Hub) -> None:
     """A position that is half there says nothing for sure, and is never guessed."""
-    (kept(harbour) / "anchor.json").write_bytes(b'{"lineage": "abc')
+    (kept(hub) / "anchor.json").write_bytes(b'{"lineage": "abc')

@@ -76,10 +76,10 @@ def mutation(request: Request) -> str:
 
 
 @contextmanager
-def dying(harbour: Hub, at: int = 0, kind: str = "before") -> Iterator[Life]:
+def dying(hub: Hub, at: int = 0, kind: str = "before") -> Iterator[Life]:
     """Count the requests of what is run inside, and end it at one of them."""
     life = Life(at, kind)
-    undo = [harbour.fake.before(life.coming), harbour.fake.after(life.answered)]
+    undo = [hub.fake.before(life.coming), hub.fake.after(life.answered)]
     patches = [mock.patch.object(owner, name, _mortal(owner, name, life)) for owner, name in WAYS_OUT]
     patches.append(mock.patch.object(networks, "HttpSession", _counted(life)))
     try:
@@ -133,17 +133,17 @@ def _require(life: Life) -> None:
 
 
 @contextmanager
-def dying_after(harbour: Hub, what: str, surely: bool = True) -> Iterator[Life]:
+def dying_after(hub: Hub, what: str, surely: bool = True) -> Iterator[Life]:
     """End what is run inside before it hears the answer to its first request that is told so, from the beginning on.
 
     `surely`: that there is one.
     """
-    with dying(harbour, kind="after") as life:
+    with dying(hub, kind="after") as life:
 
         def chosen(request: Request) -> None:
             life.at = life.at or (told(request).startswith(what) and len(life.requests)) or 0
 
-        undo = harbour.fake.before(chosen)
+        undo = hub.fake.before(chosen)
         try:
             yield life
         finally:

@@ -33,28 +33,28 @@ RECEIPT = re.compile(r"^- (twitter|telegram|discord): .*$", re.MULTILINE)
 SENT = re.compile(r"^- cycle N: approved by \w+; goes to .*\n", re.MULTILINE)
 
 
-def portrait(harbour: Hub) -> dict[str, Any]:
+def portrait(hub: Hub) -> dict[str, Any]:
     """Everything that must be the same whatever went wrong. Issues and pulls go by key, since numbers may differ."""
-    fake, names = harbour.fake, _names(harbour)
-    text = _renamer(names, harbour)
+    fake, names = hub.fake, _names(hub)
+    text = _renamer(names, hub)
     return {
-        "threads": {names[t.number]: _thread(t, text) for t in harbour.threads},
+        "threads": {names[t.number]: _thread(t, text) for t in hub.threads},
         "comments": sorted((names[c.number], text(c.body)) for c in fake.comments.values()),
         "labels": sorted(fake.labels),
-        "branches": {ref: text(_commits(harbour, ref)) for ref in _branches(harbour)},
+        "branches": {ref: text(_commits(hub, ref)) for ref in _branches(hub)},
         "default": git(fake.bare, "log", "--format=%T %s", "main"),
-        "posts": {name: list(network.texts) for name, network in networks_of(harbour).items()},
-        **_remembered(harbour, names, text),
+        "posts": {name: list(network.texts) for name, network in networks_of(hub).items()},
+        **_remembered(hub, names, text),
     }
 
 
-def _remembered(harbour: Hub, names: dict[int, str], text: Callable[[str], str]) -> dict[str, Any]:
+def _remembered(hub: Hub, names: dict[int, str], text: Callable[[str], str]) -> dict[str, Any]:
     """What memory says. One that is gone or damaged is told by its commit alone."""
     try:
-        memory = parse_memory(git(harbour.fake.bare, "show", f"ralph-memory:{layout.MEMORY}").encode())
-        state = open_state(harbour)
+        memory = parse_memory(git(hub.fake.bare, "show", f"ralph-memory:{layout.MEMORY}").encode())
+        state = open_state(hub)
     except (UserError, codec.UnreadableDocument, AssertionError):
-        return {"memory": heads(harbour).get("refs/heads/ralph-memory", "")}
+        return {"memory": heads(hub).get("refs/heads/ralph-memory", "")}
     return {
         "missions": [(m.id, m.status, names.get(m.issue), names.get(m.pull), m.pending) for m in state.missions],
         "failures": [m.progress.failures for m in state.missions],
@@ -69,15 +69,15 @@ def _remembered(harbour: Hub, names: dict[int, str], text: Callable[[str], str])
     }
 
 
-def _branches(harbour: Hub) -> list[str]:
-    return git(harbour.fake.bare, "for-each-ref", "--format=%(refname)", "refs/heads/ralph").splitlines()
+def _branches(hub: Hub) -> list[str]:
+    return git(hub.fake.bare, "for-each-ref", "--format=%(refname)", "refs/heads/ralph").splitlines()
 
 
-def _commits(harbour: Hub, ref: str) -> str:
+def _commits(hub: Hub, ref: str) -> str:
     """What a branch of ours adds; not by object ids, since a message names its issue by number, nor by seconds, which
     each request takes of the server's clock."""
     shown = ("--date=format:%F %R %z", "--format=%T %an %ae %ad %cd%n%B")
-    return git(harbour.fake.bare, "log", "--topo-order", *shown, ref, "^main")
+    return git(hub.fake.bare, "log", "--topo-order", *shown, ref, "^main")
 
 
 def _thread(thread: Any, text: Callable[[str], str]) -> tuple[Any, ...]:
@@ -87,12 +87,12 @@ def _thread(thread: Any, text: Callable[[str], str]) -> tuple[Any, ...]:
     return thread.title, body, thread.state, thread.state_reason, sorted(thread.labels), people, merged
 
 
-def _names(harbour: Hub) -> dict[int, str]:
-    return {t.number: f"{'pull' if t.pull else 'issue'}-{key_in(t.body) or t.title}" for t in harbour.threads}
+def _names(hub: Hub) -> dict[int, str]:
+    return {t.number: f"{'pull' if t.pull else 'issue'}-{key_in(t.body) or t.title}" for t in hub.threads}
 
 
-def _renamer(names: dict[int, str], harbour: Hub) -> Callable[[str], str]:
-    merges = {t.pull.merge_sha or "": "MERGED" for t in harbour.threads if t.pull}
+def _renamer(names: dict[int, str], hub: Hub) -> Callable[[str], str]:
+    merges = {t.pull.merge_sha or "": "MERGED" for t in hub.threads if t.pull}
 
     def named(found: re.Match[str]) -> str:
         return f"{found[1]}{names.get(int(found[2]), found[2])}"

@@ -8,119 +8,119 @@ from tests.helpers import git
 from tests.integration.hub import Hub
 
 
-def statuses(harbour: Hub) -> list[str]:
+def statuses(hub: Hub) -> list[str]:
     """Where the missions stand that are not over."""
-    return [str(mission.status) for mission in open_state(harbour).missions]
+    return [str(mission.status) for mission in open_state(hub).missions]
 
 
-def one_pull(harbour: Hub) -> None:
-    assert [pull.state for pull in harbour.pulls] == ["open"] and statuses(harbour) == ["IN_REVIEW"]
+def one_pull(hub: Hub) -> None:
+    assert [pull.state for pull in hub.pulls] == ["open"] and statuses(hub) == ["IN_REVIEW"]
 
 
-def one_closed(harbour: Hub) -> None:
-    (pull,) = harbour.pulls
-    assert (pull.state, harbour.merged(pull.number), harbour.fake.branch(pull.pull.head)) == ("closed", False, "")
-    assert (statuses(harbour), len(harbour.said(pull.number))) == ([], 1)
+def one_closed(hub: Hub) -> None:
+    (pull,) = hub.pulls
+    assert (pull.state, hub.merged(pull.number), hub.fake.branch(pull.pull.head)) == ("closed", False, "")
+    assert (statuses(hub), len(hub.said(pull.number))) == ([], 1)
 
 
-def merged(harbour: Hub) -> None:
-    (pull,) = harbour.pulls
-    assert harbour.merged(pull.number) and harbour.issues == []
-    assert (statuses(harbour), harbour.said(pull.number)) == ([], [])
+def merged(hub: Hub) -> None:
+    (pull,) = hub.pulls
+    assert hub.merged(pull.number) and hub.issues == []
+    assert (statuses(hub), hub.said(pull.number)) == ([], [])
 
 
-def left_the_queue(harbour: Hub) -> None:
-    (thread,) = harbour.pulls
+def left_the_queue(hub: Hub) -> None:
+    (thread,) = hub.pulls
     assert thread.state == "open" and not thread.pull.queued
 
 
-def escalated(harbour: Hub) -> None:
-    (pull,) = harbour.pulls
-    assert statuses(harbour) == ["ESCALATED"] and "ralph:escalated" in pull.labels
+def escalated(hub: Hub) -> None:
+    (pull,) = hub.pulls
+    assert statuses(hub) == ["ESCALATED"] and "ralph:escalated" in pull.labels
     assert [person.login for person in pull.assignees] == ["mara"]
 
 
-def asked_for_a_setting(harbour: Hub) -> None:
+def asked_for_a_setting(hub: Hub) -> None:
     """Once, with nothing left behind that nobody can use."""
-    (issue,) = harbour.issues
-    assert (harbour.pulls, statuses(harbour), harbour.said(issue.number)) == ([], ["ESCALATED"], [])
+    (issue,) = hub.issues
+    assert (hub.pulls, statuses(hub), hub.said(issue.number)) == ([], ["ESCALATED"], [])
     assert "ralph:escalated" in issue.labels and issue.body.startswith("**Needs a person.** Settings → Actions")
-    assert git(harbour.fake.bare, "branch", "--list", "ralph/*") == ""
+    assert git(hub.fake.bare, "branch", "--list", "ralph/*") == ""
 
 
-def rejected(harbour: Hub) -> None:
-    assert [pull.state for pull in harbour.pulls] == ["closed"] and not harbour.merged(harbour.pulls[0].number)
-    assert statuses(harbour) == [] and "ralph:rejected" in harbour.pulls[0].labels
+def rejected(hub: Hub) -> None:
+    assert [pull.state for pull in hub.pulls] == ["closed"] and not hub.merged(hub.pulls[0].number)
+    assert statuses(hub) == [] and "ralph:rejected" in hub.pulls[0].labels
 
 
-def one_question(harbour: Hub) -> None:
-    assert (len(harbour.issues), harbour.pulls, statuses(harbour)) == (1, [], ["DISCOVERED"])
+def one_question(hub: Hub) -> None:
+    assert (len(hub.issues), hub.pulls, statuses(hub)) == (1, [], ["DISCOVERED"])
 
 
-def planned(harbour: Hub) -> None:
-    assert (len(harbour.issues), harbour.pulls) == (1, []) and statuses(harbour) in (["PLANNED"], ["ESCALATED"])
+def planned(hub: Hub) -> None:
+    assert (len(hub.issues), hub.pulls) == (1, []) and statuses(hub) in (["PLANNED"], ["ESCALATED"])
 
 
-def asked_anew(harbour: Hub) -> None:
-    one_question(harbour)
-    assert "proposal is now `" in harbour.said(harbour.issues[0].number)[-1]
+def asked_anew(hub: Hub) -> None:
+    one_question(hub)
+    assert "proposal is now `" in hub.said(hub.issues[0].number)[-1]
 
 
-def two_issues(harbour: Hub) -> None:
-    assert sorted(statuses(harbour)) == ["DISCOVERED", "IN_REVIEW"]
-    assert len(harbour.issues) == 1 and "TODO" in dashboard(harbour)
+def two_issues(hub: Hub) -> None:
+    assert sorted(statuses(hub)) == ["DISCOVERED", "IN_REVIEW"]
+    assert len(hub.issues) == 1 and "TODO" in dashboard(hub)
 
 
-def dashboard(harbour: Hub) -> str:
+def dashboard(hub: Hub) -> str:
     """What it says."""
-    (page,) = [thread.body or "" for thread in harbour.threads if thread.title == "Ralph"]
+    (page,) = [thread.body or "" for thread in hub.threads if thread.title == "Ralph"]
     return page
 
 
-def list_of_two(harbour: Hub) -> None:
-    assert harbour.issues == [] and "TODO" in dashboard(harbour) and "FIXME" in dashboard(harbour)
+def list_of_two(hub: Hub) -> None:
+    assert hub.issues == [] and "TODO" in dashboard(hub) and "FIXME" in dashboard(hub)
 
 
-def left_to_her(harbour: Hub) -> None:
-    assert [pull.title for pull in harbour.pulls] == ["Mend the spelling"] and harbour.issues == []
+def left_to_her(hub: Hub) -> None:
+    assert [pull.title for pull in hub.pulls] == ["Mend the spelling"] and hub.issues == []
 
 
-def answered(harbour: Hub) -> None:
-    (pull,) = harbour.pulls
-    assert (pull.state, statuses(harbour)) == ("open", ["IN_REVIEW"])
-    assert git(harbour.fake.bare, "show", f"{pull.pull.head}:src/table.py") == "TIDES = 1"
+def answered(hub: Hub) -> None:
+    (pull,) = hub.pulls
+    assert (pull.state, statuses(hub)) == ("open", ["IN_REVIEW"])
+    assert git(hub.fake.bare, "show", f"{pull.pull.head}:src/table.py") == "TIDES = 1"
 
 
-def announced(harbour: Hub) -> None:
-    merged(harbour)
-    assert [len(network.texts) for network in networks_of(harbour).values()] == [1, 1, 1]
+def announced(hub: Hub) -> None:
+    merged(hub)
+    assert [len(network.texts) for network in networks_of(hub).values()] == [1, 1, 1]
 
 
-def published(harbour: Hub) -> None:
-    (issue,) = harbour.issues
-    said = {name: len(network.texts) for name, network in networks_of(harbour).items()}
+def published(hub: Hub) -> None:
+    (issue,) = hub.issues
+    said = {name: len(network.texts) for name, network in networks_of(hub).items()}
     assert said == {"twitter": 1, "telegram": 0, "discord": 1}
     assert issue.state == "closed" and "content:published" in issue.labels
-    assert "chat not found" in harbour.said(issue.number)[0]
+    assert "chat not found" in hub.said(issue.number)[0]
 
 
-def published_on_two(harbour: Hub) -> None:
-    (issue,) = harbour.issues
-    said = {name: len(network.texts) for name, network in networks_of(harbour).items()}
+def published_on_two(hub: Hub) -> None:
+    (issue,) = hub.issues
+    said = {name: len(network.texts) for name, network in networks_of(hub).items()}
     assert said == {"twitter": 1, "telegram": 0, "discord": 1}
     assert issue.state == "closed" and "content:published" in issue.labels
 
 
-def untouched(harbour: Hub) -> None:
-    (pull,) = harbour.pulls
-    assert pull.state == "open" and not harbour.merged(pull.number)
-    assert harbour.said(pull.number) == []
+def untouched(hub: Hub) -> None:
+    (pull,) = hub.pulls
+    assert pull.state == "open" and not hub.merged(pull.number)
+    assert hub.said(pull.number) == []
 
 
-def no_memory(harbour: Hub) -> None:
-    untouched(harbour)
-    assert "refs/heads/ralph-memory" not in heads(harbour)
+def no_memory(hub: Hub) -> None:
+    untouched(hub)
+    assert "refs/heads/ralph-memory" not in heads(hub)
 
 
-def three_missions(harbour: Hub) -> None:
-    assert len(statuses(harbour)) == 3 and len(harbour.issues) == 3
+def three_missions(hub: Hub) -> None:
+    assert len(statuses(hub)) == 3 and len(hub.issues) == 3

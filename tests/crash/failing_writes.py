@@ -45,9 +45,9 @@ class FailingHub(Hub):
     learned: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, harbour: Hub, blows: Mapping[int, str]) -> FailingHub:
+    def of(cls, hub: Hub, blows: Mapping[int, str]) -> FailingHub:
         """The same hub, from now on."""
-        same = {one.name: getattr(harbour, one.name) for one in fields(Hub)}
+        same = {one.name: getattr(hub, one.name) for one in fields(Hub)}
         return cls(**same, blows=dict(blows))
 
     def cycle(self, after: timedelta = timedelta(hours=7), **request: Any) -> tuple[CycleReport, CycleSummary]:

@@ -41,10 +41,10 @@ def death(when: str, lag: int = 0) -> Striking:
     """The runner dies; with a lag, lists do not show then what it has made."""
 
     @contextmanager
-    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+    def strike(hub: Hub, call: Call) -> Iterator[Strike]:
         found = Strike()
-        harbour.fake.list_lag = lag
-        with dying(harbour, call.at, when) as life:
+        hub.fake.list_lag = lag
+        with dying(hub, call.at, when) as life:
             yield found
         found.hit = life.over
 
@@ -52,22 +52,22 @@ def death(when: str, lag: int = 0) -> Striking:
 
 
 @contextmanager
-def another_machine(harbour: Hub, call: Call) -> Iterator[Strike]:
+def another_machine(hub: Hub, call: Call) -> Iterator[Strike]:
     """The runner dies, a workflow run that is over then; the next one is on another machine with a fresh clone."""
-    as_run(harbour, 1)
-    with death("after")(harbour, call) as found:
+    as_run(hub, 1)
+    with death("after")(hub, call) as found:
         yield found
-    harbour.fake.workflow_run(1, "completed", "failure")
-    as_run(harbour, 2)
-    harbour.runner = fresh(harbour)
+    hub.fake.workflow_run(1, "completed", "failure")
+    as_run(hub, 2)
+    hub.runner = fresh(hub)
 
 
 def late(lag: int) -> Striking:
     """Nobody dies, but lists are that late, also while it comes to rest."""
 
     @contextmanager
-    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
-        harbour.fake.list_lag = lag
+    def strike(hub: Hub, call: Call) -> Iterator[Strike]:
+        hub.fake.list_lag = lag
         yield Strike(hit=True)
 
     return strike
@@ -77,13 +77,13 @@ def answer(kind: str, times: int = 1) -> Striking:
     """What GitHub, or the way to it, says instead."""
 
     @contextmanager
-    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+    def strike(hub: Hub, call: Call) -> Iterator[Strike]:
         found, where = Strike(), (call.request.method, call.request.below)
-        fault = harbour.fake.fail(kind, where, times=times, after=call.before)
+        fault = hub.fake.fail(kind, where, times=times, after=call.before)
         with patience(SOON if kind.startswith("timeout") else LATE):
             yield found
         found.hit = fault.used > 0
-        harbour.fake.faults.clear()
+        hub.fake.faults.clear()
 
     return strike
 
@@ -92,14 +92,14 @@ def post(fault: Fault, wait: timedelta = NOW) -> Striking:
     """What a network does instead; time passes then for as long as it asks to wait."""
 
     @contextmanager
-    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
-        found, server = Strike(), networks_of(harbour)[call.network]
+    def strike(hub: Hub, call: Call) -> Iterator[Strike]:
+        found, server = Strike(), networks_of(hub)[call.network]
         server.fail(*[None] * call.before, fault)
         with patience(SOON if fault.hang else LATE):
             yield found
         found.hit = not server.faults
         server.faults.clear()
-        harbour.now += wait
+        hub.now += wait
 
     return strike
 
@@ -108,7 +108,7 @@ def kill(when: str) -> Striking:
     """A real process is really killed, while the server holds its request or has carried it out."""
 
     @contextmanager
-    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+    def strike(hub: Hub, call: Call) -> Iterator[Strike]:
         came = count(1)
 
         def coming(request: Request) -> None:
@@ -124,8 +124,8 @@ def kill(when: str) -> Striking:
             process.send_signal(signal.SIGKILL)
             process.wait()
 
-        undo = [harbour.fake.before(coming), harbour.fake.after(answered)]
-        process = harbour.process("--force")
+        undo = [hub.fake.before(coming), hub.fake.after(answered)]
+        process = hub.process("--force")
         _, said = process.communicate()
         for one in undo:
             one()
@@ -139,16 +139,16 @@ def first(deed: Callable[[Hub, Call], object]) -> Striking:
     """Somebody else does something while the call is under way."""
 
     @contextmanager
-    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+    def strike(hub: Hub, call: Call) -> Iterator[Strike]:
         found = Strike()
-        with dying(harbour) as life:
+        with dying(hub) as life:
 
             def comes_between(request: Request) -> None:
                 if len(life.requests) == call.at and not found.hit:
                     found.hit = True
-                    deed(harbour, call)
+                    deed(hub, call)
 
-            undo = harbour.fake.before(comes_between)
+            undo = hub.fake.before(comes_between)
             try:
                 yield found
             finally:
@@ -157,17 +157,17 @@ def first(deed: Callable[[Hub, Call], object]) -> Striking:
     return strike
 
 
-def a_person_writes(harbour: Hub, call: Call) -> None:
+def a_person_writes(hub: Hub, call: Call) -> None:
     """Under Do Not Repeat, which is the end of the file."""
-    harbour.fake.push("ralph-memory", {"memory/ralph-log.md": f"{harbour.memory().rstrip()}\n\n{WORD}".encode()})
+    hub.fake.push("ralph-memory", {"memory/ralph-log.md": f"{hub.memory().rstrip()}\n\n{WORD}".encode()})
 
 
-def a_runner_acts(harbour: Hub, call: Call) -> None:
-    replace(harbour, runner=fresh(harbour)).cycle(NOW)
+def a_runner_acts(hub: Hub, call: Call) -> None:
+    replace(hub, runner=fresh(hub)).cycle(NOW)
 
 
-def a_stranger_takes_the_name(harbour: Hub, call: Call) -> None:
-    harbour.fake.push(call.ref.removeprefix("refs/heads/"), {"mine.txt": b"mine\n"})
+def a_stranger_takes_the_name(hub: Hub, call: Call) -> None:
+    hub.fake.push(call.ref.removeprefix("refs/heads/"), {"mine.txt": b"mine\n"})
 
 
 @contextmanager

@@ -186,9 +186,9 @@ def _is_effect(owner: type, arguments: tuple[Any, ...]) -> bool:
 # --- where races begin -------------------------------------------------------------------
 
 
-def two_missions(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.cycle()
+def two_missions(hub: Hub) -> None:
+    hub.cycle()
+    hub.cycle()
 
 
 LAST_SLOT = "one slot is left, and three are wanted"
@@ -210,8 +210,8 @@ MORE = {
 @contextmanager
 def begun(folder: Path, name: str) -> Iterator[Hub]:
     """As `staged`, with more stages."""
-    with mock.patch.dict(EVERY, MORE), staged(folder, name) as harbour:
-        yield harbour
+    with mock.patch.dict(EVERY, MORE), staged(folder, name) as hub:
+        yield hub
 
 
 # --- races -------------------------------------------------------------------------------
@@ -275,9 +275,9 @@ class Race:
         runner.kill() if letter.islower() else runner.go_on()
 
 
-def race(harbour: Hub, letters: str, pick: Pick, deaths: int = 0, every: bool = False, play: Play = by_letter) -> Race:
+def race(hub: Hub, letters: str, pick: Pick, deaths: int = 0, every: bool = False, play: Play = by_letter) -> Race:
     """Run it to its end."""
-    running = Race({letter: Runner(letter, as_run(harbour, letter), play, every) for letter in letters})
+    running = Race({letter: Runner(letter, as_run(hub, letter), play, every) for letter in letters})
     with scheduled():
         while choices := running.choices(deaths):
             running.offered.append(choices)
@@ -287,13 +287,13 @@ def race(harbour: Hub, letters: str, pick: Pick, deaths: int = 0, every: bool = 
     return running
 
 
-def as_run(harbour: Hub, letter: str) -> Hub:
+def as_run(hub: Hub, letter: str) -> Hub:
     """Another machine, with a workflow run of its own under way."""
     number = next(NUMBERS)
-    harbour.fake.workflow_run(number, "in_progress")
+    hub.fake.workflow_run(number, "in_progress")
     run = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": str(number), "GITHUB_RUN_ATTEMPT": "1"}
-    told = harbour.actions | run | {"RUNNER_NAME": f"runner-{letter}"}
-    other = replace(harbour, runner=f"{letter}-{number}", actions=told)
+    told = hub.actions | run | {"RUNNER_NAME": f"runner-{letter}"}
+    other = replace(hub, runner=f"{letter}-{number}", actions=told)
     assert other.clone.exists()
     return other
 
@@ -336,9 +336,9 @@ def replay(name: str, schedule: str, every: bool = False) -> str:
 
 def main(name: str, schedule: str, step: str = "") -> None:
     """Show a race of a stage step by step."""
-    with tempfile.TemporaryDirectory() as folder, begun(Path(folder), name) as harbour:
+    with tempfile.TemporaryDirectory() as folder, begun(Path(folder), name) as hub:
         letters = "".join(sorted({letter.upper() for letter in schedule}))
-        shown = race(harbour, letters, following(schedule), deaths=len(schedule), every=bool(step))
+        shown = race(hub, letters, following(schedule), deaths=len(schedule), every=bool(step))
         print(*shown.steps, *(f"{outcome}, {effects} effects" for outcome, effects in shown.ends), sep="\n")
 
 

@@ -49,13 +49,13 @@ class News:
 
 
 @contextmanager
-def publishing_hub(harbour: Hub, news: bool, refusing: bool) -> Iterator[PublishingHub]:
+def publishing_hub(hub: Hub, news: bool, refusing: bool) -> Iterator[PublishingHub]:
     """The hub with its networks; `refusing`: Telegram knows no such chat."""
     with ExitStack() as stack:
         servers = {"twitter": XServer(), "telegram": TelegramServer(), "discord": DiscordServer()}
         for server in servers.values():
             stack.enter_context(server)
-            harbour.actions |= server.environment
+            hub.actions |= server.environment
         if refusing:
-            harbour.actions["TELEGRAM_CHANNEL_ID"] = ELSEWHERE
-        yield PublishingHub(**vars(harbour), networks=servers, news=news)
+            hub.actions["TELEGRAM_CHANNEL_ID"] = ELSEWHERE
+        yield PublishingHub(**vars(hub), networks=servers, news=news)

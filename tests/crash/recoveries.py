@@ -88,7 +88,7 @@ class Log:
 
 
 @contextmanager
-def kept(harbour: Hub) -> Iterator[Log]:
+def kept(hub: Hub) -> Iterator[Log]:
     """Listen to all cycles of these runners."""
     log = Log()
     with ExitStack() as stack:
@@ -117,9 +117,9 @@ def _cycle(original, log: Log):
     return cycle
 
 
-def _open(harbour: Hub) -> OpenState:
+def _open(hub: Hub) -> OpenState:
     try:
-        return open_state(harbour)
+        return open_state(hub)
     except UnreadableDocument:
         return OpenState()
 

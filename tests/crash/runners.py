@@ -16,10 +16,10 @@ from tests.integration.hub import Hub
 NOW = timedelta(0)
 
 
-def as_run(harbour: Hub, number: int, status: str = "in_progress", conclusion: str | None = None) -> None:
+def as_run(hub: Hub, number: int, status: str = "in_progress", conclusion: str | None = None) -> None:
     """From now on a workflow run of that number is the runner."""
-    harbour.fake.workflow_run(number, status, conclusion)
-    harbour.actions = harbour.actions | {
+    hub.fake.workflow_run(number, status, conclusion)
+    hub.actions = hub.actions | {
         "GITHUB_ACTIONS": "true",
         "GITHUB_RUN_ID": str(number),
         "GITHUB_RUN_ATTEMPT": "1",
@@ -28,15 +28,15 @@ def as_run(harbour: Hub, number: int, status: str = "in_progress", conclusion: s
     }
 
 
-def fresh(harbour: Hub) -> str:
+def fresh(hub: Hub) -> str:
     """The name of a clone that is not there yet."""
-    return f"another-{len(list(harbour.folder.iterdir()))}"
+    return f"another-{len(list(hub.folder.iterdir()))}"
 
 
-def two_wake(harbour: Hub) -> None:
+def two_wake(hub: Hub) -> None:
     """While one is about to write its intents down, another machine does its whole cycle. Both runs are over then."""
-    as_run(harbour, 1)
-    other = replace(harbour, runner=fresh(harbour))
+    as_run(hub, 1)
+    other = replace(hub, runner=fresh(hub))
     as_run(other, 2)
     waiting = [other]
 
@@ -49,12 +49,12 @@ def two_wake(harbour: Hub) -> None:
             return
         raise Crash  # one power cut for both
 
-    undo = harbour.fake.before(comes_between)
+    undo = hub.fake.before(comes_between)
     try:
-        harbour.cycle(NOW, force=False)
+        hub.cycle(NOW, force=False)
     finally:
         undo()
-        harbour.fake.workflow_run(1, "completed", "failure")
-        harbour.fake.workflow_run(2, "completed", "failure")
+        hub.fake.workflow_run(1, "completed", "failure")
+        hub.fake.workflow_run(2, "completed", "failure")
         shutil.rmtree(other.folder / other.runner, ignore_errors=True)
-        as_run(harbour, 3)
+        as_run(hub, 3)

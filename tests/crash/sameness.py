@@ -18,20 +18,20 @@ COUNTED = {*FIXED, "tokens"}  # of a token, how often it was used
 SKIPPED = {"objects", "hooks", "logs", "refs", "packed-refs"}
 
 
-def digest(harbour: Hub) -> str:
+def digest(hub: Hub) -> str:
     """One text for all that later cycles can find: GitHub, networks, this runner's clone, the time."""
-    world = harbour.fake.world
+    world = hub.fake.world
     found = hashlib.sha256()
     with world.lock:
         for one in fields(world):
             if one.name not in COUNTED:
                 found.update(f"{one.name}={getattr(world, one.name)!r}\n".encode("utf-8", "surrogatepass"))
-    for repository in (harbour.fake.bare, harbour.clone):
+    for repository in (hub.fake.bare, hub.clone):
         found.update(git(repository, *REFS).encode())
-    for path in sorted(_files(harbour.clone)):
-        found.update(f"{path}\n".encode("utf-8", "surrogateescape") + (harbour.clone / path).read_bytes())
-    posted = {name: (network.delivered, network.twice) for name, network in networks_of(harbour).items()}
-    found.update(f"{posted!r} {harbour.runner} {harbour.now} {sorted(harbour.actions.items())}".encode())
+    for path in sorted(_files(hub.clone)):
+        found.update(f"{path}\n".encode("utf-8", "surrogateescape") + (hub.clone / path).read_bytes())
+    posted = {name: (network.delivered, network.twice) for name, network in networks_of(hub).items()}
+    found.update(f"{posted!r} {hub.runner} {hub.now} {sorted(hub.actions.items())}".encode())
     return found.hexdigest()
 
 

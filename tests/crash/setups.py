@@ -36,148 +36,148 @@ APPROVE = re.compile(r"- \[ \](?= .*<!-- ralph:box approve )")
 WRITTEN = "write('src/table.py', 'TIDES = 1\\n')"
 
 
-def nothing(harbour: Hub) -> None:
+def nothing(hub: Hub) -> None:
     """The first cycle."""
 
 
-def quiet(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.cycle()
+def quiet(hub: Hub) -> None:
+    hub.cycle()
+    hub.cycle()
 
 
-def approved(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().review(harbour.pulls[0].number, "approved")
+def approved(hub: Hub) -> None:
+    hub.cycle()
+    hub.person().review(hub.pulls[0].number, "approved")
 
 
-def pulls_forbidden(harbour: Hub) -> None:
+def pulls_forbidden(hub: Hub) -> None:
     """GitHub's own default: a job's token may open no pull request."""
-    harbour.fake.settings.actions_can_create_pulls = False
+    hub.fake.settings.actions_can_create_pulls = False
 
 
-def approved_in_vain(harbour: Hub) -> None:
+def approved_in_vain(hub: Hub) -> None:
     """A ruleset lets nobody merge."""
-    approved(harbour)
-    harbour.fake.ruleset("main", forbidden=("update",))
+    approved(hub)
+    hub.fake.ruleset("main", forbidden=("update",))
 
 
-def let_check_stand(harbour: Hub, state: str) -> None:
+def let_check_stand(hub: Hub, state: str) -> None:
     """How a check of the only pull request stands, or that it `passed`."""
-    (pull,) = harbour.pulls
-    head = harbour.fake.branch(pull.pull.head)
+    (pull,) = hub.pulls
+    head = hub.fake.branch(pull.pull.head)
     if state == MISSING:
-        harbour.fake.ruleset("main", required_checks=("tests",))
-    elif state == "is held" or 70 in harbour.fake.world.runs:
-        run = partial(harbour.fake.workflow_run, 70, "completed", event="pull_request", path=".github/workflows/ci.yml")
+        hub.fake.ruleset("main", required_checks=("tests",))
+    elif state == "is held" or 70 in hub.fake.world.runs:
+        run = partial(hub.fake.workflow_run, 70, "completed", event="pull_request", path=".github/workflows/ci.yml")
         run(conclusion=RESULTS[state], head_sha=head, head_branch=pull.pull.head)
     else:
-        harbour.fake.check(head, "tests", RESULTS[state])
+        hub.fake.check(head, "tests", RESULTS[state])
 
 
-def approved_while(state: str, harbour: Hub) -> None:
+def approved_while(state: str, hub: Hub) -> None:
     """With a check that keeps it waiting."""
-    approved(harbour)
-    let_check_stand(harbour, state)
+    approved(hub)
+    let_check_stand(hub, state)
 
 
-def approved_before_a_queue(harbour: Hub) -> None:
+def approved_before_a_queue(hub: Hub) -> None:
     """The default branch is merged into by a queue alone, which an app may use."""
-    harbour.token = harbour.fake.token("ralph-app[bot]")
-    approved(harbour)
-    harbour.fake.ruleset("main", merge_queue=True)
+    hub.token = hub.fake.token("ralph-app[bot]")
+    approved(hub)
+    hub.fake.ruleset("main", merge_queue=True)
 
 
-def taken_back_in_a_queue(harbour: Hub) -> None:
-    approved_before_a_queue(harbour)
-    harbour.cycle()
-    harbour.person().dismiss(harbour.pulls[0].number)
+def taken_back_in_a_queue(hub: Hub) -> None:
+    approved_before_a_queue(hub)
+    hub.cycle()
+    hub.person().dismiss(hub.pulls[0].number)
 
 
-def ticked(harbour: Hub) -> None:
+def ticked(hub: Hub) -> None:
     """On the dashboard a person says yes to the fix."""
-    harbour.cycle()
-    (page,) = [thread for thread in harbour.fake.threads.values() if thread.title == "Ralph"]
-    harbour.person().edit_issue(page.number, body=APPROVE.sub("- [x]", page.body))
+    hub.cycle()
+    (page,) = [thread for thread in hub.fake.threads.values() if thread.title == "Ralph"]
+    hub.person().edit_issue(page.number, body=APPROVE.sub("- [x]", page.body))
 
 
-def merged(harbour: Hub) -> None:
-    approved(harbour)
-    harbour.cycle()
+def merged(hub: Hub) -> None:
+    approved(hub)
+    hub.cycle()
 
 
-def refused(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().review(harbour.pulls[0].number, "changes_requested", "leave the harbour's own spelling alone")
+def refused(hub: Hub) -> None:
+    hub.cycle()
+    hub.person().review(hub.pulls[0].number, "changes_requested", "leave the harbour's own spelling alone")
 
 
-def closed(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().close_pull(harbour.pulls[0].number)
+def closed(hub: Hub) -> None:
+    hub.cycle()
+    hub.person().close_pull(hub.pulls[0].number)
 
 
-def fixed_by_hand(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.fake.push("main", MENDED)
+def fixed_by_hand(hub: Hub) -> None:
+    hub.cycle()
+    hub.fake.push("main", MENDED)
 
 
-def fixed_in_a_pull(harbour: Hub) -> None:
+def fixed_in_a_pull(hub: Hub) -> None:
     """Before the first cycle, a person has proposed the same."""
-    harbour.fake.push("mine", MENDED)
-    harbour.person().open_pull("mine", "main", "Mend the spelling")
+    hub.fake.push("mine", MENDED)
+    hub.person().open_pull("mine", "main", "Mend the spelling")
 
 
-def agreed(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().label(harbour.issues[0].number, ("ralph:approved",))
+def agreed(hub: Hub) -> None:
+    hub.cycle()
+    hub.person().label(hub.issues[0].number, ("ralph:approved",))
 
 
-def edited(harbour: Hub) -> None:
-    harbour.cycle()
-    mara, issue = harbour.person(), harbour.issues[0]
+def edited(hub: Hub) -> None:
+    hub.cycle()
+    mara, issue = hub.person(), hub.issues[0]
     mara.edit_issue(issue.number, body=f"Edited. {issue.body}")
     mara.label(issue.number, ("ralph:approved",))
 
 
-def more_markers(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.fake.push("main", {"b.py": b"y = 2\n# FIXME: two\n"})
+def more_markers(hub: Hub) -> None:
+    hub.cycle()
+    hub.fake.push("main", {"b.py": b"y = 2\n# FIXME: two\n"})
 
 
-def three_missions(harbour: Hub) -> None:
+def three_missions(hub: Hub) -> None:
     for _ in range(3):
-        harbour.cycle()
+        hub.cycle()
 
 
-def answered(harbour: Hub) -> None:
+def answered(hub: Hub) -> None:
     """An agent's pull was reviewed, and it is about to answer."""
-    agent_world = AgentWorld(harbour, aside(harbour.folder))
+    agent_world = AgentWorld(hub, aside(hub.folder))
     agent_world.says("write('src/table.py', 'TABLE = 1\\n')")
     agent_world.wanted()
-    harbour.cycle()
-    harbour.cycle()
-    harbour.person().review(harbour.pulls[0].number, "changes_requested", "call it TIDES")
-    harbour.cycle()
+    hub.cycle()
+    hub.cycle()
+    hub.person().review(hub.pulls[0].number, "changes_requested", "call it TIDES")
+    hub.cycle()
     agent_world.says(WRITTEN)
 
 
-def content_approved(harbour: Hub) -> None:
-    harbour.cycle()
-    harbour.person().label(harbour.issues[0].number, ("content:approved",))
+def content_approved(hub: Hub) -> None:
+    hub.cycle()
+    hub.person().label(hub.issues[0].number, ("content:approved",))
 
 
-def deleted(harbour: Hub) -> None:
-    approved(harbour)
-    git(harbour.fake.bare, "update-ref", "-d", MEMORY)
+def deleted(hub: Hub) -> None:
+    approved(hub)
+    git(hub.fake.bare, "update-ref", "-d", MEMORY)
 
 
-def corrupted(harbour: Hub) -> None:
-    approved(harbour)
-    harbour.fake.push("ralph-memory", {"memory/open.json": b"{ not any more\n"})
+def corrupted(hub: Hub) -> None:
+    approved(hub)
+    hub.fake.push("ralph-memory", {"memory/open.json": b"{ not any more\n"})
 
 
-def rolled_back(harbour: Hub) -> None:
-    approved(harbour)
-    git(harbour.fake.bare, "update-ref", MEMORY, "ralph-memory~1")
+def rolled_back(hub: Hub) -> None:
+    approved(hub)
+    git(hub.fake.bare, "update-ref", MEMORY, "ralph-memory~1")
 
 
 def aside(folder: Path) -> Path:
@@ -194,21 +194,21 @@ def with_agent(folder: Path) -> str:
 # --- in between -------------------------------------------------------------------------
 
 
-def closes_pulls(harbour: Hub) -> None:
+def closes_pulls(hub: Hub) -> None:
     """Whatever pull there is, somebody closes it as soon as she sees it."""
-    for pull in harbour.pulls:
+    for pull in hub.pulls:
         if pull.state == "open":
-            harbour.person().close_pull(pull.number)
+            hub.person().close_pull(pull.number)
 
 
-def check_passes(harbour: Hub) -> None:
+def check_passes(hub: Hub) -> None:
     """Once the dashboard names the check that keeps a merge waiting, and not before, it passes."""
-    if any(WAITS.search(thread.body or "") for thread in harbour.fake.threads.values() if thread.title == "Ralph"):
-        let_check_stand(harbour, "passed")
+    if any(WAITS.search(thread.body or "") for thread in hub.fake.threads.values() if thread.title == "Ralph"):
+        let_check_stand(hub, "passed")
 
 
-def queue_merges(harbour: Hub) -> None:
+def queue_merges(hub: Hub) -> None:
     """Whatever waits in the merge queue has passed it."""
-    for pull in harbour.pulls:
+    for pull in hub.pulls:
         if pull.pull.queued:
-            harbour.fake.leave_queue(pull.number)
+            hub.fake.leave_queue(pull.number)

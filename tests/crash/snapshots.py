@@ -30,23 +30,23 @@ class Snapshot:
     posted: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]]
 
     @classmethod
-    def of(cls, harbour: Hub, name: str) -> Snapshot:
+    def of(cls, hub: Hub, name: str) -> Snapshot:
         """How it stands now; `name` is a folder of its own beside the clones."""
-        world, place = harbour.fake.world, harbour.folder / "snapshots" / name
-        clone = harbour.clone
+        world, place = hub.fake.world, hub.folder / "snapshots" / name
+        clone = hub.clone
         with world.lock:
             next_id = next(world.ids)
             world.ids = count(next_id)
             values = {f.name: getattr(world, f.name) for f in fields(world) if f.name not in FIXED}
             values = copy.deepcopy(values)
-            shutil.copytree(harbour.fake.bare, place / "server", symlinks=True)
+            shutil.copytree(hub.fake.bare, place / "server", symlinks=True)
             shutil.copytree(clone, place / "clone", symlinks=True)
-        posted = {name: (tuple(one.delivered), tuple(one.twice)) for name, one in networks_of(harbour).items()}
-        return cls(values, next_id, place, harbour.runner, harbour.now, dict(harbour.actions), posted)
+        posted = {name: (tuple(one.delivered), tuple(one.twice)) for name, one in networks_of(hub).items()}
+        return cls(values, next_id, place, hub.runner, hub.now, dict(hub.actions), posted)
 
-    def restore(self, harbour: Hub) -> Hub:
+    def restore(self, hub: Hub) -> Hub:
         """The same hub, at that time: faults, hooks and the journal of requests are gone too."""
-        fake, world = harbour.fake, harbour.fake.world
+        fake, world = hub.fake, hub.fake.world
         with world.lock:
             for name, value in copy.deepcopy(self.values).items():
                 setattr(world, name, value)
@@ -55,17 +55,17 @@ class Snapshot:
             world.bare.merged_tree.cache_clear()  # the trees that it had written are gone
         fake.faults.clear()
         fake.journal.clear()
-        for name, network in networks_of(harbour).items():
+        for name, network in networks_of(hub).items():
             network.delivered[:], network.twice[:] = self.posted[name]
             network.faults.clear()
-        harbour.runner, harbour.now, harbour.actions = self.runner, self.now, dict(self.actions)
-        _replaced(harbour.folder / self.runner, self.place / "clone")
-        return harbour
+        hub.runner, hub.now, hub.actions = self.runner, self.now, dict(self.actions)
+        _replaced(hub.folder / self.runner, self.place / "clone")
+        return hub
 
 
-def networks_of(harbour: Hub) -> dict[str, Any]:
+def networks_of(hub: Hub) -> dict[str, Any]:
     """The networks beside the hub, if it has any."""
-    return getattr(harbour, "networks", {})
+    return getattr(hub, "networks", {})
 
 
 def _replaced(place: Path, by: Path) -> None:
@@ -73,12 +73,12 @@ def _replaced(place: Path, by: Path) -> None:
     shutil.copytree(by, place, symlinks=True)
 
 
-def number_of(harbour: Hub, what: str, place: int = 0) -> int:
+def number_of(hub: Hub, what: str, place: int = 0) -> int:
     """The number of a request of the next cycle, counted in a rehearsal; `place`: the how-manieth like it."""
-    start = Snapshot.of(harbour, f"before {what}".replace("/", "-"))
-    lag, harbour.fake.list_lag = harbour.fake.list_lag, 0
-    with dying(harbour) as life:
-        harbour.cycle(timedelta(0))
-    start.restore(harbour)
-    harbour.fake.list_lag = lag
+    start = Snapshot.of(hub, f"before {what}".replace("/", "-"))
+    lag, hub.fake.list_lag = hub.fake.list_lag, 0
+    with dying(hub) as life:
+        hub.cycle(timedelta(0))
+    start.restore(hub)
+    hub.fake.list_lag = lag
     return [at for at, request in enumerate(life.requests, 1) if told(request) == what][place]

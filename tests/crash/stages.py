@@ -27,7 +27,7 @@ from tests.crash.publishing_hub import PUBLISHERS, publishing_hub
 from tests.crash.runners import two_wake
 from tests.crash.snapshots import networks_of
 from tests.crash.witness import key_in, open_state
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import CALM, TYPOS
 
@@ -42,19 +42,19 @@ ASKED = f"owners: [mara]\nhands: {{fixers: []}}\nobservers:\n  code: {{markers: 
 ROUNDS = 6  # cycles in which everything must have come to rest
 
 
-def cycle(harbour: Hub) -> None:
+def cycle(hub: Hub) -> None:
     """What most stages do."""
-    harbour.cycle(NOW)
+    hub.cycle(NOW)
 
 
-def woken(harbour: Hub) -> None:
+def woken(hub: Hub) -> None:
     """A dispatch, which decides nothing: a cycle that is not due leaves."""
-    harbour.cycle(NOW, force=False, trigger="dispatch")
+    hub.cycle(NOW, force=False, trigger="dispatch")
 
 
-def two_cycles(harbour: Hub) -> None:
-    cycle(harbour)
-    cycle(harbour)
+def two_cycles(hub: Hub) -> None:
+    cycle(hub)
+    cycle(hub)
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def staged(folder: Path, name: str) -> Iterator[Hub]:
     """A hub in which the stage's cycle is the next thing to happen, at this very moment."""
     stage = EVERY[name]
     config = stage.config if isinstance(stage.config, str) else stage.config(folder)
-    with hub(folder, dict(stage.files), config) as harbour, _surrounded(harbour, stage) as place, _still():
+    with open_hub(folder, dict(stage.files), config) as hub, _surrounded(hub, stage) as place, _still():
         place.fake.validate = False
         assert place.clone.exists(), "it is there before anything happens"
         stage.before(place)
@@ -200,11 +200,11 @@ def _still() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def _surrounded(harbour: Hub, stage: Stage) -> Iterator[Hub]:
+def _surrounded(hub: Hub, stage: Stage) -> Iterator[Hub]:
     if not stage.networks:
-        yield harbour
+        yield hub
         return
-    with publishing_hub(harbour, stage.news, refusing=stage.news) as place:
+    with publishing_hub(hub, stage.news, refusing=stage.news) as place:
         yield place
 
 
@@ -229,32 +229,32 @@ class Rest:
         return self.outcomes[-2:] == ("trouble", "trouble")
 
 
-def come_to_rest(harbour: Hub, meanwhile: Callable[[Hub], None] = setups.nothing, **request: Any) -> Rest:
+def come_to_rest(hub: Hub, meanwhile: Callable[[Hub], None] = setups.nothing, **request: Any) -> Rest:
     """Cycles until one has nothing left to do; whoever is asked about a doubt looks, and answers."""
     rest = Rest()
     while rest.cycles < ROUNDS and not rest.halted:
         rest.cycles += 1
         try:
-            report, cycle_summary = harbour.cycle(NOW, **request)
+            report, cycle_summary = hub.cycle(NOW, **request)
         except UserError:
             rest.outcomes += ("trouble",)
             continue
         rest.outcomes += (report.outcome,)
-        doubts = settled(harbour, report, cycle_summary, rest)
-        meanwhile(harbour)
+        doubts = settled(hub, report, cycle_summary, rest)
+        meanwhile(hub)
         if not doubts and not report.effects and report.outcome in ("done", "not_due"):
             return rest
     return rest
 
 
-def settled(harbour: Hub, report: CycleReport, cycle_summary: CycleSummary, rest: Rest) -> tuple[str, ...]:
+def settled(hub: Hub, report: CycleReport, cycle_summary: CycleSummary, rest: Rest) -> tuple[str, ...]:
     """What a person settled after a cycle."""
-    unknown = open_state(harbour).unknown
+    unknown = open_state(hub).unknown
     rest.untold += tuple(key for key in unknown if not _said(key, report, cycle_summary))
     for key in unknown:
         rest.doubts += (key,)
-        rest.posts += tuple(f"{post.network}: {post.post.parts[0]}" for post in [post_of(harbour, key)] if post)
-        settle(harbour, key)
+        rest.posts += tuple(f"{post.network}: {post.post.parts[0]}" for post in [post_of(hub, key)] if post)
+        settle(hub, key)
     return unknown
 
 
@@ -262,30 +262,30 @@ def _said(key: str, report: CycleReport, cycle_summary: CycleSummary) -> bool:
     return any(f"ralph journal resolve {key}" in line for line in cycle_summary.remarks)
 
 
-def settle(harbour: Hub, key: str) -> None:
+def settle(hub: Hub, key: str) -> None:
     """A person looks whether it is there, and says so."""
-    number = made_as(harbour, key)
-    control.resolve(harbour.house().store, key, sent=number != 0 or _is_out(harbour, key), number=number)
+    number = made_as(hub, key)
+    control.resolve(hub.house().store, key, sent=number != 0 or _is_out(hub, key), number=number)
 
 
-def made_as(harbour: Hub, key: str) -> int:
+def made_as(hub: Hub, key: str) -> int:
     """The number of the issue, pull or comment that carries a key; 0 for none."""
-    threads = (t.number for t in harbour.threads if key_in(t.body) == key)
-    comments = (c.id for c in harbour.fake.comments.values() if key_in(c.body) == key)
+    threads = (t.number for t in hub.threads if key_in(t.body) == key)
+    comments = (c.id for c in hub.fake.comments.values() if key_in(c.body) == key)
     return next(iter((*threads, *comments)), 0)
 
 
-def _is_out(harbour: Hub, key: str) -> bool:
+def _is_out(hub: Hub, key: str) -> bool:
     """Whether a network shows the text of a post."""
-    post = post_of(harbour, key)
-    return post is not None and post.post.parts[0] in networks_of(harbour)[post.network].texts
+    post = post_of(hub, key)
+    return post is not None and post.post.parts[0] in networks_of(hub)[post.network].texts
 
 
-def post_of(harbour: Hub, key: str) -> Publish | None:
+def post_of(hub: Hub, key: str) -> Publish | None:
     """The post that a key is about, if it is about one."""
-    if not networks_of(harbour):
+    if not networks_of(hub):
         return None
-    store = harbour.house().store
+    store = hub.house().store
     record = store.records([key], store.recall()).get(key)
     effect = record.effect if isinstance(record, EffectRecord) else None
     return effect if isinstance(effect, Publish) else None

@@ -169,7 +169,7 @@ def test_there_is_nobody_to_answer_about_a_pull_that_was_refused_and_never_came(
 
 def test_only_of_her_who_closes_each_pull_an_answer_follows_a_pull(monkeypatch):
     said = [("issue-aa", "**Rejected.**\n\n<!-- ralph:v1 key=00000000000000cc -->")]
-    other = replace(EVERY["a person closes every pull she sees"], meanwhile=lambda harbour: None)
+    other = replace(EVERY["a person closes every pull she sees"], meanwhile=lambda hub: None)
     monkeypatch.setitem(EVERY, "a person does something else", other)
     struck = refused("open_pull", "a person does something else", said, threads={"issue-aa": ("x", False)})
     assert struck.missing == ["00000000000000cc", "discord: out"]
@@ -184,21 +184,21 @@ def test_a_comment_without_a_key_can_be_lost():
 
 
 @contextmanager
-def forging(harbour: Hub, call: Call) -> Iterator[Strike]:
+def forging(hub: Hub, call: Call) -> Iterator[Strike]:
     """A death, and a forgery before anybody goes on."""
-    with death("after")(harbour, call) as found:
+    with death("after")(hub, call) as found:
         yield found
-    forged(harbour)
+    forged(hub)
 
 
-def forged(harbour: Hub) -> None:
+def forged(hub: Hub) -> None:
     """Another case's hands: a merge that nobody approved, and a line of the journal that says something else now."""
-    pull, path = harbour.pulls[0], "ls-tree -r --name-only ralph-memory memory/journal"
-    bot, below = harbour.fake.bot(pull.author.login), f"/pulls/{pull.number}/merge"
-    sha = harbour.fake.branch(pull.pull.head)
+    pull, path = hub.pulls[0], "ls-tree -r --name-only ralph-memory memory/journal"
+    bot, below = hub.fake.bot(pull.author.login), f"/pulls/{pull.number}/merge"
+    sha = hub.fake.branch(pull.pull.head)
     bot.merge(pull.number)
-    harbour.fake.journal.append(Request("PUT", below, {}, body={"sha": sha}, status=200, below=below))
-    harbour.fake.push("ralph-memory", {git(harbour.fake.bare, *path.split()).splitlines()[0]: b"{}"})
+    hub.fake.journal.append(Request("PUT", below, {}, body={"sha": sha}, status=200, below=below))
+    hub.fake.push("ralph-memory", {git(hub.fake.bare, *path.split()).splitlines()[0]: b"{}"})
 
 
 @pytest.mark.long  # takes ten seconds

@@ -48,27 +48,27 @@ def table(request) -> Iterator[Table]:
 class Start:
     """A stage's beginning, and what one runner alone makes of it."""
 
-    harbour: Hub
+    hub: Hub
     name: str
     snapshot: Snapshot
     ends: tuple[dict[str, Any], ...]  # after one cycle, after two, until none is due
     rest: dict[str, Any]
 
     @classmethod
-    def of(cls, harbour: Hub, name: str) -> Start:
+    def of(cls, hub: Hub, name: str) -> Start:
         """Rehearse it."""
-        snapshot, ends = Snapshot.of(harbour, "start"), []
-        while harbour.cycle(NOW, force=False)[0].outcome == "done":
-            ends.append(portrait(harbour))
-        come_to_rest(harbour)
-        EVERY[name].expect(harbour)
-        return cls(harbour, name, snapshot, tuple(ends), portrait(harbour))
+        snapshot, ends = Snapshot.of(hub, "start"), []
+        while hub.cycle(NOW, force=False)[0].outcome == "done":
+            ends.append(portrait(hub))
+        come_to_rest(hub)
+        EVERY[name].expect(hub)
+        return cls(hub, name, snapshot, tuple(ends), portrait(hub))
 
     def race(self, letters: str, pick, table: Table, deaths: int = 0, every: bool = False) -> Race:
         """One race from there, held to all that must be true of it."""
-        self.snapshot.restore(self.harbour)
-        with watched(self.harbour) as witness:
-            ran = race(self.harbour, letters, pick, deaths, every)
+        self.snapshot.restore(self.hub)
+        with watched(self.hub) as witness:
+            ran = race(self.hub, letters, pick, deaths, every)
             again = replay(self.name, ran.schedule, every)
             row = self.row(letters, every)
             table.count(row, interleavings=1, steps=len(ran.schedule))
@@ -89,11 +89,11 @@ class Start:
         idle = [effects for outcome, effects in ran.ends if outcome in QUIET]
         assert len(ran.ends) == len(ran.runners) and not any(idle), (ran.ends, again)
         assert acted and set(acted) == {"done"} and len(acted) <= len(self.ends), (ran.ends, again)
-        assert differences(self.ends[len(acted) - 1], portrait(self.harbour)) == [], again
+        assert differences(self.ends[len(acted) - 1], portrait(self.hub)) == [], again
 
     def _rests(self, ran: Race, table: Table, row: str, again: str) -> None:
-        rest = come_to_rest(self.harbour)
-        found = portrait(self.harbour)
+        rest = come_to_rest(self.hub)
+        found = portrait(self.hub)
         missing = lost(self.rest, found, (*rest.doubts, *rest.posts))  # of those a person was asked
         unknown = len(set(rest.doubts))
         open_ends = int(not rest.converged)
@@ -107,22 +107,22 @@ class Start:
         return [line for line in differ if not (rest.posts and line.startswith(("posts:", "comments:", "completed:")))]
 
     def _held(self, witness: Witness, table: Table, row: str, again: str) -> None:
-        twice, memory, over = duplicates(self.harbour), audit(self.harbour.fake.bare), beyond(self.harbour)
+        twice, memory, over = duplicates(self.hub), audit(self.hub.fake.bare), beyond(self.hub)
         table.count(row, duplicates=len(twice), cap_breaches=len(over) + len(memory.breaches))
         assert (twice, witness.wrong, memory.wrong, memory.breaches, over) == ([], [], [], [], []), again
 
 
 def every(tmp_path, name: str, letters: str, table: Table, deaths: int = 0, interruptions: float = math.inf) -> None:
-    with begun(tmp_path, name) as harbour:
-        start = Start.of(harbour, name)
+    with begun(tmp_path, name) as hub:
+        start = Start.of(hub, name)
         races = every_schedule(lambda pick: start.race(letters, pick, table, deaths), interruptions)
         seen = [ran.schedule for ran in races]
     assert len(seen) == len(set(seen)) > 1
 
 
 def once(tmp_path, schedule: str, table: Table, deaths: int = 0) -> None:
-    with begun(tmp_path, SMALL[0]) as harbour:
-        ran = Start.of(harbour, SMALL[0]).race("AB", following(schedule), table, deaths)
+    with begun(tmp_path, SMALL[0]) as hub:
+        ran = Start.of(hub, SMALL[0]).race("AB", following(schedule), table, deaths)
     assert ran.schedule.startswith(schedule)
 
 
@@ -143,23 +143,23 @@ BESIDE = [("AP", "AAAP", 0), ("AB", "AAAa", 1)]
 @pytest.mark.long  # takes ten seconds
 @pytest.mark.parametrize(("letters", "schedule", "deaths"), BESIDE)
 def test_what_another_runner_has_sent_or_may_have_sent_is_not_sent_again(tmp_path, letters, schedule, deaths, table):
-    with begun(tmp_path, TEXTS) as harbour:
-        Start.of(harbour, TEXTS).race(letters, following(schedule), table, deaths)
-        assert len(portrait(harbour)["posts"]["twitter"]) == 1
+    with begun(tmp_path, TEXTS) as hub:
+        Start.of(hub, TEXTS).race(letters, following(schedule), table, deaths)
+        assert len(portrait(hub)["posts"]["twitter"]) == 1
 
 
 @pytest.mark.long  # takes ten seconds
 @pytest.mark.parametrize(("letters", "schedule", "deaths"), BESIDE)
 def test_a_product_that_sends_a_text_again_is_found(tmp_path, letters, schedule, deaths):
-    with begun(tmp_path, TEXTS) as harbour:
-        start = Start.of(harbour, TEXTS)
+    with begun(tmp_path, TEXTS) as hub:
+        start = Start.of(hub, TEXTS)
         with (
             mock.patch.object(BranchStore, "proven_dead", _always),
             mock.patch.object(execute, "may_redo", _always),
             pytest.raises(AssertionError, match="post"),
         ):
             start.race(letters, following(schedule), Table("of a broken product"), deaths)
-        assert any(one.startswith("post on twitter") for one in duplicates(harbour))
+        assert any(one.startswith("post on twitter") for one in duplicates(hub))
 
 
 def _always(*_: object) -> bool:
@@ -203,8 +203,8 @@ def test_runners_that_take_turns_request_by_request(tmp_path, seed, table):
 
 def in_between(tmp_path, name: str, most: int, table: Table) -> None:
     """A whole cycle of another runner before each request of one, or before so many of them."""
-    with begun(tmp_path, name) as harbour:
-        start = Start.of(harbour, name)
+    with begun(tmp_path, name) as hub:
+        start = Start.of(hub, name)
         for at in range(1, most):
             ran = start.race("AB", following("A" * at + "B"), table, every=True)
             if ran.schedule.count("A") == at:
@@ -234,8 +234,8 @@ def test_a_publishing_and_a_cycle_that_take_turns_request_by_request(tmp_path, s
 
 
 def drawn(tmp_path, name: str, letters: str, draw: random.Random, table: Table) -> None:
-    with begun(tmp_path, name) as harbour:
-        start = Start.of(harbour, name)
+    with begun(tmp_path, name) as hub:
+        start = Start.of(hub, name)
         table.count(start.row(letters, every=True), seeds=1)
         for deaths in (0, 1):
             start.race(letters, _drawn(draw, len(letters)), table, deaths, every=True)

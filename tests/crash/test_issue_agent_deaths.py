@@ -139,8 +139,8 @@ def test_a_death_while_the_agent_works_gives_the_label_back_and_is_nobodys_faile
 
 @pytest.mark.long  # four seconds
 def test_what_a_workflow_run_left_is_released_by_another_when_it_is_over(place):
-    number, harbour = place.ready(), place.hub
-    assert harbour is not None
+    number, hub = place.ready(), place.hub
+    assert hub is not None
     as_run(place, 1)
 
     class Killed(BaseException):
@@ -152,11 +152,11 @@ def test_what_a_workflow_run_left_is_released_by_another_when_it_is_over(place):
     with on_run(place), pytest.raises(Killed):
         place.work(Scripted([killed]))
     as_run(place, 2)
-    harbour.runner = "another"
+    hub.runner = "another"
     with on_run(place):
         hands = Scripted()
         assert place.work(hands).outcome == "idle" and place.labels(number) == {WORKING}
-        harbour.fake.workflow_run(1, "completed", "failure")
+        hub.fake.workflow_run(1, "completed", "failure")
         assert place.work(hands).outcome == "done" and len(hands.jobs) == 1
 
 
@@ -181,8 +181,8 @@ def on_run(place: Place):
 @pytest.mark.long  # takes five seconds
 def test_whoever_was_declared_dead_does_not_touch_the_try_of_another(place):
     """A person lifts the claim of a runner that lives after all, and another one takes the issue."""
-    number, harbour = place.ready(), place.hub
-    assert harbour is not None
+    number, hub = place.ready(), place.hub
+    assert hub is not None
     second = Scripted([made({"second.txt": b"2\n"})])
 
     def declared_dead(job):
@@ -190,7 +190,7 @@ def test_whoever_was_declared_dead_does_not_touch_the_try_of_another(place):
         past = store.recall()
         record = store.records([work_key(number)], past)[work_key(number)]
         store.commit(MemoryBatch(past.memory, past.state, (replace(record, holder=""),), "a person takes over"), past)
-        other = replace(place, hub=replace(harbour, runner="other"))
+        other = replace(place, hub=replace(hub, runner="other"))
         other.house = other.hub.house
         assert other.work(second).outcome == "done"
         return made({"first.txt": b"1\n"})(job)
@@ -198,13 +198,13 @@ def test_whoever_was_declared_dead_does_not_touch_the_try_of_another(place):
     place.work(Scripted([declared_dead]))
     (pull,) = place.pulls()
     assert place.content(pull.head, "second.txt") == b"2\n" and len(second.jobs) == 1
-    assert (duplicates(harbour), place.labels(number), place.tries(number)) == ([], set(), 2)
+    assert (duplicates(hub), place.labels(number), place.tries(number)) == ([], set(), 2)
 
 
 @pytest.mark.long  # takes five seconds
 def test_a_runner_on_a_machine_that_is_gone_is_released_when_a_person_says_so(place):
-    number, harbour = place.ready(), place.hub
-    assert harbour is not None
+    number, hub = place.ready(), place.hub
+    assert hub is not None
 
     class Killed(BaseException):
         pass
@@ -214,10 +214,10 @@ def test_a_runner_on_a_machine_that_is_gone_is_released_when_a_person_says_so(pl
 
     with pytest.raises(Killed):
         place.work(Scripted([killed]))
-    harbour.runner = "another"
+    hub.runner = "another"
     assert place.work(Scripted()).outcome == "idle" and place.labels(number) == {WORKING}
     house = place.house()
     recover_memory(house.store, house.forge, house.ports.clock.now(), take_over=True)
     hands = Scripted()
     assert place.work(hands).outcome == "done" and place.tries(number) == 2
-    assert (len(place.pulls()), duplicates(harbour)) == (1, [])
+    assert (len(place.pulls()), duplicates(hub)) == (1, [])

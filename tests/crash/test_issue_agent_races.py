@@ -104,9 +104,9 @@ def beside(place: Place, hands: Scripted) -> str:
 
 def between(place: Place, at: int) -> tuple[list[str], int]:
     """A round, and the whole one of another machine before its request number `at`."""
-    harbour, hands, ends = place.hub, Scripted([made()]), list[str]()
-    assert harbour is not None
-    other = replace(place, hub=replace(harbour, runner=f"other-{at}"))
+    hub, hands, ends = place.hub, Scripted([made()]), list[str]()
+    assert hub is not None
+    other = replace(place, hub=replace(hub, runner=f"other-{at}"))
     assert other.hub is not None and other.hub.clone.exists()
     other.house = other.hub.house
     seen = [0]
@@ -116,7 +116,7 @@ def between(place: Place, at: int) -> tuple[list[str], int]:
         if seen[0] == at:
             ends.append(beside(other, hands))
 
-    undo = harbour.fake.before(comes_between)
+    undo = hub.fake.before(comes_between)
     ends.append(place.work(hands).outcome)
     undo()
     return ends, len(hands.jobs)
@@ -125,17 +125,17 @@ def between(place: Place, at: int) -> tuple[list[str], int]:
 def interleave(tmp_path: Path, chosen, table: Table) -> None:
     with on_hub(tmp_path) as place:
         place.ready()
-        harbour = place.hub
-        assert harbour is not None and harbour.clone.exists()
-        start = Snapshot.of(harbour, "start")
-        with dying(harbour) as life:
+        hub = place.hub
+        assert hub is not None and hub.clone.exists()
+        start = Snapshot.of(hub, "start")
+        with dying(hub) as life:
             place.work(Scripted())
         for at in chosen(life.requests):
-            start.restore(harbour)
-            with watched(harbour) as witness:
+            start.restore(hub)
+            with watched(hub) as witness:
                 ends, played = between(place, at)
             assert (ends.count("done"), played, set(ends) <= {"done", "idle", "waits"}) == (1, 1, True), (at, ends)
-            twice = duplicates(harbour)
+            twice = duplicates(hub)
             table.count("one issue", races=1, duplicates=len(twice), both_worked=int(played > 1))
             assert (len(place.pulls()), twice, witness.wrong) == (1, [], []), at
 
@@ -175,17 +175,17 @@ def a_round(place: Place, hands: Scripted, runner: Runner) -> tuple[str, int]:
 def test_in_every_order_of_their_effects_one_of_two_works(tmp_path, table):
     with on_hub(tmp_path) as place:
         place.ready()
-        harbour = place.hub
-        assert harbour is not None and harbour.clone.exists()
-        start, jobs = Snapshot.of(harbour, "start"), list[int]()
+        hub = place.hub
+        assert hub is not None and hub.clone.exists()
+        start, jobs = Snapshot.of(hub, "start"), list[int]()
 
         def run(pick):
             hands = Scripted([made()])
-            start.restore(harbour)
-            with watched(harbour) as witness:
-                ran = race(harbour, "AB", pick, play=partial(a_round, place, hands))
+            start.restore(hub)
+            with watched(hub) as witness:
+                ran = race(hub, "AB", pick, play=partial(a_round, place, hands))
             jobs.append(len(hands.jobs))
-            assert (witness.wrong, duplicates(harbour)) == ([], []), ran.schedule
+            assert (witness.wrong, duplicates(hub)) == ([], []), ran.schedule
             return ran
 
         for ran in every_schedule(run):

@@ -40,9 +40,9 @@ def table(request) -> Iterator[Table]:
 class Life:
     """A stage, begun anew for each pair."""
 
-    def __init__(self, harbour: Hub, name: str, table: Table) -> None:
-        self.harbour, self.name, self.table = harbour, name, table
-        self.start = Snapshot.of(harbour, "start")
+    def __init__(self, hub: Hub, name: str, table: Table) -> None:
+        self.hub, self.name, self.table = hub, name, table
+        self.start = Snapshot.of(hub, "start")
         self.writes, self.expected = self._lived({})
 
     def pairs(self, fits: Callable[[set[str]], object]) -> Iterator[Blows]:
@@ -60,13 +60,13 @@ class Life:
                     yield {at: kind, n: second}
 
     def _lived(self, blows: Blows) -> tuple[list[str], dict[str, Any]]:
-        struck = FailingHub.of(self.start.restore(self.harbour), blows)
+        struck = FailingHub.of(self.start.restore(self.hub), blows)
         come_to_rest(struck)
         return struck.written, portrait(struck)
 
     def endure(self, blows: Blows) -> None:
         """Live through it, and compare."""
-        struck = FailingHub.of(self.start.restore(self.harbour), blows)
+        struck = FailingHub.of(self.start.restore(self.hub), blows)
         with watched(struck) as witness:
             rest = come_to_rest(struck)
         found, memory = portrait(struck), audit(struck.fake.bare)
@@ -103,13 +103,13 @@ def _left_out(blows: Blows, written: list[str]) -> set[str]:
 
 @pytest.mark.long  # takes ten seconds on a slow machine
 def test_a_death_and_then_an_answer_that_gets_lost_end_as_if_nothing_had_happened(tmp_path, table):
-    with staged(tmp_path, SMALL) as harbour:
-        Life(harbour, SMALL, table).endure({1: "death", 2: "502_applied"})
+    with staged(tmp_path, SMALL) as hub:
+        Life(hub, SMALL, table).endure({1: "death", 2: "502_applied"})
 
 
 def endure_all(folder, name: str, fits: Callable[[set[str]], object], table: Table) -> None:
-    with staged(folder, name) as harbour:
-        life = Life(harbour, name, table)
+    with staged(folder, name) as hub:
+        life = Life(hub, name, table)
         for both in life.pairs(fits):
             life.endure(both)
 

@@ -32,10 +32,10 @@ def table(request) -> Iterator[Table]:
     shown(request.config, made)
 
 
-def second(harbour: Hub) -> Hub:
+def second(hub: Hub) -> Hub:
     """Another machine: a clone of its own, made anew."""
-    number = len(list(harbour.folder.iterdir()))
-    other = replace(harbour, runner=f"other-{number}")
+    number = len(list(hub.folder.iterdir()))
+    other = replace(hub, runner=f"other-{number}")
     assert other.clone.exists()
     return other
 
@@ -50,20 +50,20 @@ def processes(*runners: Hub) -> list[tuple[str, int]]:
 
 
 def race_processes(tmp_path, name: str, times: int, table: Table) -> None:
-    with staged(tmp_path, name) as harbour:
-        start = Snapshot.of(harbour, "start")
-        harbour.cycle(NOW, force=False)
-        expected = portrait(harbour)
+    with staged(tmp_path, name) as hub:
+        start = Snapshot.of(hub, "start")
+        hub.cycle(NOW, force=False)
+        expected = portrait(hub)
         for _ in range(times):
-            start.restore(harbour)
-            harbour.fake.clock.now = harbour.now
-            with watched(harbour) as witness:
-                ends = processes(harbour, second(harbour))
+            start.restore(hub)
+            hub.fake.clock.now = hub.now
+            with watched(hub) as witness:
+                ends = processes(hub, second(hub))
             (left,) = [outcome for outcome, effects in ends if not effects]
-            twice = duplicates(harbour)
+            twice = duplicates(hub)
             table.count(f"{name}, processes", races=1, duplicates=len(twice), **{f"left_as_{left}": 1})
             assert left in QUIET and [outcome for outcome, effects in ends if effects] == ["done"], ends
-            assert (twice, witness.wrong, differences(expected, portrait(harbour))) == ([], [], [])
+            assert (twice, witness.wrong, differences(expected, portrait(hub))) == ([], [], [])
 
 
 @pytest.mark.parametrize("name", ["a fix is opened"])
@@ -81,21 +81,21 @@ def test_of_two_processes_one_acts_each_time(tmp_path, name, table):
 
 
 def test_runners_on_two_machines_take_turns(tmp_path):
-    with staged(tmp_path, "an approved pull is merged") as harbour:
+    with staged(tmp_path, "an approved pull is merged") as hub:
         for runner in ("two", "one", "two", "one"):
-            harbour.runner = runner
-            assert harbour.cycle()[0].outcome == "done"
-        assert harbour.merged(harbour.pulls[0].number)
-        assert duplicates(harbour) == []
+            hub.runner = runner
+            assert hub.cycle()[0].outcome == "done"
+        assert hub.merged(hub.pulls[0].number)
+        assert duplicates(hub) == []
 
 
 def test_a_strangers_change_after_another_machines_cycle_stops_the_first_one(tmp_path):
-    with staged(tmp_path, "an approved pull is merged") as harbour:
-        harbour.runner = "two"
-        harbour.cycle()
+    with staged(tmp_path, "an approved pull is merged") as hub:
+        hub.runner = "two"
+        hub.cycle()
         path = "memory/open.json"
-        text = git(harbour.fake.bare, "show", f"ralph-memory:{path}")
-        harbour.fake.push("ralph-memory", {path: text.replace('"next_mission": 2', '"next_mission": 3').encode()})
-        harbour.runner = "one"
+        text = git(hub.fake.bare, "show", f"ralph-memory:{path}")
+        hub.fake.push("ralph-memory", {path: text.replace('"next_mission": 2', '"next_mission": 3').encode()})
+        hub.runner = "one"
         with pytest.raises(UserError, match="someone else changed"):
-            harbour.cycle()
+            hub.cycle()

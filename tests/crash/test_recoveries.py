@@ -90,35 +90,35 @@ def test_a_dashboard_that_a_crash_kept_from_being_written_is_written_by_the_next
     with scene(tmp_path, LIST) as on:
         struck = strike(on, Case(LIST, "crash-before", call_like(on, "PATCH /issues/1")))
         assert (struck.wrong, struck.hit) == ([], True)
-        on.stage.expect(on.harbour)
+        on.stage.expect(on.hub)
 
 
 def test_the_claim_of_a_runner_that_may_live_is_left_alone(tmp_path, table):
     with scene(tmp_path, MERGE) as on:
-        harbour = on.start.restore(on.harbour)
-        as_run(harbour, 1)
-        with dying(harbour, number_of(harbour, INTENTS), "after"):
-            harbour.cycle(NOW)
-        as_run(harbour, 2)
-        harbour.runner = "another"
-        before = harbour.fake.branch("ralph-memory")
-        with kept(harbour) as log:
-            assert harbour.cycle(NOW)[0].outcome == "lost"
-        assert harbour.fake.branch("ralph-memory") == before
+        hub = on.start.restore(on.hub)
+        as_run(hub, 1)
+        with dying(hub, number_of(hub, INTENTS), "after"):
+            hub.cycle(NOW)
+        as_run(hub, 2)
+        hub.runner = "another"
+        before = hub.fake.branch("ralph-memory")
+        with kept(hub) as log:
+            assert hub.cycle(NOW)[0].outcome == "lost"
+        assert hub.fake.branch("ralph-memory") == before
         taken(table, log, "the claim of a runner that may live is respected")
 
 
 def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path, table):
-    with staged(tmp_path, ASK) as harbour:
-        harbour.fake.list_lag = 6
-        with dying(harbour, number_of(harbour, "POST /issues"), "after"):
-            harbour.cycle(NOW)
-        harbour.cycle(NOW)
-        assert open_state(harbour).unknown != ()
-        with kept(harbour) as log:
-            harbour.cycle(NOW)
-            assert statuses(harbour.cycle(NOW)[0]) == ["DISCOVERED"]
-        assert (len(harbour.issues), open_state(harbour).unknown) == (1, ())
+    with staged(tmp_path, ASK) as hub:
+        hub.fake.list_lag = 6
+        with dying(hub, number_of(hub, "POST /issues"), "after"):
+            hub.cycle(NOW)
+        hub.cycle(NOW)
+        assert open_state(hub).unknown != ()
+        with kept(hub) as log:
+            hub.cycle(NOW)
+            assert statuses(hub.cycle(NOW)[0]) == ["DISCOVERED"]
+        assert (len(hub.issues), open_state(hub).unknown) == (1, ())
         taken(table, log, "what was in doubt is found late and adopted")
 
 
@@ -127,18 +127,18 @@ def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path
 
 def hurt(on: Scene, how) -> None:
     """A runner that dies once the merge is done, and its clone after that."""
-    harbour = on.start.restore(on.harbour)
-    with dying(harbour, call_like(on, MERGED), "after"):
-        harbour.cycle(NOW)
-    how(harbour)
+    hub = on.start.restore(on.hub)
+    with dying(hub, call_like(on, MERGED), "after"):
+        hub.cycle(NOW)
+    how(hub)
 
 
 @pytest.mark.parametrize("how", damage.HEALED)
 def test_whatever_a_clone_is_left_as_the_next_cycle_comes_to_the_same_end(tmp_path, how, table):
     with scene(tmp_path, MERGE) as on:
         hurt(on, damage.HEALED[how])
-        rest = brought_to_rest(on.harbour, EVERY[MERGE])
+        rest = brought_to_rest(on.hub, EVERY[MERGE])
         assert rest.converged and rest.untold == ()
-        found = differences(on.expected, portrait(on.harbour), rest.doubts)
-        assert (found, duplicates(on.harbour)) == ([], [])
+        found = differences(on.expected, portrait(on.hub), rest.doubts)
+        assert (found, duplicates(on.hub)) == ([], [])
         table.count(f"a clone is hurt: {how}", fired=1)

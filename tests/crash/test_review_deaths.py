@@ -77,19 +77,19 @@ def test_a_death_at_any_call_leaves_one_review(place, kind, table):
 
 @pytest.mark.parametrize("kind", ["502_applied", "reset_applied", "garbage"])
 def test_a_lost_answer_is_looked_up_and_adopted(place, kind):
-    number, harbour = proposed(place), place.hub
-    assert harbour is not None
-    before = harbour.fake.count("rest", *POST)
-    harbour.fake.fail(kind, POST)
+    number, hub = proposed(place), place.hub
+    assert hub is not None
+    before = hub.fake.count("rest", *POST)
+    hub.fake.fail(kind, POST)
     report = read(place, number, Told(place))
-    assert (report.outcome, len(ours(place, number)), harbour.fake.count("rest", *POST) - before) == ("posted", 1, 1)
-    assert open_state(harbour).unknown == ()
+    assert (report.outcome, len(ours(place, number)), hub.fake.count("rest", *POST) - before) == ("posted", 1, 1)
+    assert open_state(hub).unknown == ()
 
 
 def test_a_review_in_doubt_is_never_sent_again_until_a_person_says_so(place):
-    number, harbour, hands = proposed(place), place.hub, Told(place)
-    assert harbour is not None
-    harbour.fake.fail("502_not_applied", POST)
+    number, hub, hands = proposed(place), place.hub, Told(place)
+    assert hub is not None
+    hub.fake.fail("502_not_applied", POST)
     lost = read(place, number, hands)
     assert (lost.outcome, lost.code, ours(place, number)) == ("unknown", 1, [])
     again = read(place, number, hands, force=True)
@@ -103,13 +103,13 @@ def test_a_review_in_doubt_is_never_sent_again_until_a_person_says_so(place):
 
 @pytest.mark.crash  # takes minutes
 def test_a_whole_round_of_another_in_between_leaves_one_review(place):
-    number, harbour = proposed(place), place.hub
-    assert harbour is not None
-    start = Snapshot.of(harbour, "start")
-    with dying(harbour) as life:
+    number, hub = proposed(place), place.hub
+    assert hub is not None
+    start = Snapshot.of(hub, "start")
+    with dying(hub) as life:
         read(place, number, Told(place))
     for at in [n for n, request in enumerate(life.requests, 1) if writes(request) or n % 4 == 0]:
-        start.restore(harbour)
+        start.restore(hub)
         seen, other = [0], elsewhere(place)
         assert other.hub is not None
         other.hub.runner = f"other-{at}"
@@ -120,8 +120,8 @@ def test_a_whole_round_of_another_in_between_leaves_one_review(place):
             if seen[0] == at:
                 read(other, number, Told(other, (NONE,)))
 
-        undo = harbour.fake.before(comes_between)
-        with watched(harbour) as witness:
+        undo = hub.fake.before(comes_between)
+        with watched(hub) as witness:
             read(place, number, Told(place))
         undo()
-        assert (duplicates(harbour), witness.wrong, len(ours(place, number))) == ([], [], 1), at
+        assert (duplicates(hub), witness.wrong, len(ours(place, number))) == ([], [], 1), at

@@ -44,17 +44,17 @@ def soak(folder, seed: int, cycles: int, table: Table) -> None:
         chaos.live(cycles)
         assert chaos.wrong == [], (again, chaos.told[-3:])
         rest = calmed(chaos)
-        memory, unknown_to_memory = audit(chaos.harbour.fake.bare), orphans(chaos.harbour)
-        row, wakes = f"seed {seed}", len(chaos.harbour.fake.dispatches)
+        memory, unknown_to_memory = audit(chaos.hub.fake.bare), orphans(chaos.hub)
+        row, wakes = f"seed {seed}", len(chaos.hub.fake.dispatches)
         table.count(row, **chaos.counted, wakes=wakes)
         table.count(row, commits=memory.commits, entries=memory.entries, not_converged=int(not rest))
-        table.count(row, duplicates=len(duplicates(chaos.harbour)), cap_breaches=len(memory.breaches))
+        table.count(row, duplicates=len(duplicates(chaos.hub)), cap_breaches=len(memory.breaches))
         table.count(row, lost=len(unknown_to_memory) + sum("lost" in wrong for wrong in memory.wrong))
         assert unproven({**chaos.counted, "wakes": wakes}) == [], again
         assert rest, again
-        assert (memory.wrong, memory.breaches, unknown_to_memory, duplicates(chaos.harbour)) == ([], [], [], []), again
-        assert set(chaos.harbour.learned) <= set(chaos.harbour.memory().splitlines()), again
-        assert [check for check in chaos.harbour.house().store.checks() if not check.ok] == [], again
+        assert (memory.wrong, memory.breaches, unknown_to_memory, duplicates(chaos.hub)) == ([], [], [], []), again
+        assert set(chaos.hub.learned) <= set(chaos.hub.memory().splitlines()), again
+        assert [check for check in chaos.hub.house().store.checks() if not check.ok] == [], again
 
 
 def unproven(counted: Mapping[str, int]) -> list[str]:
@@ -66,25 +66,25 @@ def unproven(counted: Mapping[str, int]) -> list[str]:
 
 def calmed(chaos: Chaos) -> bool:
     """Nothing goes wrong any more, clocks are right, and people answer doubts: does it rest, and wake in its time?"""
-    harbour = chaos.harbour
-    harbour.runner, harbour.skew, harbour.actions = "last", timedelta(0), {}
-    harbour.now += timedelta(days=3)  # clocks were two days fast at most
-    rests = [come_to_rest(harbour).converged for _ in range(3)]
-    due = schedule.is_due(_next_due(harbour), harbour.now + timedelta(hours=7), Rhythm().longest)
-    return rests[-1] and due and harbour.cycle(force=False)[0].outcome == "done"
+    hub = chaos.hub
+    hub.runner, hub.skew, hub.actions = "last", timedelta(0), {}
+    hub.now += timedelta(days=3)  # clocks were two days fast at most
+    rests = [come_to_rest(hub).converged for _ in range(3)]
+    due = schedule.is_due(_next_due(hub), hub.now + timedelta(hours=7), Rhythm().longest)
+    return rests[-1] and due and hub.cycle(force=False)[0].outcome == "done"
 
 
-def _next_due(harbour: Hub):
-    recalled = harbour.house().store.recall()
+def _next_due(hub: Hub):
+    recalled = hub.house().store.recall()
     assert recalled is not None
     return recalled.memory.header.next_due_at
 
 
-def orphans(harbour: Hub) -> list[str]:
+def orphans(hub: Hub) -> list[str]:
     """Threads of ours, by their marks, of which memory does not know that they were made."""
-    known = git(harbour.fake.bare, "ls-tree", "-r", "--name-only", "ralph-memory", "memory/ledger")
-    ours = {key_in(t.body) for t in harbour.threads if t.author.is_bot} - {STANDING, ""}
-    return sorted(key for key in ours if f"/{key}.json" not in known or key in open_state(harbour).effects)
+    known = git(hub.fake.bare, "ls-tree", "-r", "--name-only", "ralph-memory", "memory/ledger")
+    ours = {key_in(t.body) for t in hub.threads if t.author.is_bot} - {STANDING, ""}
+    return sorted(key for key in ours if f"/{key}.json" not in known or key in open_state(hub).effects)
 
 
 def test_a_soak_in_which_little_happens_proves_little():

@@ -41,7 +41,7 @@ class Witness:
     A label of a pull may come in a later cycle, because the pull that it was intended with does not wait for it.
     """
 
-    harbour: Hub
+    hub: Hub
     wrong: list[str] = field(default_factory=list)
     deeds: int = 0
     heads: dict[str, str] = field(default_factory=dict)
@@ -58,14 +58,14 @@ class Witness:
     def coming(self, request: Request) -> None:
         """Before a request is carried out."""
         if request.below == "/git-receive-pack":
-            self.heads, self.finished = heads(self.harbour), finished(self.harbour)
+            self.heads, self.finished = heads(self.hub), finished(self.hub)
             self.mains[id(request)] = self.heads.get(MAIN, "")
         elif writes(request) and request.login.endswith("[bot]") and not is_ours_to_keep(request):
             self.deeds += 1
-            now = intended(self.harbour)
+            now = intended(self.hub)
             owed = self.pulls if request.below.endswith("/labels") else set()
             self.pulls.update(effect for effect in now if isinstance(effect, effects.OpenPull))
-            if request.below.endswith("/merge") and (bad := _not_green(self.harbour, request)):
+            if request.below.endswith("/merge") and (bad := _not_green(self.hub, request)):
                 self.wrong.append(f"merged while {bad}: {told(request)}")
             if not any(covers(effect, request) and self._is_its_pull(effect, request) for effect in (*now, *owed)):
                 self.wrong.append(f"not intended: {told(request)}")
@@ -75,8 +75,8 @@ class Witness:
         if request.method != "GET" and request.login.endswith("[bot]") and request.transport == "rest":
             self._counted(request, response)
         if request.below == "/git-receive-pack":
-            with self.harbour.fake.world.lock:  # of another runner's merge, the branch and what is known of it
-                now = heads(self.harbour)
+            with self.hub.fake.world.lock:  # of another runner's merge, the branch and what is known of it
+                now = heads(self.hub)
             before = {**self.heads, MAIN: self.mains.pop(id(request), "")}
             for ref in before.keys() | now.keys():
                 self._moved(ref, before.get(ref, ""), now.get(ref, ""))
@@ -86,7 +86,7 @@ class Witness:
         self.deeds += 1
         path = urlsplit(url).path
         network = next(name for begins, name in NETWORKS.items() if path.startswith(begins))
-        meant = {effect.network for effect in intended(self.harbour) if isinstance(effect, effects.Publish)}
+        meant = {effect.network for effect in intended(self.hub) if isinstance(effect, effects.Publish)}
         if network not in meant:
             self.wrong.append(f"not intended: a post on {network}")
 
@@ -96,20 +96,20 @@ class Witness:
             labels = (request.body or {}).get("labels", ())
             self.made[f"{request.method} {request.below}"] += 1
             self.made["missions"] += request.below == "/issues" and "ralph:mission" in labels
-        found = {**self.made, "active": active(self.harbour), "wakes": len(self.harbour.fake.dispatches)}
+        found = {**self.made, "active": active(self.hub), "wakes": len(self.hub.fake.dispatches)}
         self.breaches += [f"{name}: {found[name]} > {most}" for name, most in CAPS.items() if found.get(name, 0) > most]
 
     def _moved(self, ref: str, old: str, new: str) -> None:
-        if old == new or (ref == MAIN and old and new and _by_merges(self.harbour, old, new)):
+        if old == new or (ref == MAIN and old and new and _by_merges(self.hub, old, new)):
             return
         self.deeds += 1
         if not new and (ref, old) in self.finished:
             return
-        meant = intended(self.harbour)
+        meant = intended(self.hub)
         begun = {(f"refs/heads/{e.branch}", e.base_sha) for e in meant if isinstance(e, effects.PushBranch)}
         if not new and (ref, old) in begun:
             return  # one that was begun and got no commit
-        if old and (not new or not _descends(self.harbour, new, old)):
+        if old and (not new or not _descends(self.hub, new, old)):
             self.wrong.append(f"forced: {ref}")
         wanted = {f"refs/heads/{e.branch}" for e in meant if isinstance(e, effects.PushBranch)}
         if ref not in wanted | {MEMORY}:
@@ -123,15 +123,15 @@ class Witness:
         at = LABELS.fullmatch(request.below)
         if not at or not isinstance(effect, effects.OpenPull):
             return True
-        thread = self.harbour.fake.threads.get(int(at[1]))
+        thread = self.hub.fake.threads.get(int(at[1]))
         return bool(thread and thread.pull and thread.pull.head == effect.head)
 
 
 @contextmanager
-def watched(harbour: Hub) -> Iterator[Witness]:
+def watched(hub: Hub) -> Iterator[Witness]:
     """Watch while something happens."""
-    witness = Witness(harbour)
-    undo = [harbour.fake.before(witness.coming), harbour.fake.after(witness.answered)]
+    witness = Witness(hub)
+    undo = [hub.fake.before(witness.coming), hub.fake.after(witness.answered)]
     cycle = Hub.cycle
 
     def begun(self, *arguments: Any, **request: Any) -> Any:
@@ -152,19 +152,19 @@ def watched(harbour: Hub) -> Iterator[Witness]:
             end()
 
 
-def active(harbour: Hub) -> int:
+def active(hub: Hub) -> int:
     """How many missions are under way through our doing, by the threads that are open."""
     return sum(
-        is_under_way(harbour, t) and not RESTING & set(t.labels) and not _peoples(harbour, t.number)
-        for t in list(harbour.fake.threads.values())
+        is_under_way(hub, t) and not RESTING & set(t.labels) and not _peoples(hub, t.number)
+        for t in list(hub.fake.threads.values())
     )
 
 
-def is_under_way(harbour: Hub, thread: Any) -> bool:
+def is_under_way(hub: Hub, thread: Any) -> bool:
     """Whether work on a mission goes on there: a question that nobody has answered yet takes no slot."""
     if thread.state != "open" or not holds_mission(thread):
         return False
-    fixes = [t for t in list(harbour.fake.threads.values()) if t.pull and t.state == "open"]
+    fixes = [t for t in list(hub.fake.threads.values()) if t.pull and t.state == "open"]
     begun = any(f"Part of #{thread.number}." in (fix.body or "") for fix in fixes)
     return bool(thread.pull or begun or BEGUN & set(thread.labels))
 
@@ -174,64 +174,64 @@ def holds_mission(thread: Any) -> bool:
     return "ralph:mission" in thread.labels and (not thread.pull or " issue=0 -->" in (thread.body or ""))
 
 
-def _peoples(harbour: Hub, number: int) -> bool:
+def _peoples(hub: Hub, number: int) -> bool:
     """Whether a person made a mission of an issue, or opened it again: no cap of ours can keep them from that."""
-    events = [event for event in list(harbour.fake.world.events) if event.number == number]
+    events = [event for event in list(hub.fake.world.events) if event.number == number]
     made = [e for e in events if e.name == "reopened" or (e.name, e.label) == ("labeled", "ralph:mission")]
     return bool(made) and not made[-1].actor.is_bot
 
 
-def _not_green(harbour: Hub, request: Request) -> str:
+def _not_green(hub: Hub, request: Request) -> str:
     """The check that keeps that commit from being merged, "" if there is none."""
-    world, head = harbour.fake.world, (request.body or {}).get("sha")
+    world, head = hub.fake.world, (request.body or {}).get("sha")
     found = {check.name: check.conclusion or "running" for check in world.checks if check.sha == head}
     found |= {f"run {run.id}": run.conclusion or "running" for run in world.runs.values() if run.head_sha == head}
     asked = dict.fromkeys((name for rules in world.rulesets for name in rules.required_checks), "missing")
     return next((f"{name} is {how}" for name, how in (asked | found).items() if how != "success"), "")
 
 
-def heads(harbour: Hub) -> dict[str, str]:
+def heads(hub: Hub) -> dict[str, str]:
     """The branches of the server."""
-    lines = git(harbour.fake.bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads").splitlines()
+    lines = git(hub.fake.bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads").splitlines()
     return dict(line.split(" ") for line in lines)
 
 
-def finished(harbour: Hub) -> set[tuple[str, str]]:
+def finished(hub: Hub) -> set[tuple[str, str]]:
     """Branches of pulls of ours that are over, with their last commit: that may go at any time, and nothing is lost."""
-    over = [t for t in list(harbour.fake.threads.values()) if t.pull and t.author.is_bot and t.state == "closed"]
+    over = [t for t in list(hub.fake.threads.values()) if t.pull and t.author.is_bot and t.state == "closed"]
     return {(f"refs/heads/{thread.pull.head}", thread.pull.head_sha) for thread in over if thread.pull}
 
 
-def _by_merges(harbour: Hub, old: str, new: str) -> bool:
+def _by_merges(hub: Hub, old: str, new: str) -> bool:
     """Whether a branch went from one commit to the other by the merge API alone, as another runner's push may see it.
 
     A pull whose own commits were pushed there is called merged as well, at its head.
     """
-    pulls = [thread.pull for thread in list(harbour.fake.threads.values()) if thread.pull]
+    pulls = [thread.pull for thread in list(hub.fake.threads.values()) if thread.pull]
     merges = {pull.merge_sha for pull in pulls if pull.merged_at and pull.merge_sha != pull.head_sha}
-    lines = git(harbour.fake.bare, "log", "--first-parent", "--format=%H %P", new, f"^{old}").splitlines()
+    lines = git(hub.fake.bare, "log", "--first-parent", "--format=%H %P", new, f"^{old}").splitlines()
     steps = [line.split() for line in lines]
     return bool(steps) and merges.issuperset(sha for sha, *_ in steps) and steps[-1][1:2] == [old]
 
 
-def _descends(harbour: Hub, new: str, old: str) -> bool:
-    command = ["git", "-C", str(harbour.fake.bare), "merge-base", "--is-ancestor", old, new]
+def _descends(hub: Hub, new: str, old: str) -> bool:
+    command = ["git", "-C", str(hub.fake.bare), "merge-base", "--is-ancestor", old, new]
     return subprocess.run(command, check=False).returncode == 0
 
 
-def intended(harbour: Hub) -> list[Effect]:
+def intended(hub: Hub) -> list[Effect]:
     """The effects that the server's memory branch says, at this moment, are about to be done."""
-    state = open_state(harbour)
+    state = open_state(hub)
     paths = [f"ralph-memory:{layout.record(key)}" for key in (*state.effects, *state.unknown)]
-    records = [codec.load(Record, git(harbour.fake.bare, "show", path).encode()) for path in paths]
+    records = [codec.load(Record, git(hub.fake.bare, "show", path).encode()) for path in paths]
     return [r.effect for r in records if isinstance(r, EffectRecord) and r.effect]
 
 
-def open_state(harbour: Hub) -> OpenState:
+def open_state(hub: Hub) -> OpenState:
     """`open.json` on the server."""
-    if not harbour.fake.branch("ralph-memory"):
+    if not hub.fake.branch("ralph-memory"):
         return OpenState()
-    return codec.load(OpenState, git(harbour.fake.bare, "show", f"ralph-memory:{layout.OPEN}").encode())
+    return codec.load(OpenState, git(hub.fake.bare, "show", f"ralph-memory:{layout.OPEN}").encode())
 
 
 def key_in(text: str | None) -> str:
@@ -240,24 +240,24 @@ def key_in(text: str | None) -> str:
     return found[-1] if found else ""
 
 
-def duplicates(harbour: Hub) -> list[str]:
+def duplicates(hub: Hub) -> list[str]:
     """Keys that more than one of our issues or pulls, or comments or reviews, carries; no standing issue. And posts.
 
     People may copy a marker as often as they like.
     """
-    fake = harbour.fake
+    fake = hub.fake
     own = [thread for thread in fake.threads.values() if thread.author.is_bot]
     threads = Counter((bool(t.pull), key_in(t.body)) for t in own if key_in(t.body) != STANDING)
     comments = Counter(("comment", key_in(c.body)) for c in fake.comments.values() if c.author.is_bot)
     reviews = Counter(("review", key_in(r.body)) for r in fake.world.reviews.values() if r.author.is_bot)
     heads = Counter(("head", t.pull.head) for t in own if t.pull)
-    found = threads + comments + reviews + heads + _posts(harbour)
+    found = threads + comments + reviews + heads + _posts(hub)
     return [f"{what} {key}" for (what, key), n in found.items() if key and n > 1]
 
 
-def _posts(harbour: Hub) -> Counter[tuple[str, str]]:
+def _posts(hub: Hub) -> Counter[tuple[str, str]]:
     """How often each network got a text: one that is there already was not to be sent, whether it is taken or not."""
-    networks = networks_of(harbour).items()
+    networks = networks_of(hub).items()
     return Counter((f"post on {name}", text) for name, one in networks for text in (*one.texts, *one.twice))
 
 

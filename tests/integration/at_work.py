@@ -23,7 +23,7 @@ from ralph_mission.mission.model.ledger import WorkRecord, work_key
 from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.helpers import NOON
-from tests.integration.hub import Hub, hub, unpaced
+from tests.integration.hub import Hub, open_hub, unpaced
 from tests.integration.world import CALM, World, world
 from tests.mission.build import loop_result
 
@@ -192,10 +192,10 @@ class Place:
 @contextmanager
 def on_hub(folder: Path, config: str = CALM, files: dict[str, str | bytes] | None = None) -> Iterator[Place]:
     """On the (fake) GitHub."""
-    with hub(folder, files or FILES, config) as harbour:
-        harbour.fake.validate = False
-        with mock.patch.dict(os.environ, harbour.environ), unpaced():
-            yield Place(harbour.house, harbour.person, hub=harbour)
+    with open_hub(folder, files or FILES, config) as hub:
+        hub.fake.validate = False
+        with mock.patch.dict(os.environ, hub.environ), unpaced():
+            yield Place(hub.house, hub.person, hub=hub)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.world import World, world
 
 Files = dict[str, str | bytes]
@@ -102,7 +102,7 @@ def agent_world(
         made.says("write('src/table.py', 'TABLE = 1\\n')")
         yield made
         return
-    with hub(folder, files or FILES, said) as harbour:
-        made = AgentWorld(harbour, aside)
+    with open_hub(folder, files or FILES, said) as hub:
+        made = AgentWorld(hub, aside)
         made.says("write('src/table.py', 'TABLE = 1\\n')")
         yield made

@@ -12,7 +12,7 @@ import pytest
 
 from tests.crash.snapshots import Snapshot
 from tests.fakes.github.faults import Script
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.test_life import BUG, BUGS
 
 First = tuple[Hub, Snapshot]
@@ -41,7 +41,7 @@ def buggy(first_buggy: First) -> Iterator[Hub]:
 
 
 def _first(folder: Path, *world: Any) -> Iterator[First]:
-    with hub(folder, *world) as made:
+    with open_hub(folder, *world) as made:
         made.cycle()
         yield made, Snapshot.of(made, "after a cycle")
 

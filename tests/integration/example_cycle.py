@@ -68,7 +68,7 @@ class Project:
     rows: Path
 
     @property
-    def hub(self) -> Hub:
+    def open_hub(self) -> Hub:
         assert isinstance(self.shop.place, Hub)
         return self.shop.place
 

@@ -6,7 +6,7 @@ import pytest
 
 from ralph_mission.mission.model.ledger import MemoryBatch
 from tests.helpers import commit, git
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.world import CALM, TYPOS, world
 
 ASKING = CALM + "limits: {auto_prs_per_cycle: 0}\n"  # every change is shown in an issue first
@@ -20,7 +20,7 @@ def place(request, tmp_path):
     def make(files=TYPOS, config=CALM):
         if request.param == "local":
             return world(tmp_path / "repo", files, config)
-        opened.append(hub(tmp_path, files, config))
+        opened.append(open_hub(tmp_path, files, config))
         return opened[-1].__enter__()
 
     yield make

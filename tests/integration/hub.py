@@ -154,7 +154,9 @@ def unpaced():
 
 
 @contextmanager
-def hub(folder: Path, files: dict[str, str | bytes] | None = None, config: str = CALM, **options: Any) -> Iterator[Hub]:
+def open_hub(
+    folder: Path, files: dict[str, str | bytes] | None = None, config: str = CALM, **options: Any
+) -> Iterator[Hub]:
     """A server with a repository of `files` (some misspellings by default) and a configuration."""
     start = make_repo(folder / "start", {**(TYPOS if files is None else files), "ralph.yml": config})
     with FakeGitHub(copy_bare(start, folder / "server.git"), NAME, **options) as fake:

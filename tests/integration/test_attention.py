@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import commit, make_repo
-from tests.integration.hub import hub
+from tests.integration.hub import open_hub
 from tests.integration.world import World, world
 
 LINE = "parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}"
@@ -126,7 +126,9 @@ def test_what_says_the_same_in_several_places_is_one_issue_until_the_last_is_gon
 
 @pytest.mark.parametrize("mend", [False, True])
 def test_github_s_plain_close_is_a_no_unless_it_was_done_by_hand(tmp_path, mend):
-    with hub(tmp_path, {"a.py": "x = 1\n# TODO(TEST): revert this before merging\n"}, "hands: {fixers: []}\n") as there:
+    with open_hub(
+        tmp_path, {"a.py": "x = 1\n# TODO(TEST): revert this before merging\n"}, "hands: {fixers: []}\n"
+    ) as there:
         there.cycle()
         (asked,) = [one for one in there.threads if "Overdue" in one.title]
         if mend:

@@ -30,7 +30,7 @@ from tests.fakes.fleet import FakeFleet, thread
 from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import NOON, git
 from tests.integration.dying import dying
-from tests.integration.hub import NAME, Hub, hub
+from tests.integration.hub import NAME, Hub, open_hub
 from tests.integration.test_thinker import CONFIG, FILES, TYPO, ranking
 
 CONTROL, OTHER = "acme/control", "harbour/pier"
@@ -50,7 +50,7 @@ class Fleet:
     """The control repository's scans, the jobs that come of them, and what both really cost."""
 
     gate: FakeFleet
-    harbour: Hub
+    hub: Hub
     model: ScriptedModel
     runs: int = 0
     finished: int = 0
@@ -61,7 +61,7 @@ class Fleet:
 
     def scan(self, now: datetime, gate_dies: tuple[int, bool] | None = None, job_dies: int = 0) -> None:
         """What the workflow does every quarter of an hour; its jobs end before the next scan."""
-        self.harbour.now = now
+        self.hub.now = now
         self._tell_memory()
         if gate_dies:
             self.gate.break_at(*gate_dies)
@@ -88,7 +88,7 @@ class Fleet:
     def check(self) -> None:
         """No budget is passed, by what really happened and by what is booked."""
         assert self.spent <= USD
-        assert len(self.harbour.pulls) + len(self.gate.repositories[OTHER].pulls) <= PULLS
+        assert len(self.hub.pulls) + len(self.gate.repositories[OTHER].pulls) <= PULLS
         assert self.minutes <= MINUTES
         state = parse_state(self.gate.state[-1])
         assert sum(state.minutes.values()) + sum(one.minutes for one in state.bookings.values()) <= MINUTES
@@ -97,40 +97,40 @@ class Fleet:
         """Nobody was forgotten, nothing was done twice, and what was spent is what the fleet counts at least."""
         assert self.finished and self.gate.repositories[OTHER].cycles
         assert self.starts.count(OTHER) == 1
-        titles = [one.title for one in self.harbour.threads if "ralph:anchor" not in (one.body or "")]
-        assert len(titles) == len(set(titles)) and len(self.harbour.pulls) == 1
-        memory = git(self.harbour.fake.bare, "show", "ralph-memory:memory/ralph-log.md")
+        titles = [one.title for one in self.hub.threads if "ralph:anchor" not in (one.body or "")]
+        assert len(titles) == len(set(titles)) and len(self.hub.pulls) == 1
+        memory = git(self.hub.fake.bare, "show", "ralph-memory:memory/ralph-log.md")
         assert float(re.findall(r"(?m)^spend_usd: (.+)$", memory)[0]) >= PRICE * len(self.model.turns) - 1e-9
 
     def _tell_memory(self) -> None:
-        here, bare = self.gate.repositories[NAME], self.harbour.fake.bare
+        here, bare = self.gate.repositories[NAME], self.hub.fake.bare
         if "ralph-memory" in git(bare, "branch", "--list", "ralph-memory"):
             here.memory = git(bare, "show", "ralph-memory:memory/ralph-log.md")
             here.moved_at = datetime.fromisoformat(git(bare, "log", "-1", "--format=%cI", "ralph-memory"))
-        here.pulls = [thread(one.number, "A fix", NOON) for one in self.harbour.pulls]
+        here.pulls = [thread(one.number, "A fix", NOON) for one in self.hub.pulls]
 
     def _cycle(self, terms: str, dies: int) -> None:
         """A job: its run goes on until it ends, well or dead; those before it are over."""
         self.runs += 1
-        harbour = self.harbour
-        harbour.fake.workflow_run(self.runs, "in_progress", repository=CONTROL)
-        harbour.runner = f"runner-{self.runs}"
-        harbour.actions |= {
+        hub = self.hub
+        hub.fake.workflow_run(self.runs, "in_progress", repository=CONTROL)
+        hub.runner = f"runner-{self.runs}"
+        hub.actions |= {
             "GITHUB_ACTIONS": "true",
             "GITHUB_RUN_ID": str(self.runs),
             "GITHUB_JOB": "cycle",
-            "RUNNER_NAME": harbour.runner,
+            "RUNNER_NAME": hub.runner,
             "RALPH_CONTROL_REPOSITORY": CONTROL,
             "RALPH_FLEET": terms,
         }
         before = self.finished
-        with mock.patch.dict(os.environ, harbour.environ), dying(dies, REQUESTS) as death:
-            told, _ = harbour.cycle(timedelta(0))
+        with mock.patch.dict(os.environ, hub.environ), dying(dies, REQUESTS) as death:
+            told, _ = hub.cycle(timedelta(0))
             assert told.outcome == "done"
             self.finished += 1
         self.moments = self.moments or death.moments
         self.minutes += 1 if self.finished > before else JOB
-        harbour.fake.workflow_run(self.runs, "completed", "success", repository=CONTROL)
+        hub.fake.workflow_run(self.runs, "completed", "success", repository=CONTROL)
 
     def _use_all(self, start: FleetStart, now: datetime) -> None:
         there = self.gate.repositories[OTHER]
@@ -151,15 +151,15 @@ def play(folder: Path, gate_dies: tuple[int, bool] | None = None, job_dies: int 
     """A day of a fleet of two, in which the first gate, or the first job, dies at a moment."""
     with ExitStack() as stack:
         gate = stack.enter_context(FakeFleet(CONTROL))
-        harbour = stack.enter_context(hub(folder, REPOSITORY, CONFIG))
+        hub = stack.enter_context(open_hub(folder, REPOSITORY, CONFIG))
         model = stack.enter_context(ScriptedModel([ranking("misspelling")] * 9))
-        token = harbour.fake.token(permissions={"actions": "read"}, repository=CONTROL)
-        harbour.actions = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model.url, "RALPH_CONTROL_TOKEN": token}
+        token = hub.fake.token(permissions={"actions": "read"}, repository=CONTROL)
+        hub.actions = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model.url, "RALPH_CONTROL_TOKEN": token}
         stack.enter_context(mock.patch.dict(os.environ, gate.environ))
         gate.add(NAME)
         gate.add(OTHER)
         gate.add("harbour/old", archived=True)
-        fleet = Fleet(gate, harbour, model)
+        fleet = Fleet(gate, hub, model)
         for hour in (0.0, 0.25, 2.0, 4.0, 10.0):  # a job is given up after 100 minutes, and rests for an hour
             fleet.scan(NOON + hour * timedelta(hours=1), *((gate_dies, job_dies) if not hour else ()))
             if fleet.finished and hour:

@@ -13,7 +13,7 @@ from ralph_mission.mission.model.cycle import CycleSummary
 from tests.crash.setups import LONG, agreed, let_check_stand
 from tests.fakes.github.nouns import Request
 from tests.helpers import Result, cli_here, git
-from tests.integration.hub import Hub, hub, unpaced
+from tests.integration.hub import Hub, open_hub, unpaced
 from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import TYPOS, statuses, verdicts
 
@@ -21,15 +21,15 @@ from tests.integration.world import TYPOS, statuses, verdicts
 @pytest.fixture
 def fresh(tmp_path):
     """One on which no cycle has run."""
-    with hub(tmp_path) as made:
+    with open_hub(tmp_path) as made:
         yield made
 
 
-def opened(harbour: Hub) -> int:
+def opened(hub: Hub) -> int:
     """The number of the pull in which the first mission lives."""
-    report, _ = harbour.cycle()
-    assert (statuses(report), harbour.issues) == (["IN_REVIEW"], [])
-    return harbour.pulls[0].number
+    report, _ = hub.cycle()
+    assert (statuses(report), hub.issues) == (["IN_REVIEW"], [])
+    return hub.pulls[0].number
 
 
 def refusals(report) -> set[str]:
@@ -143,24 +143,24 @@ def test_a_merge_that_no_check_stood_before_says_so(reviewed, checked):
 
 
 def test_a_yes_that_is_taken_back_takes_it_out_of_the_merge_queue(tmp_path):
-    with hub(tmp_path) as harbour:
-        harbour.token = harbour.fake.token("ralph-app[bot]")  # what a workflow's own token queues starts no checks
-        harbour.cycle()
-        queue_and_take_back(harbour)
+    with open_hub(tmp_path) as hub:
+        hub.token = hub.fake.token("ralph-app[bot]")  # what a workflow's own token queues starts no checks
+        hub.cycle()
+        queue_and_take_back(hub)
 
 
-def queue_and_take_back(harbour) -> None:
-    (pull,) = harbour.pulls
-    harbour.fake.ruleset("main", merge_queue=True)
-    harbour.person("mara").review(pull.number, "approved")
-    harbour.cycle()
+def queue_and_take_back(hub) -> None:
+    (pull,) = hub.pulls
+    hub.fake.ruleset("main", merge_queue=True)
+    hub.person("mara").review(pull.number, "approved")
+    hub.cycle()
     assert pull.pull.queued
     for _ in range(2):
-        harbour.person("mara").dismiss(pull.number)
-        harbour.cycle()
+        hub.person("mara").dismiss(pull.number)
+        hub.cycle()
         assert not pull.pull.queued
-        harbour.person("mara").review(pull.number, "approved")
-        harbour.cycle()
+        hub.person("mara").review(pull.number, "approved")
+        hub.cycle()
         assert pull.pull.queued
 
 
@@ -313,19 +313,19 @@ def test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner(fresh):
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_work_ready_now_is_dispatched_at_once_and_after_memory(tmp_path):
     both = BUG.replace("fixers: []", "fixers: [typos]")
-    with hub(tmp_path, {**TYPOS, **BUGS}, both) as harbour:
-        report, _ = harbour.cycle()
-        (dispatch,) = harbour.fake.dispatches
+    with open_hub(tmp_path, {**TYPOS, **BUGS}, both) as hub:
+        report, _ = hub.cycle()
+        (dispatch,) = hub.fake.dispatches
         assert dispatch.event_type == "ralph-loop-trigger"
         assert dispatch.client_payload["generation"] == 1
         assert report.effects[-1].kind == "dispatch" and report.effects[-1].status == "done"
-        kinds = [(r.method, r.below) for r in harbour.fake.journal]
+        kinds = [(r.method, r.below) for r in hub.fake.journal]
         assert kinds[-1] == ("POST", "/dispatches")
 
 
 @pytest.mark.parametrize("hours", [-48, 48])
 def test_a_wrong_clock_refuses_no_yes_and_loses_no_label(tmp_path, hours):
-    with hub(tmp_path, BUGS, BUG) as buggy:
+    with open_hub(tmp_path, BUGS, BUG) as buggy:
         buggy.skew = timedelta(hours=hours)
         assert statuses(buggy.cycle()[0]) == ["DISCOVERED"]
         issue, mara = buggy.issues[0].number, buggy.person()
@@ -367,11 +367,11 @@ def test_a_cycle_in_which_everything_was_refused_has_failed_and_says_what_to_cha
     assert fresh.pulls
 
 
-def run(harbour: Hub, token: str) -> Result:
+def run(hub: Hub, token: str) -> Result:
     """The command of the action."""
     with unpaced():
         return cli_here(
-            "cycle", "--force", "--forge", "github", repo=harbour.clone, env={**harbour.environ, "GITHUB_TOKEN": token}
+            "cycle", "--force", "--forge", "github", repo=hub.clone, env={**hub.environ, "GITHUB_TOKEN": token}
         )
 
 
@@ -386,16 +386,16 @@ ALL = {"contents": "write", "issues": "write", "pull_requests": "write", "action
 SIGNED = "exempt ralph/** and the memory branch from `Require signed commits` in Settings, Rules"
 
 
-def may_only(harbour: Hub, **less: str) -> None:
+def may_only(hub: Hub, **less: str) -> None:
     """From now on the job's token may less."""
-    harbour.token = harbour.fake.token(permissions={**ALL, **less})
+    hub.token = hub.fake.token(permissions={**ALL, **less})
 
 
-def escalated(harbour: Hub) -> str:
+def escalated(hub: Hub) -> str:
     """What the cycle that was refused says, and the issue in which it asks a person."""
-    report, cycle_summary = harbour.cycle()
+    report, cycle_summary = hub.cycle()
     assert statuses(report) == ["ESCALATED"]
-    (issue,) = harbour.issues
+    (issue,) = hub.issues
     assert issue.body.startswith("**Needs a person.** ")
     assert "ralph:escalated" in issue.labels and "+Tides are separate from waves." in issue.body
     return "\n".join((*cycle_summary.remarks, issue.body.partition("\n")[0]))
@@ -483,24 +483,24 @@ def test_a_rejected_pull_that_a_person_reopens_is_hers_and_that_is_said_once(rev
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_so_is_one_whose_mission_lived_in_an_issue(tmp_path: Path) -> None:
-    with hub(tmp_path, LONG) as place:
+    with open_hub(tmp_path, LONG) as place:
         agreed(place)
         place.cycle()
         reopened_and_left(place)
         assert {"ralph:rejected"} <= set(place.issues[0].labels)
 
 
-def reopened_and_left(harbour: Hub) -> None:
+def reopened_and_left(hub: Hub) -> None:
     """A person closes the only pull request, and opens it again after Ralph has taken that for a no."""
-    (pull,) = harbour.pulls
-    harbour.person().close_pull(pull.number)
-    head = harbour.fake.pull(pull.number).pull.head_sha
-    harbour.cycle()
-    git(harbour.fake.bare, "update-ref", f"refs/heads/{harbour.head_name(pull.number)}", head)
-    harbour.person().reopen(pull.number)
-    before = len(harbour.said(pull.number))
+    (pull,) = hub.pulls
+    hub.person().close_pull(pull.number)
+    head = hub.fake.pull(pull.number).pull.head_sha
+    hub.cycle()
+    git(hub.fake.bare, "update-ref", f"refs/heads/{hub.head_name(pull.number)}", head)
+    hub.person().reopen(pull.number)
+    before = len(hub.said(pull.number))
     for _ in range(3):
-        report, _ = harbour.cycle()
+        report, _ = hub.cycle()
     assert report.effects == () and statuses(report) == []
-    (said,) = harbour.said(pull.number)[before:]
+    (said,) = hub.said(pull.number)[before:]
     assert said.startswith("This was rejected, so Ralph no longer follows it. Merge it yourself, or close it.")

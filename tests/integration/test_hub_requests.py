@@ -16,7 +16,7 @@ from tests.crash.stages import NOW, staged
 from tests.crash.witness import key_in
 from tests.figures import Table, shown
 from tests.helpers import git
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.world import TYPOS, statuses
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
@@ -33,23 +33,23 @@ def table(request) -> Iterator[Table]:
     shown(request.config, made)
 
 
-def asked(harbour: Hub, table: Table, row: str) -> Counter[str]:
+def asked(hub: Hub, table: Table, row: str) -> Counter[str]:
     """What the last cycle asked, by transport, and how much of it had not changed."""
-    told = Counter(request.transport for request in harbour.fake.journal)
-    told["304"] = harbour.fake.count(transport="rest", status=304)
+    told = Counter(request.transport for request in hub.fake.journal)
+    told["304"] = hub.fake.count(transport="rest", status=304)
     table.count(row, **{name: told[name] for name in ("rest", "304", "graphql", "git")})
     return told
 
 
-def one_more(harbour: Hub, after: timedelta = timedelta(hours=7)) -> CycleReport:
+def one_more(hub: Hub, after: timedelta = timedelta(hours=7)) -> CycleReport:
     """A cycle whose requests alone are in the journal."""
-    harbour.fake.journal.clear()
-    return harbour.cycle(after)[0]
+    hub.fake.journal.clear()
+    return hub.cycle(after)[0]
 
 
-def single(harbour: Hub) -> list[str]:
+def single(hub: Hub) -> list[str]:
     """The requests of the last cycle that were about one issue, pull, person or commit."""
-    rest = (request.below for request in harbour.fake.journal if request.transport == "rest")
+    rest = (request.below for request in hub.fake.journal if request.transport == "rest")
     return [path for path in rest if path.count("/") > 1 and not path.startswith("/repos")]
 
 
@@ -57,11 +57,11 @@ def single(harbour: Hub) -> list[str]:
 
 
 def test_an_idle_cycle_without_a_mission_asks_little(tmp_path, table):
-    with hub(tmp_path, {"a.txt": "fine\n"}) as harbour:
-        harbour.cycle()
-        harbour.cycle()
-        assert one_more(harbour).effects == ()
-        assert asked(harbour, table, "idle, no mission")["rest"] <= IDLE
+    with open_hub(tmp_path, {"a.txt": "fine\n"}) as hub:
+        hub.cycle()
+        hub.cycle()
+        assert one_more(hub).effects == ()
+        assert asked(hub, table, "idle, no mission")["rest"] <= IDLE
 
 
 WAITING_CONFIG = """\
@@ -75,35 +75,35 @@ hands: {fixers: [typos]}
 WAITING_FILES = {**TYPOS, "bugs.txt": "src/a.py:1: division by zero\n", "src/a.py": "x = 1 / 0\n"}
 
 
-def three_waiting(harbour: Hub) -> None:
+def three_waiting(hub: Hub) -> None:
     """One escalated, one in review, one proposal."""
-    harbour.cycle()  # the bug first
-    harbour.cycle()
-    harbour.person().review(harbour.pulls[0].number, "changes_requested", "not like this")
-    harbour.cycle()
-    harbour.fake.push("main", {"docs/more.md": b"We recieve boats.\n"})
+    hub.cycle()  # the bug first
+    hub.cycle()
+    hub.person().review(hub.pulls[0].number, "changes_requested", "not like this")
+    hub.cycle()
+    hub.fake.push("main", {"docs/more.md": b"We recieve boats.\n"})
     for _ in range(4):
-        report, _ = harbour.cycle()
+        report, _ = hub.cycle()
     assert sorted(statuses(report)) == ["DISCOVERED", "ESCALATED", "IN_REVIEW"]
 
 
 def test_an_idle_cycle_with_three_missions_that_wait_asks_as_little(tmp_path, table):
-    with hub(tmp_path, WAITING_FILES, WAITING_CONFIG) as harbour:
-        three_waiting(harbour)
-        assert one_more(harbour, timedelta(minutes=20)).effects == ()
-        assert asked(harbour, table, "idle, three missions wait")["rest"] <= WITH_MISSIONS
+    with open_hub(tmp_path, WAITING_FILES, WAITING_CONFIG) as hub:
+        three_waiting(hub)
+        assert one_more(hub, timedelta(minutes=20)).effects == ()
+        assert asked(hub, table, "idle, three missions wait")["rest"] <= WITH_MISSIONS
 
 
 # --- a crowd -----------------------------------------------------------------------------
 
 
-def crowd(harbour: Hub, issues: int, pulls: int) -> None:
+def crowd(hub: Hub, issues: int, pulls: int) -> None:
     """Several people's open issues and pulls, with comments."""
-    people = [harbour.person(f"neighbour-{n}", "read") for n in range(4)]
+    people = [hub.person(f"neighbour-{n}", "read") for n in range(4)]
     for n in range(issues):
         number = people[n % 4].create_issue(f"Question {n}", "How?")
         people[(n + 1) % 4].comment(number, "Like this.")
-    git(harbour.fake.bare, "fast-import", "--quiet", stdin="".join(branch(n) for n in range(pulls)))
+    git(hub.fake.bare, "fast-import", "--quiet", stdin="".join(branch(n) for n in range(pulls)))
     for n in range(pulls):
         people[n % 4].comment(people[(n + 2) % 4].open_pull(f"work-{n}", "main", f"Work {n}"), "Good.")
 
@@ -119,7 +119,7 @@ def branch(n: int) -> str:
 # --- people on the server while a cycle runs ----------------------------------------------
 
 
-def at_write(harbour: Hub, path: str, deed: Callable[[], object]) -> None:
+def at_write(hub: Hub, path: str, deed: Callable[[], object]) -> None:
     """Somebody does something in the moment after a write to a path was done."""
 
     def done(request, response) -> None:
@@ -127,34 +127,34 @@ def at_write(harbour: Hub, path: str, deed: Callable[[], object]) -> None:
             undo()
             deed()
 
-    undo = harbour.fake.after(done)
+    undo = hub.fake.after(done)
 
 
-def edit(harbour: Hub, old: str, new: str, path: str = "memory/ralph-log.md") -> None:
+def edit(hub: Hub, old: str, new: str, path: str = "memory/ralph-log.md") -> None:
     """A person's commit on the memory branch."""
-    text = git(harbour.fake.bare, "show", f"ralph-memory:{path}") + "\n"
+    text = git(hub.fake.bare, "show", f"ralph-memory:{path}") + "\n"
     assert old in text
-    harbour.fake.person("mara").push("ralph-memory", {path: text.replace(old, new, 1).encode()})
+    hub.fake.person("mara").push("ralph-memory", {path: text.replace(old, new, 1).encode()})
 
 
-def deeds(harbour: Hub) -> list[str]:
+def deeds(hub: Hub) -> list[str]:
     """What was written over HTTP, memory and the standing issue left out."""
-    written = (r for r in harbour.fake.journal if writes(r) and r.transport == "rest")
+    written = (r for r in hub.fake.journal if writes(r) and r.transport == "rest")
     return [f"{r.method} {r.below}" for r in written if key_in((r.body or {}).get("body")) != STANDING]
 
 
 @pytest.fixture
 def approved(tmp_path) -> Iterator[Hub]:
     """A pull about to be merged."""
-    with staged(tmp_path, "an approved pull is merged") as harbour:
-        yield harbour
+    with staged(tmp_path, "an approved pull is merged") as hub:
+        yield hub
 
 
 @pytest.fixture
 def refused(tmp_path) -> Iterator[Hub]:
     """A pull about to be escalated: by a comment, then by labels."""
-    with staged(tmp_path, "a pull to be changed is escalated") as harbour:
-        yield harbour
+    with staged(tmp_path, "a pull to be changed is escalated") as hub:
+        yield hub
 
 
 def test_paused_pushed_between_two_effects_stops_the_next(refused):

@@ -17,7 +17,7 @@ from ralph_mission.app.hosting import QuietProgress, SystemClock, choose_hosting
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from tests.helpers import git
-from tests.integration.hub import Hub, hub, unpaced
+from tests.integration.hub import Hub, open_hub, unpaced
 
 MINE = "hands: {verify: [make test]}\n"
 THEIRS = (
@@ -27,52 +27,52 @@ THEIRS = (
 
 
 @pytest.fixture
-def harbour(tmp_path: Path) -> Iterator[Hub]:
+def hub(tmp_path: Path) -> Iterator[Hub]:
     """A server whose default branch has settings, and a checkout with others."""
-    with hub(tmp_path, {"ci/ralph.yml": MINE}, MINE) as made:
+    with open_hub(tmp_path, {"ci/ralph.yml": MINE}, MINE) as made:
         for name in ("ralph.yml", "ci/ralph.yml", "ci/other.yml"):
             (made.clone / name).write_text(THEIRS)
         yield made
 
 
-def _house(harbour: Hub, config: Path | None) -> App:
-    with mock.patch.dict(os.environ, harbour.environ | {"GITHUB_ACTIONS": "true"}), unpaced():
-        return build_app(harbour.clone, config, now=harbour.now)
+def _house(hub: Hub, config: Path | None) -> App:
+    with mock.patch.dict(os.environ, hub.environ | {"GITHUB_ACTIONS": "true"}), unpaced():
+        return build_app(hub.clone, config, now=hub.now)
 
 
 @pytest.mark.parametrize("name", [None, "ralph.yml", "ci/ralph.yml", "ci/../ci/ralph.yml"])
-def test_a_checkout_takes_neither_the_forge_nor_the_commands(harbour: Hub, name: str | None) -> None:
-    house = _house(harbour, harbour.clone / name if name else None)
+def test_a_checkout_takes_neither_the_forge_nor_the_commands(hub: Hub, name: str | None) -> None:
+    house = _house(hub, hub.clone / name if name else None)
     assert house.github is not None
     assert (house.config.hands.verify, house.config.observers.commands) == (("make test",), ())
 
 
-def test_a_link_to_the_checkout_leads_to_the_default_branch(harbour: Hub, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(harbour.clone)
-    assert _house(harbour, tmp_path / "link" / "ralph.yml").config.hands.verify == ("make test",)
+def test_a_link_to_the_checkout_leads_to_the_default_branch(hub: Hub, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(hub.clone)
+    assert _house(hub, tmp_path / "link" / "ralph.yml").config.hands.verify == ("make test",)
 
 
-def test_a_file_that_the_default_branch_lacks_is_refused(harbour: Hub) -> None:
+def test_a_file_that_the_default_branch_lacks_is_refused(hub: Hub) -> None:
     with pytest.raises(UserError, match=r"ci/other\.yml is not on the default branch"):
-        _house(harbour, harbour.clone / "ci/other.yml")
+        _house(hub, hub.clone / "ci/other.yml")
 
 
-def test_settings_from_elsewhere_on_the_machine_are_the_workflows_own(harbour: Hub, tmp_path: Path) -> None:
+def test_settings_from_elsewhere_on_the_machine_are_the_workflows_own(hub: Hub, tmp_path: Path) -> None:
     (tmp_path / "mine.yml").write_text("owners: [mara]\n")
-    assert _house(harbour, tmp_path / "mine.yml").config.owners == ("mara",)
+    assert _house(hub, tmp_path / "mine.yml").config.owners == ("mara",)
 
 
 @pytest.mark.parametrize("name", [None, "ci/ralph.yml"])
-def test_an_agents_loop_takes_them_from_there_too(harbour: Hub, tmp_path: Path, name: str | None) -> None:
-    here = _house(harbour, None).git
-    config, head = harbour.clone / name if name else None, here.text("rev-parse", "HEAD")
+def test_an_agents_loop_takes_them_from_there_too(hub: Hub, tmp_path: Path, name: str | None) -> None:
+    here = _house(hub, None).git
+    config, head = hub.clone / name if name else None, here.text("rev-parse", "HEAD")
     with mock.patch.dict(os.environ, {"GITHUB_ACTIONS": "true"}):
         told = LoopCoder(here, Config(), config, head, tmp_path / "jobs")._config()
     assert told.read_text() == MINE
 
 
 def test_where_the_default_branch_keeps_issues_in_files_it_still_says_what_is_run(tmp_path: Path) -> None:
-    with hub(tmp_path, {}, f"forge: {{kind: local}}\n{MINE}") as made:
+    with open_hub(tmp_path, {}, f"forge: {{kind: local}}\n{MINE}") as made:
         (made.clone / "ralph.yml").write_text(THEIRS)
         with mock.patch.dict(os.environ, made.environ | {"GITHUB_ACTIONS": "true"}):
             host = choose_hosting(Git.open(made.clone), None, "auto", SystemClock(), QuietProgress())
@@ -84,7 +84,7 @@ def test_a_repository_without_settings_has_those_of_its_fleet_and_so_has_its_age
     fleets = f"acme/control//ralph.yml@{'0' * 40}"
     terms = {"usd_per_day": None, "pulls": True, "spoke": False, "priors": {}, "extends": fleets}
     with (
-        hub(tmp_path) as made,
+        open_hub(tmp_path) as made,
         mock.patch.dict(os.environ, {"RALPH_FLEET": json.dumps(terms)}),
         mock.patch.object(Git, "read_elsewhere", return_value=MINE.encode()),
     ):

@@ -64,22 +64,22 @@ def interrupted(repo: Path, phase: str) -> tuple[int, str]:
 @pytest.mark.long  # five moments of dying, each a process
 @pytest.mark.parametrize("phase", ["check", "observe", "think", "act", "reflect"])
 def test_an_interrupt_ends_the_cycle_with_130_and_the_next_one_carries_on(tmp_path, phase):
-    harbour, calm = world(tmp_path / "a"), world(tmp_path / "b")
-    code, last = interrupted(harbour.repo, phase)
+    hub, calm = world(tmp_path / "a"), world(tmp_path / "b")
+    code, last = interrupted(hub.repo, phase)
     assert code == 130
     assert "interrupted" in last
-    assert harbour.git("status", "--short") == ""
-    harbour.now = calm.now = harbour.now.now(harbour.now.tzinfo)
-    harbour.cycle()
+    assert hub.git("status", "--short") == ""
+    hub.now = calm.now = hub.now.now(hub.now.tzinfo)
+    hub.cycle()
     calm.cycle()
-    assert [issue.title for issue in harbour.issues] == [issue.title for issue in calm.issues]
-    assert [pull.title for pull in harbour.pulls] == [pull.title for pull in calm.pulls]
+    assert [issue.title for issue in hub.issues] == [issue.title for issue in calm.issues]
+    assert [pull.title for pull in hub.pulls] == [pull.title for pull in calm.pulls]
 
 
 def test_a_full_disk_while_memory_is_written_is_one_line_and_changes_nothing(tmp_path):
-    harbour = world(tmp_path / "repo", config=CALM)
-    harbour.cycle()
-    head, issues = harbour.git("rev-parse", "ralph-memory"), len(harbour.issues)
+    hub = world(tmp_path / "repo", config=CALM)
+    hub.cycle()
+    head, issues = hub.git("rev-parse", "ralph-memory"), len(hub.issues)
     shim = tmp_path / "bin" / "git"
     shim.parent.mkdir()
     shim.write_text(
@@ -89,10 +89,10 @@ def test_a_full_disk_while_memory_is_written_is_one_line_and_changes_nothing(tmp
     )
     shim.chmod(0o755)
     full = {"PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}"}
-    done = cli_here("cycle", "--force", repo=harbour.repo, env=full)
+    done = cli_here("cycle", "--force", repo=hub.repo, env=full)
     assert done.code == 1
     assert done.err.splitlines()[-1].startswith("error: ")
     assert "no space left on device" in done.err.splitlines()[-1].lower()
     assert "Traceback" not in done.err
-    assert (harbour.git("rev-parse", "ralph-memory"), len(harbour.issues)) == (head, issues)
-    assert cli_here("cycle", "--force", repo=harbour.repo).code == 0
+    assert (hub.git("rev-parse", "ralph-memory"), len(hub.issues)) == (head, issues)
+    assert cli_here("cycle", "--force", repo=hub.repo).code == 0

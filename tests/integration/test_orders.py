@@ -22,7 +22,7 @@ from ralph_mission.mission.operations.recover import recover_memory
 from tests.fakes.networks.bot_api import OWNER, STRANGER, TOKEN, BotApi, bot_api, known_bot_api
 from tests.integration.coding import AgentWorld, agent_world
 from tests.integration.forging import forge_memory, place, state_of
-from tests.integration.hub import hub
+from tests.integration.hub import open_hub
 from tests.integration.test_life import BUG as BUG_orders_heard
 from tests.integration.test_life import BUGS
 from tests.integration.world import BUGS_CONFIG, World, begun_once, statuses, world
@@ -40,7 +40,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[BotApi]:
 
 
 @pytest.fixture
-def harbour(tmp_path: Path, api: BotApi) -> World:
+def hub(tmp_path: Path, api: BotApi) -> World:
     """A proposal that waits for a yes, and one cycle of memory."""
     made = world(tmp_path / "harbour", BUG, BUGS_CONFIG + CHAT)
     begun_once(made, "a cycle", made.cycle)
@@ -68,53 +68,53 @@ def hash_of(where: World) -> str:
     return found[1]
 
 
-def test_a_pause_keeps_the_cycle_from_starting_and_resume_lets_it_go_on(api: BotApi, harbour: World) -> None:
-    say(api, harbour, "/pause")
-    assert harbour.cycle()[0].outcome == "paused"
-    assert "paused: true" in harbour.memory()
-    assert harbour.cycle()[0].outcome == "paused"
-    say(api, harbour, "/resume")
-    assert harbour.cycle()[0].outcome == "done"
+def test_a_pause_keeps_the_cycle_from_starting_and_resume_lets_it_go_on(api: BotApi, hub: World) -> None:
+    say(api, hub, "/pause")
+    assert hub.cycle()[0].outcome == "paused"
+    assert "paused: true" in hub.memory()
+    assert hub.cycle()[0].outcome == "paused"
+    say(api, hub, "/resume")
+    assert hub.cycle()[0].outcome == "done"
     assert [text.split(":")[0] for text in api.said] == ["Paused", "Resumed"]
 
 
-def test_what_strangers_say_is_data(api: BotApi, harbour: World) -> None:
-    say(api, harbour, "/pause", STRANGER)
-    assert harbour.cycle()[0].outcome == "done"
-    assert (api.said, "paused: false" in harbour.memory()) == ([], True)
+def test_what_strangers_say_is_data(api: BotApi, hub: World) -> None:
+    say(api, hub, "/pause", STRANGER)
+    assert hub.cycle()[0].outcome == "done"
+    assert (api.said, "paused: false" in hub.memory()) == ([], True)
 
 
-def test_a_cycle_that_is_not_due_asks_nobody(api: BotApi, harbour: World) -> None:
+def test_a_cycle_that_is_not_due_asks_nobody(api: BotApi, hub: World) -> None:
     from ralph_mission.mission.cycle import CycleRequest, run_cycle
 
     asked = len(api.asked)
-    house = harbour.house()
+    house = hub.house()
     report, _ = run_cycle(house.ports, house.settings, CycleRequest(), house.secrets)
     assert (report.outcome, len(api.asked)) == ("not_due", asked)
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_a_staged_cycle_neither_reads_nor_confirms(api: BotApi, harbour: World) -> None:
-    say(api, harbour, "/pause")
-    harbour.cycle(staged=True)
+def test_a_staged_cycle_neither_reads_nor_confirms(api: BotApi, hub: World) -> None:
+    say(api, hub, "/pause")
+    hub.cycle(staged=True)
     assert len(api.updates) == 1
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_a_staged_cycle_counts_a_yes_that_memory_holds_under_its_seal(api: BotApi, harbour: World) -> None:
-    say(api, harbour, f"/approve {proposal(harbour).number} {hash_of(harbour)}")
-    house = harbour.house()
+def test_a_staged_cycle_counts_a_yes_that_memory_holds_under_its_seal(api: BotApi, hub: World) -> None:
+    say(api, hub, f"/approve {proposal(hub).number} {hash_of(hub)}")
+    house = hub.house()
     past = house.store.recall()
     assert past
     apply_chat_commands(
-        replace(house.ports, clock=FixedClock(harbour.now + timedelta(hours=6, minutes=59, seconds=30))),
+        replace(house.ports, clock=FixedClock(hub.now + timedelta(hours=6, minutes=59, seconds=30))),
         past,
         house.settings.limits,
     )
-    assert len(state(harbour).yes) == 1
-    report, _ = harbour.cycle(staged=True)
+    assert len(state(hub).yes) == 1
+    report, _ = hub.cycle(staged=True)
     assert statuses(report) == ["PLANNED"]
-    assert state(harbour).missions[0].status is Status.DISCOVERED
+    assert state(hub).missions[0].status is Status.DISCOVERED
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
@@ -126,112 +126,112 @@ def test_without_memory_orders_wait(tmp_path: Path, api: BotApi) -> None:
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_status_is_answered(api: BotApi, harbour: World) -> None:
-    say(api, harbour, "/status")
-    harbour.cycle()
+def test_status_is_answered(api: BotApi, hub: World) -> None:
+    say(api, hub, "/status")
+    hub.cycle()
     assert api.said[0].startswith("Cycle 1, 0 of 3 missions under way, next cycle due")
     assert "boats sink" in api.said[0]
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_an_old_order_is_told_and_not_obeyed(api: BotApi, harbour: World) -> None:
-    api.message("/pause", at=int((harbour.now - timedelta(hours=18)).timestamp()))
-    assert harbour.cycle()[0].outcome == "done"
+def test_an_old_order_is_told_and_not_obeyed(api: BotApi, hub: World) -> None:
+    api.message("/pause", at=int((hub.now - timedelta(hours=18)).timestamp()))
+    assert hub.cycle()[0].outcome == "done"
     assert api.said == ["Not done: /pause of 2026-05-04 01:00 UTC is more than 24 hours old. Send it again."]
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_a_clock_that_is_ahead_of_ours_does_not_matter(api: BotApi, harbour: World) -> None:
-    api.message("/pause", at=int((harbour.now + timedelta(days=2)).timestamp()))
-    assert harbour.cycle()[0].outcome == "paused"
+def test_a_clock_that_is_ahead_of_ours_does_not_matter(api: BotApi, hub: World) -> None:
+    api.message("/pause", at=int((hub.now + timedelta(days=2)).timestamp()))
+    assert hub.cycle()[0].outcome == "paused"
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_a_number_alone_shows_what_a_yes_would_be_to(api: BotApi, harbour: World) -> None:
-    number, digest = proposal(harbour).number, hash_of(harbour)
-    say(api, harbour, f"/approve {number}")
-    harbour.cycle()
+def test_a_number_alone_shows_what_a_yes_would_be_to(api: BotApi, hub: World) -> None:
+    number, digest = proposal(hub).number, hash_of(hub)
+    say(api, hub, f"/approve {number}")
+    hub.cycle()
     assert api.said[0].endswith(f"To approve that text: /approve {number} {digest}")
-    assert (state(harbour).yes, state(harbour).missions[0].status) == ((), Status.DISCOVERED)
+    assert (state(hub).yes, state(hub).missions[0].status) == ((), Status.DISCOVERED)
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_a_yes_at_the_present_text_counts_and_the_issue_says_whose_it_was(api: BotApi, harbour: World) -> None:
-    number = proposal(harbour).number
-    say(api, harbour, f"/approve {number} {hash_of(harbour)}")
-    harbour.cycle()
-    assert state(harbour).missions[0].status is Status.PLANNED
-    remarks = [remark.body for remark in harbour.house().forge.issue(number).remarks]
+def test_a_yes_at_the_present_text_counts_and_the_issue_says_whose_it_was(api: BotApi, hub: World) -> None:
+    number = proposal(hub).number
+    say(api, hub, f"/approve {number} {hash_of(hub)}")
+    hub.cycle()
+    assert state(hub).missions[0].status is Status.PLANNED
+    remarks = [remark.body for remark in hub.house().forge.issue(number).remarks]
     assert any(f"an owner in the Telegram chat {OWNER}" in body for body in remarks)
 
 
-def test_a_yes_is_void_once_the_text_is_edited(api: BotApi, harbour: World) -> None:
-    found, digest = proposal(harbour), hash_of(harbour)
-    file = next(path for path in (harbour.repo / ".ralph").rglob(f"*{found.number}*.md") if "issues" in path.parts)
+def test_a_yes_is_void_once_the_text_is_edited(api: BotApi, hub: World) -> None:
+    found, digest = proposal(hub), hash_of(hub)
+    file = next(path for path in (hub.repo / ".ralph").rglob(f"*{found.number}*.md") if "issues" in path.parts)
     file.write_text(file.read_text().replace("boats sink", "ships sink"))
-    say(api, harbour, f"/approve {found.number} {digest}")
-    harbour.cycle()
-    assert state(harbour).missions[0].status is Status.DISCOVERED
+    say(api, hub, f"/approve {found.number} {digest}")
+    hub.cycle()
+    assert state(hub).missions[0].status is Status.DISCOVERED
     assert api.said == [f"Not approved: #{found.number}: its text was edited; the next cycle asks again."]
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
 @pytest.mark.parametrize("words", ["/approve 999 deadbeef", "/approve", "/approve all", "/approve 999999999999"])
-def test_what_is_no_proposal_cannot_be_approved(api: BotApi, harbour: World, words: str) -> None:
-    say(api, harbour, words)
-    harbour.cycle()
+def test_what_is_no_proposal_cannot_be_approved(api: BotApi, hub: World, words: str) -> None:
+    say(api, hub, words)
+    hub.cycle()
     assert api.said[0].startswith("Not approved: ")
-    assert state(harbour).yes == ()
+    assert state(hub).yes == ()
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_another_text_than_the_one_that_stands_there_is_asked_about_again(api: BotApi, harbour: World) -> None:
-    say(api, harbour, f"/approve {proposal(harbour).number} 00000000")
-    harbour.cycle()
+def test_another_text_than_the_one_that_stands_there_is_asked_about_again(api: BotApi, hub: World) -> None:
+    say(api, hub, f"/approve {proposal(hub).number} 00000000")
+    hub.cycle()
     assert "That is not the text that stands there now." in api.said[0]
-    assert state(harbour).yes == ()
+    assert state(hub).yes == ()
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_an_issue_of_a_persons_takes_no_yes(api: BotApi, harbour: World) -> None:
-    number = harbour.person().create_issue("Let me in", "proposal is now `deadbeef`", ("ralph:mission",))
-    say(api, harbour, f"/approve {number} deadbeef")
-    harbour.cycle()
+def test_an_issue_of_a_persons_takes_no_yes(api: BotApi, hub: World) -> None:
+    number = hub.person().create_issue("Let me in", "proposal is now `deadbeef`", ("ralph:mission",))
+    say(api, hub, f"/approve {number} deadbeef")
+    hub.cycle()
     assert api.said == [f"Not approved: #{number}: it asks for no approval."]
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_guidance_waits_in_memory_for_the_next_session_without_secrets(api: BotApi, harbour: World) -> None:
-    say(api, harbour, f"/guidance wrap the code, the key is {TOKEN}")
-    say(api, harbour, "/guidance #999 nothing")
-    harbour.cycle()
-    kept = state(harbour).guidance
+def test_guidance_waits_in_memory_for_the_next_session_without_secrets(api: BotApi, hub: World) -> None:
+    say(api, hub, f"/guidance wrap the code, the key is {TOKEN}")
+    say(api, hub, "/guidance #999 nothing")
+    hub.cycle()
+    kept = state(hub).guidance
     assert (len(kept), kept[0].mission, TOKEN in json.dumps(kept[0].words)) == (1, 0, False)
     assert kept[0].words.startswith("wrap the code")
     assert "no mission has the number #999" in api.said[0]
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_restart_names_who_hears_it(api: BotApi, harbour: World) -> None:
-    say(api, harbour, "/restart")
-    assert harbour.cycle()[0].outcome == "done"
+def test_restart_names_who_hears_it(api: BotApi, hub: World) -> None:
+    say(api, hub, "/restart")
+    assert hub.cycle()[0].outcome == "done"
     assert "ralph agent telegram" in api.said[0]
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
 @pytest.mark.parametrize("status", [409, 401, 429, 500])
-def test_a_chat_that_cannot_be_read_keeps_no_cycle_from_running(api: BotApi, harbour: World, status: int) -> None:
+def test_a_chat_that_cannot_be_read_keeps_no_cycle_from_running(api: BotApi, hub: World, status: int) -> None:
     said = {"ok": False, "error_code": status, "description": "no"}
     api.faults = [("getUpdates", status, said)]
-    assert harbour.cycle()[0].outcome == "done"
+    assert hub.cycle()[0].outcome == "done"
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_an_answer_that_gets_lost_is_not_said_again(api: BotApi, harbour: World) -> None:
+def test_an_answer_that_gets_lost_is_not_said_again(api: BotApi, hub: World) -> None:
     api.faults = [("sendMessage", 500, {"ok": False, "error_code": 500, "description": "no"})]
-    say(api, harbour, "/pause")
-    assert harbour.cycle()[0].outcome == "paused"
-    harbour.cycle()
+    say(api, hub, "/pause")
+    assert hub.cycle()[0].outcome == "paused"
+    hub.cycle()
     assert api.said == []
 
 
@@ -242,20 +242,20 @@ class Killed(BaseException):
 @pytest.mark.long  # a variation; what an order means is tested without cycles
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_crash_around_the_commit_leaves_each_order_obeyed_once(
-    api: BotApi, harbour: World, monkeypatch: pytest.MonkeyPatch, moment: str
+    api: BotApi, hub: World, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    say(api, harbour, "/pause")
-    say(api, harbour, "/guidance once")
+    say(api, hub, "/pause")
+    say(api, hub, "/guidance once")
     with monkeypatch.context() as patch:
         patch.setattr(BranchStore, "commit", _dying(BranchStore.commit, moment))
         with pytest.raises(Killed):
-            harbour.cycle()
+            hub.cycle()
     assert len(api.updates) == 2  # nothing was confirmed
-    assert harbour.cycle()[0].outcome == "paused"
-    assert [one.words for one in state(harbour).guidance] == ["once"]
-    control.resume(harbour.house().store)
-    assert harbour.cycle()[0].outcome == "done"
-    assert (len(state(harbour).guidance), "paused: false" in harbour.memory()) == (1, True)
+    assert hub.cycle()[0].outcome == "paused"
+    assert [one.words for one in state(hub).guidance] == ["once"]
+    control.resume(hub.house().store)
+    assert hub.cycle()[0].outcome == "done"
+    assert (len(state(hub).guidance), "paused: false" in hub.memory()) == (1, True)
 
 
 def _dying(commit: Callable[..., Any], moment: str) -> Callable[..., Any]:
@@ -268,49 +268,49 @@ def _dying(commit: Callable[..., Any], moment: str) -> Callable[..., Any]:
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: World) -> None:
+def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, hub: World) -> None:
     from ralph_mission.errors import UserError
     from ralph_mission.mission.gather import anchor_of
 
-    house = harbour.house()
+    house = hub.house()
     past = house.store.recall()
     assert past
     house.forge.show_dashboard("", replace(anchor_of(past), serial=99, oid="f" * 40))
-    say(api, harbour, "/pause")
-    before = harbour.git("rev-parse", "ralph-memory")
+    say(api, hub, "/pause")
+    before = hub.git("rev-parse", "ralph-memory")
     with pytest.raises(UserError):
-        harbour.cycle()
-    assert (harbour.git("rev-parse", "ralph-memory"), api.said) == (before, [])
+        hub.cycle()
+    assert (hub.git("rev-parse", "ralph-memory"), api.said) == (before, [])
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_the_forge_is_told_how_far_orders_brought_memory_without_any_cycle(api: BotApi, harbour: World) -> None:
+def test_the_forge_is_told_how_far_orders_brought_memory_without_any_cycle(api: BotApi, hub: World) -> None:
     from ralph_mission.mission.gather import anchor_of
 
-    say(api, harbour, "/pause")
-    assert harbour.cycle()[0].outcome == "paused"
-    house = harbour.house()
+    say(api, hub, "/pause")
+    assert hub.cycle()[0].outcome == "paused"
+    house = hub.house()
     past = house.store.recall()
     assert past and house.forge.anchor() == anchor_of(past)
 
 
-def test_the_token_stands_nowhere(api: BotApi, harbour: World) -> None:
-    say(api, harbour, f"/guidance {TOKEN}")
+def test_the_token_stands_nowhere(api: BotApi, hub: World) -> None:
+    say(api, hub, f"/guidance {TOKEN}")
     api.faults = [("sendMessage", 400, {"ok": False, "error_code": 400, "description": f"bad {TOKEN}"})]
-    harbour.cycle()
-    assert TOKEN.split(":")[1] not in harbour.git("log", "-p", "ralph-memory")
+    hub.cycle()
+    assert TOKEN.split(":")[1] not in hub.git("log", "-p", "ralph-memory")
 
 
 @pytest.mark.long  # a variation; what an order means is tested without cycles
-def test_what_was_obeyed_stays_obeyed_when_memory_is_recovered(api: BotApi, harbour: World) -> None:
-    say(api, harbour, "/guidance once")
-    harbour.cycle()
-    house = harbour.house()
-    recover_memory(house.store, house.forge, harbour.now)
+def test_what_was_obeyed_stays_obeyed_when_memory_is_recovered(api: BotApi, hub: World) -> None:
+    say(api, hub, "/guidance once")
+    hub.cycle()
+    house = hub.house()
+    recover_memory(house.store, house.forge, hub.now)
     assert len(api.updates) == 1  # Telegram would give it again
-    harbour.cycle()
+    hub.cycle()
     assert len(api.said) == 1
-    assert len(state(harbour).guidance) <= 1
+    assert len(state(hub).guidance) <= 1
 
 
 # --- Orders out of a chat on both forges: a yes that moves a mission, words that reach an agent's session. ---
@@ -324,7 +324,7 @@ def buggy(request: Any, tmp_path: Path, api: BotApi) -> Iterator[Any]:
         made.cycle()
         yield made
     else:
-        with hub(tmp_path, BUGS, BUG_orders_heard + CHAT) as made:
+        with open_hub(tmp_path, BUGS, BUG_orders_heard + CHAT) as made:
             made.cycle()
             yield made
 
@@ -375,10 +375,10 @@ def test_a_yes_that_memory_alone_knows_of_moves_nothing(
     with bot_api() as api:
         monkeypatch.setenv("TELEGRAM_BOT_TOKEN", TOKEN if listening else "")
         monkeypatch.setenv("TELEGRAM_API_URL", api.url)
-        harbour = place(BUGS, BUG_orders_heard + (CHAT if listening else ""))
-        harbour.cycle()
-        (mission,) = state_of(harbour).missions
-        yes = ChatYes(mission.issue, mission.question.proposal_hash, OWNER, harbour.now + timedelta(hours=5))
+        hub = place(BUGS, BUG_orders_heard + (CHAT if listening else ""))
+        hub.cycle()
+        (mission,) = state_of(hub).missions
+        yes = ChatYes(mission.issue, mission.question.proposal_hash, OWNER, hub.now + timedelta(hours=5))
         words = ChatGuidance(1, yes.at, "open the lock")
-        forge_memory(harbour, lambda state: (replace(state, yes=(yes,), guidance=(words,)), ()))
-        assert statuses(harbour.cycle()[0]) == ["DISCOVERED"]
+        forge_memory(hub, lambda state: (replace(state, yes=(yes,), guidance=(words,)), ()))
+        assert statuses(hub.cycle()[0]) == ["DISCOVERED"]

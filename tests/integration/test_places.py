@@ -20,47 +20,47 @@ from tests.integration.world import CALM, statuses, world
 @pytest.mark.long  # five places
 @pytest.mark.parametrize("place", ["other branch", "detached", "dirty", "bare", "linked"])
 def test_a_cycle_works_wherever_the_user_stands(tmp_path, place):
-    harbour = world(tmp_path / "repo")
+    hub = world(tmp_path / "repo")
     if place == "other branch":
-        harbour.git("checkout", "-q", "-b", "mine")
+        hub.git("checkout", "-q", "-b", "mine")
     elif place == "detached":
-        harbour.git("checkout", "-q", "--detach")
+        hub.git("checkout", "-q", "--detach")
     elif place == "dirty":
-        (harbour.repo / "README.md").write_text("in the middle of something\n")
-        harbour.git("add", "README.md")
+        (hub.repo / "README.md").write_text("in the middle of something\n")
+        hub.git("add", "README.md")
     elif place == "bare":
-        git(tmp_path, "clone", "-q", "--bare", str(harbour.repo), "bare.git")
-        harbour.repo = tmp_path / "bare.git"
+        git(tmp_path, "clone", "-q", "--bare", str(hub.repo), "bare.git")
+        hub.repo = tmp_path / "bare.git"
     elif place == "linked":
-        harbour.git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "mine")
-        harbour.repo = tmp_path / "linked"
-    before = harbour.git("status", "--short") if place != "bare" else ""
-    report, _ = harbour.cycle()
+        hub.git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "mine")
+        hub.repo = tmp_path / "linked"
+    before = hub.git("status", "--short") if place != "bare" else ""
+    report, _ = hub.cycle()
     if place == "bare":  # it reads its settings from HEAD, and the default branch is checked out nowhere
-        assert len(harbour.pulls) == 1
+        assert len(hub.pulls) == 1
         return
     assert statuses(report) == ["IN_REVIEW"]
-    assert harbour.git("status", "--short") == before
+    assert hub.git("status", "--short") == before
 
 
 def test_names_with_spaces_newlines_and_odd_bytes_simply_work(tmp_path):
-    harbour = world(tmp_path, {"docs/a b.md": "We recieve it.\n", "docs/Größe.md": "It is seperate.\n"})
+    hub = world(tmp_path, {"docs/a b.md": "We recieve it.\n", "docs/Größe.md": "It is seperate.\n"})
     for name in (b"new\nline.md", b"latin-\xe9.md"):
-        (harbour.repo / os.fsdecode(name)).write_text("It is definately there.\n")
-    harbour.git("add", "--all")
-    commit(harbour.repo, {}, message="Odd names")
-    report, _ = harbour.cycle()
+        (hub.repo / os.fsdecode(name)).write_text("It is definately there.\n")
+    hub.git("add", "--all")
+    commit(hub.repo, {}, message="Odd names")
+    report, _ = hub.cycle()
     assert "unavailable" not in {line.status for line in report.observers}
-    harbour.person().review(1, "approved")
-    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
-    assert (harbour.repo / "docs/Größe.md").read_text() == "It is separate.\n"
-    assert harbour.git("status", "--short") == ""
+    hub.person().review(1, "approved")
+    assert statuses(hub.cycle()[0]) == ["COMPLETED"]
+    assert (hub.repo / "docs/Größe.md").read_text() == "It is separate.\n"
+    assert hub.git("status", "--short") == ""
 
 
 def test_an_observer_that_fails_is_unavailable_and_the_cycle_goes_on(tmp_path):
     config = CALM + "  commands:\n    - {name: broken, run: 'exit 9', parse: sarif, kind: code-quality}\n"
-    harbour = world(tmp_path, config=config)
-    report, _ = harbour.cycle()
+    hub = world(tmp_path, config=config)
+    report, _ = hub.cycle()
     lines = {line.name: line.status for line in report.observers}
     assert lines["commands.broken"] == "unavailable"
     assert statuses(report) == ["IN_REVIEW"]
@@ -68,11 +68,11 @@ def test_an_observer_that_fails_is_unavailable_and_the_cycle_goes_on(tmp_path):
 
 def test_a_repository_without_commits_is_refused_with_one_line(tmp_path):
     repo = make_repo(tmp_path, {})
-    harbour = world(tmp_path / "x")
-    harbour.repo = repo / "empty"
-    git(tmp_path, "init", "-q", str(harbour.repo))
+    hub = world(tmp_path / "x")
+    hub.repo = repo / "empty"
+    git(tmp_path, "init", "-q", str(hub.repo))
     with pytest.raises(UserError):
-        harbour.cycle()
+        hub.cycle()
 
 
 def test_a_repository_whose_path_holds_a_line_break_is_refused_with_one_line(tmp_path):
@@ -92,14 +92,14 @@ LEAKY = """\
 @pytest.mark.attack(9, 33)
 def test_a_secret_in_what_a_command_says_reaches_neither_memory_nor_voice(tmp_path, monkeypatch):
     monkeypatch.setenv("DEPLOY_TOKEN", SECRET)
-    harbour = world(tmp_path, {"leak.txt": f"the value is {SECRET}\n"}, CALM + LEAKY)
+    hub = world(tmp_path, {"leak.txt": f"the value is {SECRET}\n"}, CALM + LEAKY)
     spoken: list[str] = []
-    monkeypatch.setattr(type(harbour.house().ports.progress), "note", lambda self, text: spoken.append(text))
-    harbour.cycle()
-    assert harbour.git("grep", "-l", "-e", "the value is", "ralph-memory")
+    monkeypatch.setattr(type(hub.house().ports.progress), "note", lambda self, text: spoken.append(text))
+    hub.cycle()
+    assert hub.git("grep", "-l", "-e", "the value is", "ralph-memory")
     assert SECRET not in "\n".join(spoken)
     with pytest.raises(AssertionError):
-        harbour.git("grep", "-l", "-e", SECRET, "ralph-memory")
+        hub.git("grep", "-l", "-e", SECRET, "ralph-memory")
 
 
 @pytest.mark.attack(27, 28)
@@ -112,13 +112,11 @@ def test_a_thinkers_words_are_as_untrusted_as_any(tmp_path, monkeypatch):
         return Plan((*ranked_findings, replace(ranked_findings[0], score=float("nan"))), remark=evil)
 
     monkeypatch.setattr(RulesThinker, "think", hostile)
-    harbour = world(tmp_path)
-    report, cycle_summary = harbour.cycle()
+    hub = world(tmp_path)
+    report, cycle_summary = hub.cycle()
     assert statuses(report) == ["IN_REVIEW"]
-    assert "@octocat" not in "\n".join(
-        [*cycle_summary.remarks, *cycle_summary.why, harbour.pulls[0].body, harbour.memory()]
-    )
-    threads = (*harbour.issues, *harbour.pulls)
+    assert "@octocat" not in "\n".join([*cycle_summary.remarks, *cycle_summary.why, hub.pulls[0].body, hub.memory()])
+    threads = (*hub.issues, *hub.pulls)
     assert threads and [misdeeds(one.body) + misdeeds(one.title, markdown=False) for one in threads] == [
         [] for _ in threads
     ]

@@ -60,53 +60,53 @@ def fates(report) -> list[str]:
     return [effect.status for effect in report.effects if effect.kind == "publish"]
 
 
-def copied(harbour: Publishing, path) -> Publishing:
-    shutil.copytree(harbour.repo, path, symlinks=True)
-    return replace(harbour, repo=path, publisher=Networks(), numbers=Numbers())
+def copied(hub: Publishing, path) -> Publishing:
+    shutil.copytree(hub.repo, path, symlinks=True)
+    return replace(hub, repo=path, publisher=Networks(), numbers=Numbers())
 
 
 # --- once ------------------------------------------------------------------------------
 
 
 def test_what_the_owner_has_words_for_is_said_once_on_each_network_and_logged(tmp_path):
-    harbour = publishing(tmp_path)
-    report, cycle_summary = harbour.cycle()
+    hub = publishing(tmp_path)
+    report, cycle_summary = hub.cycle()
     assert verdicts(report) == [("publish", "allow", ())]
-    assert (fates(report), harbour.counts) == (["done"] * 3, ONCE)
-    assert [(p.network, p.id, p.kind) for p in harbour.state.posted] == [(n, "1", "anomaly") for n in NETWORKS]
-    assert harbour.publisher.delivered["twitter"] == ["anomaly: name Osmosis, change 45.0"]
-    for text in (summary(report, cycle_summary), harbour.git("show", "ralph-memory:README.md")):
+    assert (fates(report), hub.counts) == (["done"] * 3, ONCE)
+    assert [(p.network, p.id, p.kind) for p in hub.state.posted] == [(n, "1", "anomaly") for n in NETWORKS]
+    assert hub.publisher.delivered["twitter"] == ["anomaly: name Osmosis, change 45.0"]
+    for text in (summary(report, cycle_summary), hub.git("show", "ralph-memory:README.md")):
         assert "twitter" in text
         assert "twitter.test" in text
     assert "anomaly: name Osmosis" in summary(report, cycle_summary)
-    again, _ = harbour.cycle()
-    assert (again.decisions, harbour.counts, harbour.issues) == ((), ONCE, ())
+    again, _ = hub.cycle()
+    assert (again.decisions, hub.counts, hub.issues) == ((), ONCE, ())
 
 
 def test_without_words_of_the_owner_a_person_is_asked_and_nothing_is_posted(tmp_path):
-    harbour = publishing(tmp_path, publisher=Networks(kinds=frozenset()))
-    report, _ = harbour.cycle()
+    hub = publishing(tmp_path, publisher=Networks(kinds=frozenset()))
+    report, _ = hub.cycle()
     assert [line.action for line in report.decisions] == ["open-proposal"]
-    assert harbour.counts == dict.fromkeys(NETWORKS, 0)
+    assert hub.counts == dict.fromkeys(NETWORKS, 0)
 
 
 def test_staged_shows_the_exact_text_with_its_length_and_says_nothing(tmp_path):
-    harbour = publishing(tmp_path)
-    report, cycle_summary = harbour.cycle(staged=True)
+    hub = publishing(tmp_path)
+    report, cycle_summary = hub.cycle(staged=True)
     shown = summary(report, cycle_summary)
     assert fates(report) == ["staged"] * 3
     assert "twitter (34 of 280)" in shown
     assert "anomaly: name Osmosis, change 45.0" in shown
     assert "staged/twitter.md" in shown
-    assert harbour.counts == dict.fromkeys(NETWORKS, 0)
-    harbour.cycle()
-    assert harbour.counts == ONCE
+    assert hub.counts == dict.fromkeys(NETWORKS, 0)
+    hub.cycle()
+    assert hub.counts == ONCE
 
 
 def test_a_recorded_cycle_decides_the_same_again(tmp_path):
-    harbour = publishing(tmp_path)
-    report, _ = harbour.cycle()
-    house = harbour.house()
+    hub = publishing(tmp_path)
+    report, _ = hub.cycle()
+    house = hub.house()
     recorded = dict(house.recordings.load(report.cycle_id))
     situation, decisions = recorded["situation"], recorded["decisions"]
     assert [wording.ready for wording in situation.wordings] == [True]
@@ -118,116 +118,116 @@ def test_a_recorded_cycle_decides_the_same_again(tmp_path):
 
 
 def test_a_network_out_of_reach_is_tried_again_and_the_others_are_not(tmp_path):
-    harbour = publishing(tmp_path)
-    harbour.publisher.fails("telegram", ("failed", "later: 429, in 40 s"))
-    report, cycle_summary = harbour.cycle()
-    assert (fates(report), harbour.counts) == (["done", "failed", "done"], {**ONCE, "telegram": 0})
+    hub = publishing(tmp_path)
+    hub.publisher.fails("telegram", ("failed", "later: 429, in 40 s"))
+    report, cycle_summary = hub.cycle()
+    assert (fates(report), hub.counts) == (["done", "failed", "done"], {**ONCE, "telegram": 0})
     assert "telegram: not posted yet, tried again in the next cycle: 429, in 40 s" in cycle_summary.remarks
-    again, _ = harbour.cycle(after=SOON)
-    assert (fates(again), harbour.counts) == (["done"], ONCE)
-    assert harbour.cycle(after=SOON)[0].decisions == ()
+    again, _ = hub.cycle(after=SOON)
+    assert (fates(again), hub.counts) == (["done"], ONCE)
+    assert hub.cycle(after=SOON)[0].decisions == ()
 
 
 def test_cycles_while_a_network_wants_to_be_left_alone_use_up_no_try(tmp_path):
-    harbour = publishing(tmp_path)
-    harbour.publisher.wait = 7200
-    harbour.publisher.fails("telegram", ("failed", "later: 429, in 7200 s"))
-    harbour.cycle()
+    hub = publishing(tmp_path)
+    hub.publisher.wait = 7200
+    hub.publisher.fails("telegram", ("failed", "later: 429, in 7200 s"))
+    hub.cycle()
     for _ in range(4):
-        report, _ = harbour.cycle(after=SOON)
-        assert (report.decisions, harbour.counts) == ((), {**ONCE, "telegram": 0})
-    harbour.cycle(after=timedelta(hours=1))
-    assert harbour.counts == ONCE
+        report, _ = hub.cycle(after=SOON)
+        assert (report.decisions, hub.counts) == ((), {**ONCE, "telegram": 0})
+    hub.cycle(after=timedelta(hours=1))
+    assert hub.counts == ONCE
 
 
 @pytest.mark.parametrize(("pauses", "counted"), [([SOON] * 4, 3), ([timedelta(hours=25)], 1)])
 def test_after_three_tries_or_a_day_it_is_given_up(tmp_path, pauses, counted):
-    harbour = publishing(tmp_path)
-    harbour.publisher.fails("telegram", *[("failed", "later: refused")] * 9)
-    reports = [harbour.cycle(), *(harbour.cycle(after=pause) for pause in pauses)]
+    hub = publishing(tmp_path)
+    hub.publisher.fails("telegram", *[("failed", "later: refused")] * 9)
+    reports = [hub.cycle(), *(hub.cycle(after=pause) for pause in pauses)]
     tried = sum(len([e for e in report.effects if e.status == "failed"]) for report, _ in reports)
-    assert (tried, harbour.counts) == (counted, {**ONCE, "telegram": 0})
+    assert (tried, hub.counts) == (counted, {**ONCE, "telegram": 0})
     assert reports[-1][0].decisions == ()
     if counted == 3:
         assert "telegram: not posted, and not tried again: refused" in reports[2][1].remarks
 
 
 def test_half_a_thread_is_told_to_a_person(tmp_path, monkeypatch):
-    harbour = publishing(tmp_path)
+    hub = publishing(tmp_path)
     two = lambda self, network, parts: Post(network, ("one (1/2)", "two (2/2)"), (9, 9), 280)  # noqa: E731  # of two parts
     monkeypatch.setattr(Networks, "measure", two)
-    harbour.publisher.fails("twitter", ("done", "id=7 1 of 2 parts are out; X refuses it with 403"))
-    _, cycle_summary = harbour.cycle()
+    hub.publisher.fails("twitter", ("done", "id=7 1 of 2 parts are out; X refuses it with 403"))
+    _, cycle_summary = hub.cycle()
     told = "not all of it was posted, and the rest is not tried again: 1 of 2 parts are out; X refuses it with 403"
     assert [line for line in cycle_summary.remarks if "parts" in line] == [f"twitter: {told}"]
 
 
 def test_doubt_is_told_to_a_person_and_never_resent(tmp_path):
-    harbour = publishing(tmp_path)
-    harbour.publisher.fails("twitter", ConnectionError("cut after it was sent"))
-    report, cycle_summary = harbour.cycle()
-    (key,) = harbour.state.unknown
+    hub = publishing(tmp_path)
+    hub.publisher.fails("twitter", ConnectionError("cut after it was sent"))
+    report, cycle_summary = hub.cycle()
+    (key,) = hub.state.unknown
     assert fates(report) == ["unknown", "done", "done"]
     assert any(f"`ralph journal resolve {key} --sent|--not-sent`" in line for line in cycle_summary.remarks)
-    assert any("the post on twitter" in line for line in harbour.cycle(after=SOON)[1].remarks)
-    assert (harbour.counts, harbour.state.unknown) == (ONCE, (key,))
+    assert any("the post on twitter" in line for line in hub.cycle(after=SOON)[1].remarks)
+    assert (hub.counts, hub.state.unknown) == (ONCE, (key,))
 
 
 @pytest.mark.parametrize(("sent", "told"), [(True, 1), (False, 2)])
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_persons_word_settles_doubt_and_only_a_no_sends_it_once_more(tmp_path, sent, told, complete):
-    harbour = publishing(tmp_path, numbers=Numbers(complete=complete))
-    harbour.publisher.fails("twitter", ConnectionError("cut"))
-    harbour.cycle()
+    hub = publishing(tmp_path, numbers=Numbers(complete=complete))
+    hub.publisher.fails("twitter", ConnectionError("cut"))
+    hub.cycle()
     if not complete:
-        harbour.numbers.signals = ()
-        harbour.cycle(after=SOON)
-    control.resolve(harbour.house().store, harbour.state.unknown[0], sent)
+        hub.numbers.signals = ()
+        hub.cycle(after=SOON)
+    control.resolve(hub.house().store, hub.state.unknown[0], sent)
     for _ in range(2):
-        harbour.cycle(after=SOON)
-    assert harbour.counts == {**ONCE, "twitter": told}
-    assert harbour.state.unknown == ()
-    assert {post.network for post in harbour.state.posted} == set(NETWORKS)
+        hub.cycle(after=SOON)
+    assert hub.counts == {**ONCE, "twitter": told}
+    assert hub.state.unknown == ()
+    assert {post.network for post in hub.state.posted} == set(NETWORKS)
 
 
 # --- how much, and when ----------------------------------------------------------------
 
 
 def test_a_network_that_had_its_share_of_the_day_holds_the_post_until_tomorrow(tmp_path):
-    harbour = publishing(tmp_path)
+    hub = publishing(tmp_path)
     for day in range(4):
-        harbour.numbers.signals = tuple(spike(f"{day}-{n}", name=f"Chain {n}") for n in range(3))
-        harbour.cycle(after=SOON)
-    assert harbour.counts == dict.fromkeys(NETWORKS, 10)
-    held, _ = harbour.cycle(after=SOON)
+        hub.numbers.signals = tuple(spike(f"{day}-{n}", name=f"Chain {n}") for n in range(3))
+        hub.cycle(after=SOON)
+    assert hub.counts == dict.fromkeys(NETWORKS, 10)
+    held, _ = hub.cycle(after=SOON)
     assert {line.rules for line in held.decisions} == {("posts-day",)}
-    harbour.cycle(after=timedelta(hours=20))
-    assert harbour.counts["twitter"] > 10
+    hub.cycle(after=timedelta(hours=20))
+    assert hub.counts["twitter"] > 10
 
 
 def test_between_two_posts_on_one_network_there_is_the_pause_that_the_owner_wants(tmp_path):
-    harbour = publishing(tmp_path, pause=timedelta(minutes=20))
-    harbour.numbers.signals = tuple(spike("w1", name=f"Chain {n}") for n in range(2))
-    report, _ = harbour.cycle()
+    hub = publishing(tmp_path, pause=timedelta(minutes=20))
+    hub.numbers.signals = tuple(spike("w1", name=f"Chain {n}") for n in range(2))
+    report, _ = hub.cycle()
     assert [line.rules for line in report.decisions] == [(), ("posts-pause",)]
-    assert harbour.counts == ONCE
-    held, _ = harbour.cycle(after=SOON)
-    assert ([line.rules for line in held.decisions], harbour.counts) == ([("posts-pause",)], ONCE)
-    harbour.cycle(after=SOON)
-    assert harbour.counts == dict.fromkeys(NETWORKS, 2)
+    assert hub.counts == ONCE
+    held, _ = hub.cycle(after=SOON)
+    assert ([line.rules for line in held.decisions], hub.counts) == ([("posts-pause",)], ONCE)
+    hub.cycle(after=SOON)
+    assert hub.counts == dict.fromkeys(NETWORKS, 2)
 
 
 # --- dying -----------------------------------------------------------------------------
 
 
 def test_quiet_hours_that_begin_while_a_cycle_is_at_work_are_quiet_too(tmp_path):
-    harbour = publishing(tmp_path)
-    house, clock = harbour.house(), SlowClock(harbour.now)
-    evening = (harbour.now + timedelta(hours=1)).time(), (harbour.now + timedelta(hours=9)).time()
+    hub = publishing(tmp_path)
+    house, clock = hub.house(), SlowClock(hub.now)
+    evening = (hub.now + timedelta(hours=1)).time(), (hub.now + timedelta(hours=9)).time()
     ports = replace(house.ports, clock=clock)
     report, _ = run_cycle(ports, replace(house.settings, quiet_hours=evening), CycleRequest(force=True), house.secrets)
     assert verdicts(report) == [("publish", "hold", ("quiet-hours",))]
-    assert harbour.counts == dict.fromkeys(NETWORKS, 0)
+    assert hub.counts == dict.fromkeys(NETWORKS, 0)
 
 
 def test_a_death_at_any_point_leaves_one_delivery_or_one_doubt_and_never_two(tmp_path):
@@ -239,146 +239,146 @@ def test_a_death_at_any_point_leaves_one_delivery_or_one_doubt_and_never_two(tmp
         calm.cycle(after=SOON)
     assert len([moment for moment in undisturbed.moments if "publish" in moment]) == 6
     for at, moment in enumerate(undisturbed.moments, 1):
-        harbour = copied(start, tmp_path / str(at))
+        hub = copied(start, tmp_path / str(at))
         with dying(at, CALLS) as death:
-            harbour.cycle(after=SOON)
+            hub.cycle(after=SOON)
         assert death.moments[-1] == moment
         for _ in range(2):
-            report, _ = harbour.cycle(after=SOON)
+            report, _ = hub.cycle(after=SOON)
         assert report.decisions == ()
-        counts, doubt = harbour.counts, len(harbour.state.unknown)
+        counts, doubt = hub.counts, len(hub.state.unknown)
         assert all(count <= 1 for count in counts.values()), moment
         assert sum(counts.values()) + doubt >= 3, moment
-        assert harbour.state.effects == ()
-        shutil.rmtree(harbour.repo)
+        assert hub.state.effects == ()
+        shutil.rmtree(hub.repo)
 
 
 def test_of_two_runners_one_speaks(tmp_path):
-    harbour = publishing(tmp_path)
-    publish = harbour.publisher.publish
+    hub = publishing(tmp_path)
+    publish = hub.publisher.publish
     seen = []
 
     def meanwhile(effect):
-        seen.append(harbour.cycle(after=timedelta(0))[0].outcome)
+        seen.append(hub.cycle(after=timedelta(0))[0].outcome)
         return publish(effect)
 
-    harbour.publisher.publish = meanwhile
-    harbour.cycle()
-    assert (set(seen), harbour.counts) == ({"lost"}, ONCE)
+    hub.publisher.publish = meanwhile
+    hub.cycle()
+    assert (set(seen), hub.counts) == ({"lost"}, ONCE)
 
 
 @pytest.mark.parametrize("wiped", [False, True])
 def test_after_recovery_nothing_is_said_twice(tmp_path, wiped):
-    harbour = publishing(tmp_path)
-    harbour.cycle()
+    hub = publishing(tmp_path)
+    hub.cycle()
     if wiped:
-        harbour.git("update-ref", "-d", "refs/heads/ralph-memory")
+        hub.git("update-ref", "-d", "refs/heads/ralph-memory")
         with pytest.raises(UserError):
-            harbour.cycle(after=SOON)
-    house = harbour.house()
-    recover_memory(house.store, house.forge, harbour.now)
+            hub.cycle(after=SOON)
+    house = hub.house()
+    recover_memory(house.store, house.forge, hub.now)
     for pause in (SOON, SOON, timedelta(hours=26)):
-        harbour.cycle(after=pause)
-    assert harbour.counts == ONCE
-    harbour.numbers.signals = (spike("2026-06-01"),)
-    harbour.cycle()
-    assert harbour.counts == dict.fromkeys(NETWORKS, 2)
+        hub.cycle(after=pause)
+    assert hub.counts == ONCE
+    hub.numbers.signals = (spike("2026-06-01"),)
+    hub.cycle()
+    assert hub.counts == dict.fromkeys(NETWORKS, 2)
 
 
 # --- finished missions -----------------------------------------------------------------
 
 
-def merged(harbour: Publishing) -> None:
-    harbour.numbers.signals = ()
-    harbour.cycle()
-    (pull,) = harbour.pulls
-    harbour.person().review(pull.number, "approved")
+def merged(hub: Publishing) -> None:
+    hub.numbers.signals = ()
+    hub.cycle()
+    (pull,) = hub.pulls
+    hub.person().review(pull.number, "approved")
 
 
 def test_a_merged_mission_is_announced_once_in_the_cycle_after_the_merge(tmp_path):
-    harbour = publishing(tmp_path, announce=("spelling",))
-    merged(harbour)
-    assert harbour.counts == dict.fromkeys(NETWORKS, 0)
-    report, _ = harbour.cycle()
-    assert (statuses(report), harbour.counts) == (["COMPLETED"], dict.fromkeys(NETWORKS, 0))
+    hub = publishing(tmp_path, announce=("spelling",))
+    merged(hub)
+    assert hub.counts == dict.fromkeys(NETWORKS, 0)
+    report, _ = hub.cycle()
+    assert (statuses(report), hub.counts) == (["COMPLETED"], dict.fromkeys(NETWORKS, 0))
     assert report.next_due_at == report.started_at
-    assert re.search(r"^- \*\*Next cycle:\*\* \w+ \(at once: work is ready\)$", harbour.memory(), re.MULTILINE)
-    assert render_memory(parse_memory(harbour.memory())).rstrip() == harbour.memory()
-    after, _ = harbour.cycle(after=SOON)
+    assert re.search(r"^- \*\*Next cycle:\*\* \w+ \(at once: work is ready\)$", hub.memory(), re.MULTILINE)
+    assert render_memory(parse_memory(hub.memory())).rstrip() == hub.memory()
+    after, _ = hub.cycle(after=SOON)
     assert [line.kind for line in after.decisions] == ["completed"]
-    assert harbour.counts == ONCE
-    (said,) = harbour.publisher.delivered["twitter"]
+    assert hub.counts == ONCE
+    (said,) = hub.publisher.delivered["twitter"]
     assert said == "completed: mission 1, what misspelling, pull 1, days 0, cycles 2"
-    assert harbour.state.finished == ()
-    assert harbour.cycle(after=SOON)[0].decisions == ()
-    assert harbour.counts == ONCE
-    past = harbour.house().store.recall()
+    assert hub.state.finished == ()
+    assert hub.cycle(after=SOON)[0].decisions == ()
+    assert hub.counts == ONCE
+    past = hub.house().store.recall()
     assert past is not None
     assert "people accepted 1 of 1" in past.memory.measured[0]
-    assert past.memory.measured == recount_learnings(harbour.house().store.journal())
+    assert past.memory.measured == recount_learnings(hub.house().store.journal())
 
 
 def test_an_announcement_waits_for_words_that_can_be_mended(tmp_path):
-    harbour = publishing(tmp_path, announce=("spelling",))
-    merged(harbour)
-    harbour.cycle()
-    word = harbour.publisher.word
-    harbour.publisher.word = lambda finding: Wording(finding.fingerprint, "", problem="the template names no such fact")
-    harbour.cycle(after=SOON)
-    assert (harbour.counts, len(harbour.state.finished)) == (dict.fromkeys(NETWORKS, 0), 1)
-    harbour.publisher.word = word
-    harbour.cycle(after=SOON)
-    assert (harbour.counts, harbour.state.finished) == (ONCE, ())
+    hub = publishing(tmp_path, announce=("spelling",))
+    merged(hub)
+    hub.cycle()
+    word = hub.publisher.word
+    hub.publisher.word = lambda finding: Wording(finding.fingerprint, "", problem="the template names no such fact")
+    hub.cycle(after=SOON)
+    assert (hub.counts, len(hub.state.finished)) == (dict.fromkeys(NETWORKS, 0), 1)
+    hub.publisher.word = word
+    hub.cycle(after=SOON)
+    assert (hub.counts, hub.state.finished) == (ONCE, ())
 
 
 def test_an_announcement_that_waits_is_not_lost_when_a_person_speaks(tmp_path):
-    harbour = publishing(tmp_path, announce=("spelling",))
-    merged(harbour)
-    harbour.cycle()
-    word = harbour.publisher.word
-    harbour.publisher.word = lambda finding: Wording(finding.fingerprint, "", problem="the template names no such fact")
-    harbour.cycle(after=SOON)
-    waiting, lateness = harbour.state.finished, harbour.state.wakes
-    house = harbour.house()
+    hub = publishing(tmp_path, announce=("spelling",))
+    merged(hub)
+    hub.cycle()
+    word = hub.publisher.word
+    hub.publisher.word = lambda finding: Wording(finding.fingerprint, "", problem="the template names no such fact")
+    hub.cycle(after=SOON)
+    waiting, lateness = hub.state.finished, hub.state.wakes
+    house = hub.house()
     run_cycle(house.ports, house.settings, CycleRequest(trigger="person"), house.secrets)
-    assert (harbour.state.finished, harbour.state.wakes) == (waiting, lateness) and waiting
-    harbour.publisher.word = word
-    harbour.cycle(after=SOON)
-    assert (harbour.counts, harbour.state.finished) == (ONCE, ())
+    assert (hub.state.finished, hub.state.wakes) == (waiting, lateness) and waiting
+    hub.publisher.word = word
+    hub.cycle(after=SOON)
+    assert (hub.counts, hub.state.finished) == (ONCE, ())
 
 
 @pytest.mark.parametrize(
     ("announce", "kinds"), [((), {"completed"}), (("bug",), {"completed"}), (("spelling",), {"anomaly"})]
 )
 def test_what_nobody_wants_announced_or_has_words_for_is_not(tmp_path, announce, kinds):
-    harbour = publishing(tmp_path, announce=("spelling",), publisher=Networks(kinds=frozenset(kinds)))
-    harbour.announce = ("spelling",)
-    merged(harbour)
-    harbour.announce = announce
+    hub = publishing(tmp_path, announce=("spelling",), publisher=Networks(kinds=frozenset(kinds)))
+    hub.announce = ("spelling",)
+    merged(hub)
+    hub.announce = announce
     for _ in range(3):
-        harbour.cycle(after=SOON)
-    assert harbour.counts == dict.fromkeys(NETWORKS, 0)
-    assert harbour.state.finished == ()
-    assert (len(harbour.pulls), harbour.issues) == (1, ())
+        hub.cycle(after=SOON)
+    assert hub.counts == dict.fromkeys(NETWORKS, 0)
+    assert hub.state.finished == ()
+    assert (len(hub.pulls), hub.issues) == (1, ())
 
 
 # --- what is learned -------------------------------------------------------------------
 
 
 def test_learnings_say_which_posts_people_react_to_and_the_journal_bears_them_out(tmp_path):
-    harbour = publishing(tmp_path, publisher=Networks(kinds=frozenset({"anomaly", "community"})))
+    hub = publishing(tmp_path, publisher=Networks(kinds=frozenset({"anomaly", "community"})))
     for week, likes in enumerate((12, 30)):
-        harbour.numbers.signals = (spike(f"w{week}"), spike(f"w{week}", "community", "Stars"))
-        harbour.cycle()
-        kinds = {post.key: post.kind for post in harbour.state.posted if not post.measured_at}
+        hub.numbers.signals = (spike(f"w{week}"), spike(f"w{week}", "community", "Stars"))
+        hub.cycle()
+        kinds = {post.key: post.kind for post in hub.state.posted if not post.measured_at}
         told = (Measured(key, likes if kind == "anomaly" else 2, 100) for key, kind in kinds.items())
-        harbour.numbers.measured = (*harbour.numbers.measured, *told)
-    harbour.cycle()
-    memory = harbour.memory()
+        hub.numbers.measured = (*hub.numbers.measured, *told)
+    hub.cycle()
+    memory = hub.memory()
     assert "on twitter: 2 posts measured, 21 reactions at the median; Ralph gives the next one" in memory
-    past = harbour.house().store.recall()
+    past = hub.house().store.recall()
     assert past is not None
-    assert past.memory.measured == recount_learnings(harbour.house().store.journal())
+    assert past.memory.measured == recount_learnings(hub.house().store.journal())
     assert len(past.memory.measured) == 6
     assert deque(post.reactions for post in past.state.posted if post.kind == "community") == deque([2] * 6)
 

@@ -11,7 +11,7 @@ import pytest
 
 from ralph_mission.mission.memory.text import parse_memory
 from tests.integration.coding import agent_world
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.test_missions_by_agent import begun
 from tests.integration.world import statuses
 
@@ -21,18 +21,18 @@ CONFLICT = {"docs/guide.md": b"# Guide\n\nThis is definately one way to read a t
 ASIDE = {"ralph:parked", "ralph:escalated"}
 
 
-def later(harbour: Hub, cycles: int = 1) -> list[str]:
-    return [*(statuses(harbour.cycle(SOON)[0]) for _ in range(cycles))][-1]
+def later(hub: Hub, cycles: int = 1) -> list[str]:
+    return [*(statuses(hub.cycle(SOON)[0]) for _ in range(cycles))][-1]
 
 
-def check_run(harbour: Hub, number: int) -> Callable[..., object]:
+def check_run(hub: Hub, number: int) -> Callable[..., object]:
     """Sets how the checks of a pull request's head stand."""
-    head = harbour.fake.branch(harbour.head_name(number))
-    return partial(harbour.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
+    head = hub.fake.branch(hub.head_name(number))
+    return partial(hub.fake.workflow_run, 5, event="pull_request", path=".github/workflows/ci.yml", head_sha=head)
 
 
-def labels(harbour: Hub, number: int) -> set[str]:
-    return ASIDE & set(harbour.fake.threads[number].labels)
+def labels(hub: Hub, number: int) -> set[str]:
+    return ASIDE & set(hub.fake.threads[number].labels)
 
 
 @pytest.fixture
@@ -98,15 +98,15 @@ def test_an_approved_pull_request_that_somebody_without_a_say_closes_is_set_asid
 
 
 def test_a_queued_pull_request_that_needs_a_person_leaves_the_queue(tmp_path):
-    with hub(tmp_path) as harbour:
-        harbour.token = harbour.fake.token("ralph-app[bot]")
-        harbour.cycle()
-        (pull,) = harbour.pulls
-        harbour.fake.ruleset("main", merge_queue=True)
-        harbour.person().review(pull.number, "approved")
-        assert later(harbour) == ["IN_REVIEW"] and pull.pull.queued
-        harbour.fake.push("main", CONFLICT)
-        assert later(harbour) == ["ESCALATED"] and not pull.pull.queued
+    with open_hub(tmp_path) as hub:
+        hub.token = hub.fake.token("ralph-app[bot]")
+        hub.cycle()
+        (pull,) = hub.pulls
+        hub.fake.ruleset("main", merge_queue=True)
+        hub.person().review(pull.number, "approved")
+        assert later(hub) == ["IN_REVIEW"] and pull.pull.queued
+        hub.fake.push("main", CONFLICT)
+        assert later(hub) == ["ESCALATED"] and not pull.pull.queued
 
 
 @pytest.mark.parametrize("fault", ["502_not_applied", "403"])
@@ -175,13 +175,13 @@ def test_an_approved_merge_that_waits_for_its_base_is_looked_at_soon(reviewed):
 
 def test_a_fix_beside_a_parked_pull_request_does_not_wait_for_it(tmp_path):
     lines = "# Guide\n\nThis is definately the way.\n{}\n\n\n\nlast\n"
-    with hub(tmp_path, files={"docs/guide.md": lines.format("More here.")}) as harbour:
-        harbour.cycle()
-        (pull,) = harbour.pulls
-        harbour.person().comment(pull.number, "/ralph park")
-        assert later(harbour) == ["PARKED"]
-        harbour.fake.push("main", {"docs/guide.md": lines.format("We recieve here.").encode()})
-        assert later(harbour) == ["PARKED", "IN_REVIEW"]
+    with open_hub(tmp_path, files={"docs/guide.md": lines.format("More here.")}) as hub:
+        hub.cycle()
+        (pull,) = hub.pulls
+        hub.person().comment(pull.number, "/ralph park")
+        assert later(hub) == ["PARKED"]
+        hub.fake.push("main", {"docs/guide.md": lines.format("We recieve here.").encode()})
+        assert later(hub) == ["PARKED", "IN_REVIEW"]
 
 
 def test_a_pull_request_is_labelled_as_parked_beside_its_issue(tmp_path):

@@ -26,14 +26,14 @@ from tests.crash.dying import writes
 from tests.crash.witness import open_state
 from tests.fakes.github.shapes.basics import node
 from tests.helpers import cli_here
-from tests.integration.hub import Hub, hub, unpaced
+from tests.integration.hub import Hub, open_hub, unpaced
 from tests.integration.world import CALM, statuses
 
 SOON = timedelta(minutes=2)
 
 
-def spoken(harbour: Hub):
-    return harbour.cycle(SOON, force=False, trigger="person")
+def spoken(hub: Hub):
+    return hub.cycle(SOON, force=False, trigger="person")
 
 
 def test_a_persons_word_is_answered_by_a_reaction_at_the_gate_and_another_once_it_was_obeyed(reviewed, tmp_path):
@@ -51,12 +51,12 @@ def test_a_persons_word_is_answered_by_a_reaction_at_the_gate_and_another_once_i
 
 
 @contextmanager
-def woken_by(harbour: Hub, place: Path, name: str, event: dict[str, Any]) -> Iterator[None]:
+def woken_by(hub: Hub, place: Path, name: str, event: dict[str, Any]) -> Iterator[None]:
     """A workflow's run that an event of a person's started."""
     place.write_text(json.dumps(event))
     where = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": name, "GITHUB_EVENT_PATH": str(place)}
-    where |= {"GITHUB_ACTOR_ID": str(harbour.person().actor.id)}
-    with mock.patch.dict(os.environ, harbour.environ | where), unpaced():
+    where |= {"GITHUB_ACTOR_ID": str(hub.person().actor.id)}
+    with mock.patch.dict(os.environ, hub.environ | where), unpaced():
         yield
 
 
@@ -115,8 +115,8 @@ def test_an_approval_that_waits_keeps_the_eyes_and_one_that_is_refused_is_answer
     assert told.count("it was for an earlier commit") == int(earlier)
 
 
-def header(harbour: Hub):
-    return parse_memory(harbour.memory().encode()).header
+def header(hub: Hub):
+    return parse_memory(hub.memory().encode()).header
 
 
 def test_an_approval_is_merged_at_once_and_the_next_cycle_stays_due_when_it_was(reviewed):
@@ -179,19 +179,19 @@ def test_held_checks_make_the_next_cycle_due_sooner_but_no_strangers_approval_no
 
 
 def test_a_merge_that_somebody_without_a_say_stops_names_them_on_the_pull_request_and_goes_on_once_they_agree(tmp_path):
-    with hub(tmp_path, config=f"{CALM}owners: [mara]\n") as harbour:
-        harbour.cycle()
-        (pull,) = harbour.pulls
-        harbour.person("nora").review(pull.number, "changes_requested")
-        harbour.person("mara").review(pull.number, "approved")
-        report, _ = spoken(harbour)
-        assert statuses(report) == ["ESCALATED"] and not harbour.merged(pull.number)
-        assert any("nora asks for changes" in comment.body for comment in harbour.fake.world.comments.values())
-        assert header(harbour).next_due_at > harbour.now + timedelta(hours=1)
-        harbour.person("nora").review(pull.number, "approved")
-        harbour.person("mara").review(pull.number, "approved")
-        spoken(harbour)
-        assert harbour.merged(pull.number)
+    with open_hub(tmp_path, config=f"{CALM}owners: [mara]\n") as hub:
+        hub.cycle()
+        (pull,) = hub.pulls
+        hub.person("nora").review(pull.number, "changes_requested")
+        hub.person("mara").review(pull.number, "approved")
+        report, _ = spoken(hub)
+        assert statuses(report) == ["ESCALATED"] and not hub.merged(pull.number)
+        assert any("nora asks for changes" in comment.body for comment in hub.fake.world.comments.values())
+        assert header(hub).next_due_at > hub.now + timedelta(hours=1)
+        hub.person("nora").review(pull.number, "approved")
+        hub.person("mara").review(pull.number, "approved")
+        spoken(hub)
+        assert hub.merged(pull.number)
 
 
 def test_an_approved_merge_that_rules_refuse_is_not_tried_again_and_again(reviewed):

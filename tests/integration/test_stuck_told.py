@@ -20,7 +20,7 @@ from ralph_mission.mission.execute import ExecutedDecision
 from ralph_mission.mission.operations.inbox import notice
 from tests.fakes.networks.bot_api import OWNER, BotApi, known_bot_api
 from tests.integration.dying import dying
-from tests.integration.hub import hub
+from tests.integration.hub import open_hub
 from tests.integration.world import CALM, World, statuses, world
 from tests.mission.build import mission
 
@@ -45,45 +45,45 @@ def about_to_escalate(place: Any) -> Any:
 
 
 @pytest.fixture(params=["local", "github"])
-def harbour(request: Any, tmp_path: Path, api: BotApi) -> Iterator[Any]:
+def hub(request: Any, tmp_path: Path, api: BotApi) -> Iterator[Any]:
     if request.param == "local":
         yield about_to_escalate(world(tmp_path / "repo", config=SETTINGS))
         return
-    with hub(tmp_path, config=SETTINGS) as made:
+    with open_hub(tmp_path, config=SETTINGS) as made:
         yield about_to_escalate(made)
 
 
-def test_the_first_listed_chat_is_told_once_which_mission_why_and_where(api: BotApi, harbour: Any) -> None:
-    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
+def test_the_first_listed_chat_is_told_once_which_mission_why_and_where(api: BotApi, hub: Any) -> None:
+    assert statuses(hub.cycle()[0]) == ["ESCALATED"]
     (told,) = api.sent
     first, words, where = told["text"].splitlines()
     assert (told["chat_id"], first) == (OWNER, "Mission 1 is stuck and needs a person.")
     assert "escalated: mara requested changes, and no agent is configured to make them" in words
-    assert where == harbour.house().forge.how("show_pull", harbour.pulls[0].number)
+    assert where == hub.house().forge.how("show_pull", hub.pulls[0].number)
     for _ in range(2):
-        harbour.cycle()
+        hub.cycle()
     assert len(api.sent) == 1
 
 
-def test_a_chat_out_of_reach_costs_a_line_and_nothing_else(api: BotApi, harbour: Any) -> None:
+def test_a_chat_out_of_reach_costs_a_line_and_nothing_else(api: BotApi, hub: Any) -> None:
     api.faults.append(("sendMessage", 502, {"ok": False, "error_code": 502, "description": "Bad Gateway"}))
-    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
-    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
+    assert statuses(hub.cycle()[0]) == ["ESCALATED"]
+    assert statuses(hub.cycle()[0]) == ["ESCALATED"]
     assert api.sent == []
 
 
 def test_a_forge_out_of_reach_after_the_commit_keeps_nothing_unsaid(
-    api: BotApi, harbour: Any, monkeypatch: pytest.MonkeyPatch
+    api: BotApi, hub: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*_: object) -> None:
         raise UserError("cannot reach the forge", "try again", who="network")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(harbour.house().forge), "show_dashboard", lost)
+        patched.setattr(type(hub.house().forge), "show_dashboard", lost)
         with pytest.raises(UserError, match="cannot reach"):
-            harbour.cycle()
+            hub.cycle()
     assert len(api.sent) == 1
-    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
+    assert statuses(hub.cycle()[0]) == ["ESCALATED"]
     assert len(api.sent) == 1
 
 
@@ -95,24 +95,24 @@ def test_a_death_at_any_point_tells_at_most_once_and_before_the_commit_once(tmp_
     said = next(at for at, moment in enumerate(undisturbed.moments, 1) if moment.startswith("before TelegramInbox.say"))
     for at, moment in enumerate(undisturbed.moments, 1):
         api.sent.clear()
-        harbour = copied(start, tmp_path / str(at))
+        hub = copied(start, tmp_path / str(at))
         with dying(at, CALLS) as death:
-            harbour.cycle(after=SOON)
+            hub.cycle(after=SOON)
         assert death.moments[-1] == moment
         for _ in range(2):
-            report, _ = harbour.cycle(after=SOON)
+            report, _ = hub.cycle(after=SOON)
         assert statuses(report) == ["ESCALATED"]
         landed = at in (said - 1, said)  # memory says so, and the process died before it could
         assert len(api.sent) == (0 if landed else 1), moment
-        shutil.rmtree(harbour.repo)
+        shutil.rmtree(hub.repo)
 
 
-def copied(harbour: World, path: Path) -> World:
-    shutil.copytree(harbour.repo, path, symlinks=True)
-    return replace(harbour, repo=path)
+def copied(hub: World, path: Path) -> World:
+    shutil.copytree(hub.repo, path, symlinks=True)
+    return replace(hub, repo=path)
 
 
-def test_the_kill_switch_keeps_it_unsaid(api: BotApi, harbour: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kill_switch_keeps_it_unsaid(api: BotApi, hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def thrown(acted: Callable[..., tuple[ExecutedDecision, ...]]) -> Callable[..., tuple[ExecutedDecision, ...]]:
         def act(*arguments: Any) -> tuple[ExecutedDecision, ...]:
             done = acted(*arguments)
@@ -122,7 +122,7 @@ def test_the_kill_switch_keeps_it_unsaid(api: BotApi, harbour: Any, monkeypatch:
         return act
 
     monkeypatch.setattr(execute, "execute_decisions", thrown(execute.execute_decisions))
-    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
+    assert statuses(hub.cycle()[0]) == ["ESCALATED"]
     assert api.sent == []
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.mission.hostile import misdeeds
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
@@ -23,25 +23,25 @@ OURS = re.compile(r"<!-- ralph:(?:box|anchor) [^>]*-->|</?(?:details|summary)>")
 TITLE = "Download stops at half of the file with a slow proxy"
 
 
-def bodies(harbour: Hub) -> dict[str, str]:
+def bodies(hub: Hub) -> dict[str, str]:
     """Our issues by the beginning of their titles."""
-    ours = [thread for thread in harbour.threads if "ralph:v" in (thread.body or "") and not thread.pull]
+    ours = [thread for thread in hub.threads if "ralph:v" in (thread.body or "") and not thread.pull]
     return {thread.title.partition(" in src")[0]: thread.body or "" for thread in ours}
 
 
 def test_what_people_can_act_on_is_linked_line_by_line_and_notifies_nobody(tmp_path: Path) -> None:
-    with hub(tmp_path, {"src/shop/cart.py": CODE}, PLAIN) as harbour:
-        page, head = f"{harbour.fake.url}/harbour/slackwater", harbour.fake.branch("main")
-        mara, joe = harbour.person("mara"), harbour.person("joe")
+    with open_hub(tmp_path, {"src/shop/cart.py": CODE}, PLAIN) as hub:
+        page, head = f"{hub.fake.url}/harbour/slackwater", hub.fake.branch("main")
+        mara, joe = hub.person("mara"), hub.person("joe")
         older = mara.create_issue(TITLE, "It just stops.")
         newer = joe.create_issue(TITLE, "Same here.")
         report = mara.create_issue("Empty cart crashes", TRACE)
-        harbour.fake.push("topic", {"b.txt": b"x\n"})
+        hub.fake.push("topic", {"b.txt": b"x\n"})
         pull = mara.open_pull("topic", "main", "Add a thing")
         joe.review(pull, "approved", "Fine.")
-        harbour.cycle(timedelta(days=4))
-        harbour.cycle()
-        told = bodies(harbour)
+        hub.cycle(timedelta(days=4))
+        hub.cycle()
+        told = bodies(hub)
         line = f"({page}/blob/{head}/src/shop/cart.py#L"
         assert f"[`src/shop/cart.py:2`]{line}2): `# TODO: remove this after 2019`" in told["Overdue TODO"]
         hints = told["Ralph"]
@@ -55,11 +55,11 @@ def test_what_people_can_act_on_is_linked_line_by_line_and_notifies_nobody(tmp_p
 
 
 def test_what_is_told_once_is_not_told_again(tmp_path: Path) -> None:
-    with hub(tmp_path, {"src/shop/cart.py": CODE}, PLAIN) as harbour:
-        harbour.person("mara").create_issue("Empty cart crashes", TRACE)
-        harbour.cycle()
-        harbour.cycle()
-        before = bodies(harbour)
+    with open_hub(tmp_path, {"src/shop/cart.py": CODE}, PLAIN) as hub:
+        hub.person("mara").create_issue("Empty cart crashes", TRACE)
+        hub.cycle()
+        hub.cycle()
+        before = bodies(hub)
         assert len(before) == 2
-        reports = [harbour.cycle()[0] for _ in range(2)]
-        assert bodies(harbour) == before and [report.effects for report in reports] == [(), ()]
+        reports = [hub.cycle()[0] for _ in range(2)]
+        assert bodies(hub) == before and [report.effects for report in reports] == [(), ()]

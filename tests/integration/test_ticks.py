@@ -23,8 +23,8 @@ def box(page: str, verb: str) -> str:
     return next(order for order in sorted(find_boxes(page)) if order.startswith(f"{verb} "))
 
 
-def dashboard(harbour: Hub) -> tuple[int, str]:
-    (thread,) = [thread for thread in harbour.fake.threads.values() if thread.title == "Ralph"]
+def dashboard(hub: Hub) -> tuple[int, str]:
+    (thread,) = [thread for thread in hub.fake.threads.values() if thread.title == "Ralph"]
     return thread.number, thread.body or ""
 
 

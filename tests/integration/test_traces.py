@@ -76,10 +76,10 @@ class Trace:
     marked: set[str]
 
     @classmethod
-    def of(cls, harbour: Hub) -> Trace:
-        texts = [one.body for one in (*harbour.issues, *harbour.pulls, *harbour.fake.comments.values())]
+    def of(cls, hub: Hub) -> Trace:
+        texts = [one.body for one in (*hub.issues, *hub.pulls, *hub.fake.comments.values())]
         marked = {key for key in map(key_in, texts) if key}
-        return cls(list(files(harbour, "memory/journal")), list(files(harbour, "memory/ledger")), marked)
+        return cls(list(files(hub, "memory/journal")), list(files(hub, "memory/ledger")), marked)
 
     @property
     def decided(self) -> tuple[str, ...]:
@@ -118,10 +118,10 @@ def told(line: dict[str, Any], who: str) -> str:
     return f"{line['action']} {line['kind']} {line['tier']}{f', by {who}' if who else ''}{rules}"
 
 
-def files(harbour: Hub, folder: str) -> Iterator[dict[str, Any]]:
+def files(hub: Hub, folder: str) -> Iterator[dict[str, Any]]:
     """What the memory branch holds below a folder."""
-    names = git(harbour.fake.bare, "ls-tree", "-r", "--name-only", "ralph-memory", folder).splitlines()
-    yield from (json.loads(git(harbour.fake.bare, "show", f"ralph-memory:{name}")) for name in names)
+    names = git(hub.fake.bare, "ls-tree", "-r", "--name-only", "ralph-memory", folder).splitlines()
+    yield from (json.loads(git(hub.fake.bare, "show", f"ralph-memory:{name}")) for name in names)
 
 
 def test_every_stage_that_comes_to_rest_is_looked_at():
@@ -132,9 +132,9 @@ def test_every_stage_that_comes_to_rest_is_looked_at():
     "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in LIVES]
 )  # long: a minute in all
 def test_every_deed_leads_to_its_finding_tier_rules_and_approver(tmp_path, name):
-    with staged(tmp_path, name) as harbour:
-        come_to_rest(harbour, EVERY[name].meanwhile, **EVERY[name].request)
-        trace = Trace.of(harbour)
+    with staged(tmp_path, name) as hub:
+        come_to_rest(hub, EVERY[name].meanwhile, **EVERY[name].request)
+        trace = Trace.of(hub)
     assert trace.decided == LIVES[name]
     assert list(trace.gaps()) == []
 

@@ -48,30 +48,30 @@ run_cycle(house.ports, house.settings, CycleRequest(force=True), house.secrets)
 """
 
 
-def crash(harbour, where: str, survive: int) -> None:
-    harbour.now += timedelta(hours=7)
-    command = [sys.executable, "-c", CRASHING, str(harbour.repo), harbour.now.isoformat(), where, str(survive)]
+def crash(hub, where: str, survive: int) -> None:
+    hub.now += timedelta(hours=7)
+    command = [sys.executable, "-c", CRASHING, str(hub.repo), hub.now.isoformat(), where, str(survive)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("survive", [0, 1])
 def test_a_kill_around_any_effect_leads_to_the_same_end_without_a_duplicate(tmp_path, where, survive):
-    harbour, calm = world(tmp_path / "a"), world(tmp_path / "b")
-    crash(harbour, where, survive)
-    report, _ = harbour.cycle(after=timedelta(0))
+    hub, calm = world(tmp_path / "a"), world(tmp_path / "b")
+    crash(hub, where, survive)
+    report, _ = hub.cycle(after=timedelta(0))
     calm.cycle()
     calm.cycle(after=timedelta(0))
-    assert [issue.title for issue in harbour.issues] == [issue.title for issue in calm.issues]
-    assert [pull.title for pull in harbour.pulls] == [pull.title for pull in calm.pulls]
+    assert [issue.title for issue in hub.issues] == [issue.title for issue in calm.issues]
+    assert [pull.title for pull in hub.pulls] == [pull.title for pull in calm.pulls]
     assert statuses(report) == ["IN_REVIEW"]
-    assert harbour.git("branch", "--list", "ralph/*").count("ralph/") == 1
+    assert hub.git("branch", "--list", "ralph/*").count("ralph/") == 1
 
 
 def test_what_a_dead_runner_did_is_adopted_and_told(tmp_path):
-    harbour = world(tmp_path)
-    crash(harbour, "after", 0)
-    report, _ = harbour.cycle(after=timedelta(0))
+    hub = world(tmp_path)
+    crash(hub, "after", 0)
+    report, _ = hub.cycle(after=timedelta(0))
     assert [(line.action, line.kind, line.status) for line in report.effects][:3] == [
         ("reconcile", "push_branch", "adopted"),
         ("open-fix", "push_branch", "adopted"),
@@ -80,31 +80,31 @@ def test_what_a_dead_runner_did_is_adopted_and_told(tmp_path):
 
 
 def test_two_runners_at_once_one_acts_and_the_other_leaves_quietly(tmp_path):
-    harbour = world(tmp_path)
-    command = [sys.executable, "-m", "ralph_mission", "cycle", "--force", "--json", "--repo", str(harbour.repo)]
+    hub = world(tmp_path)
+    command = [sys.executable, "-m", "ralph_mission", "cycle", "--force", "--json", "--repo", str(hub.repo)]
     runners = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
     answers = [runner.communicate() for runner in runners]
     assert [runner.returncode for runner in runners] == [0, 0, 0], answers
-    assert (len(harbour.issues), len(harbour.pulls)) == (0, 1)
+    assert (len(hub.issues), len(hub.pulls)) == (0, 1)
 
 
 def test_the_same_cycle_asked_for_again_changes_nothing(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle(cycle_id="run-17")
-    head = harbour.git("rev-parse", "ralph-memory")
-    report, _ = harbour.cycle(cycle_id="run-17")
+    hub = world(tmp_path)
+    hub.cycle(cycle_id="run-17")
+    head = hub.git("rev-parse", "ralph-memory")
+    report, _ = hub.cycle(cycle_id="run-17")
     assert report.outcome == "not_due"
-    assert harbour.git("rev-parse", "ralph-memory") == head
+    assert hub.git("rev-parse", "ralph-memory") == head
 
 
 def test_six_cycles_on_sixty_findings_never_exceed_a_cap(tmp_path):
     bugs = "".join(f"src/m{n}.py:1: bug number {n}\n" for n in range(30))
     files = {"bugs.txt": bugs, **{f"src/m{n}.py": f"x = {n}\n" for n in range(30)}}
     files |= {f"docs/{n:02}.md": "We recieve it, and it is seperate.\n" for n in range(30)}
-    harbour = world(tmp_path, files, BUGS_CONFIG)
+    hub = world(tmp_path, files, BUGS_CONFIG)
     held = []
     for _ in range(6):
-        report, _ = harbour.cycle()
+        report, _ = hub.cycle()
         assert (
             sum(line.status.value in ("PLANNED", "EXECUTING", "IN_REVIEW", "FIXING") for line in report.missions) <= 3
         )
@@ -125,97 +125,97 @@ def snapshot(repo: Path) -> dict[str, bytes]:
 
 
 def test_a_staged_cycle_changes_nothing_and_says_what_would_happen(tmp_path):
-    harbour = world(tmp_path)
-    refs, files = harbour.git("for-each-ref"), snapshot(harbour.repo)
-    report, _ = harbour.cycle(staged=True)
+    hub = world(tmp_path)
+    refs, files = hub.git("for-each-ref"), snapshot(hub.repo)
+    report, _ = hub.cycle(staged=True)
     assert {line.status for line in report.effects} == {"staged"}
     assert [line.kind for line in report.effects] == ["push_branch", "open_pull"]
-    assert harbour.git("for-each-ref") == refs
-    assert snapshot(harbour.repo) == files
+    assert hub.git("for-each-ref") == refs
+    assert snapshot(hub.repo) == files
     jsonschema.validate(to_document(report), schema())
 
 
 def test_a_recorded_cycle_replays_to_the_same_decisions(tmp_path):
-    harbour = world(tmp_path)
-    first, _ = harbour.cycle()
-    harbour.person().review(1, "approved")
-    second, _ = harbour.cycle()
+    hub = world(tmp_path)
+    first, _ = hub.cycle()
+    hub.person().review(1, "approved")
+    second, _ = hub.cycle()
     for report in (first, second):
-        assert list(decide_again(harbour.house(), report.cycle_id)) == []
+        assert list(decide_again(hub.house(), report.cycle_id)) == []
 
 
 def test_pausing_stops_before_the_next_effect_of_a_running_cycle(tmp_path, monkeypatch):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.person().review(1, "changes_requested", "hm")
-    house = harbour.house()
+    hub = world(tmp_path)
+    hub.cycle()
+    hub.person().review(1, "changes_requested", "hm")
+    house = hub.house()
     perform = type(house.forge).perform
 
     def pausing(self, effect):
         receipt = perform(self, effect)
-        control.pause(harbour.house().store)
+        control.pause(hub.house().store)
         return receipt
 
     monkeypatch.setattr(type(house.forge), "perform", pausing)
-    report, _ = harbour.cycle()
+    report, _ = hub.cycle()
     monkeypatch.undo()
     assert report.outcome == "paused"
     assert [line.kind for line in report.effects] == ["comment"]
-    assert harbour.cycle()[0].outcome == "paused"
-    control.resume(harbour.house().store)
-    report, _ = harbour.cycle()
+    assert hub.cycle()[0].outcome == "paused"
+    control.resume(hub.house().store)
+    report, _ = hub.cycle()
     assert statuses(report) == ["ESCALATED"]
-    assert "ralph:escalated" in harbour.pulls[0].labels and len(harbour.house().forge.pull(1).remarks) == 1
+    assert "ralph:escalated" in hub.pulls[0].labels and len(hub.house().forge.pull(1).remarks) == 1
 
 
 @pytest.mark.attack(22)
 def test_a_deleted_memory_stops_the_cycle_before_any_effect(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.git("update-ref", "-d", "refs/heads/ralph-memory")
+    hub = world(tmp_path)
+    hub.cycle()
+    hub.git("update-ref", "-d", "refs/heads/ralph-memory")
     with pytest.raises(UserError) as problem:
-        harbour.cycle()
+        hub.cycle()
     assert "recover" in problem.value.next_step
-    assert len(harbour.pulls) == 1
+    assert len(hub.pulls) == 1
 
 
 @pytest.mark.attack(18)
 def test_a_machine_field_changed_by_hand_stops_the_cycle(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    edit_memory(harbour, harbour.memory().replace("IN_REVIEW", "COMPLETED") + "\n")
+    hub = world(tmp_path)
+    hub.cycle()
+    edit_memory(hub, hub.memory().replace("IN_REVIEW", "COMPLETED") + "\n")
     with pytest.raises(UserError) as problem:
-        harbour.cycle()
+        hub.cycle()
     assert "recover" in problem.value.next_step
 
 
 @pytest.mark.benign("memory")
 def test_a_note_under_learnings_is_welcome_and_kept_byte_for_byte(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
+    hub = world(tmp_path)
+    hub.cycle()
     note = "- the pilots call it *the narrows*  \n\n  and mean it\n"
-    edit_memory(harbour, harbour.memory().replace("## Learnings\n", f"## Learnings\n\n{note}", 1) + "\n")
-    harbour.cycle()
-    assert note in harbour.memory()
+    edit_memory(hub, hub.memory().replace("## Learnings\n", f"## Learnings\n\n{note}", 1) + "\n")
+    hub.cycle()
+    assert note in hub.memory()
 
 
 def test_an_effect_in_doubt_is_never_resent_and_a_person_settles_it(tmp_path, monkeypatch):
-    harbour = world(tmp_path, BUGS, BUG)
-    house = harbour.house()
+    hub = world(tmp_path, BUGS, BUG)
+    house = hub.house()
     perform = type(house.forge).perform
 
     def doubtful(self, effect):
         raise ConnectionError("reset by peer")
 
     monkeypatch.setattr(type(house.forge), "perform", doubtful)
-    report, cycle_summary = harbour.cycle()
+    report, cycle_summary = hub.cycle()
     assert [line.status for line in report.effects] == ["unknown"]
     key = report.effects[0].key
     assert any(f"ralph journal resolve {key}" in line for line in cycle_summary.remarks)
     monkeypatch.setattr(type(house.forge), "perform", perform)
-    harbour.cycle()
-    assert harbour.issues == ()
-    control.resolve(harbour.house().store, key, sent=False)
-    report, _ = harbour.cycle()
+    hub.cycle()
+    assert hub.issues == ()
+    control.resolve(hub.house().store, key, sent=False)
+    report, _ = hub.cycle()
     assert statuses(report) == ["DISCOVERED"]
-    assert len(harbour.issues) == 1
+    assert len(hub.issues) == 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.crash.snapshots import Snapshot
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.world import statuses
 
 
@@ -16,27 +16,27 @@ from tests.integration.world import statuses
 class Town:
     """A hub, before anything has happened there and after the first cycle, which opened a pull."""
 
-    harbour: Hub
+    hub: Hub
     before: Snapshot
     after: Snapshot
 
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with hub(tmp_path_factory.mktemp("known bugs")) as harbour:
-        harbour.fake.validate = False  # its own tests see to that
-        before = Snapshot.of(harbour, "before")
-        assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
-        yield Town(harbour, before, Snapshot.of(harbour, "after"))
+    with open_hub(tmp_path_factory.mktemp("known bugs")) as hub:
+        hub.fake.validate = False  # its own tests see to that
+        before = Snapshot.of(hub, "before")
+        assert statuses(hub.cycle()[0]) == ["IN_REVIEW"]
+        yield Town(hub, before, Snapshot.of(hub, "after"))
 
 
 @pytest.fixture
 def fresh(town: Town) -> Hub:
     """Before the first cycle."""
-    return town.before.restore(town.harbour)
+    return town.before.restore(town.hub)
 
 
 @pytest.fixture
 def opened(town: Town) -> Hub:
     """After it: issue, branch and pull are there, and wait for a review."""
-    return town.after.restore(town.harbour)
+    return town.after.restore(town.hub)

@@ -18,7 +18,7 @@ from tests.crash.witness import duplicates, open_state, watched
 from tests.fakes.github.deeds import threads
 from tests.fakes.github.faults import Crash
 from tests.helpers import git
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.world import statuses, verdicts, world
 
 
@@ -27,31 +27,31 @@ def slower(value: str):
     return pytest.param(value, marks=pytest.mark.long)  # `make test` has one of each
 
 
-def made(harbour: Hub) -> tuple[int, int]:
+def made(hub: Hub) -> tuple[int, int]:
     """How many issues and pulls there are."""
-    return len(harbour.issues), len(harbour.pulls)
+    return len(hub.issues), len(hub.pulls)
 
 
-def dies_after(harbour: Hub, path: str) -> None:
+def dies_after(hub: Hub, path: str) -> None:
     """A cycle whose process dies when the request that makes something at a path is done, and not yet answered."""
-    with dying(harbour) as life:
+    with dying(hub) as life:
 
         def done(request, response) -> None:
             if (request.method, request.below) == ("POST", path):
                 life.over = True
                 raise Crash
 
-        undo = harbour.fake.after(done)
+        undo = hub.fake.after(done)
         try:
-            harbour.cycle(NOW)
+            hub.cycle(NOW)
         finally:
             undo()
     assert life.over
 
 
-def merges(harbour: Hub) -> list[Any]:
+def merges(hub: Hub) -> list[Any]:
     """The bodies of the requests to merge."""
-    return [one.body for one in harbour.fake.journal if one.method == "PUT" and one.below.endswith("/merge")]
+    return [one.body for one in hub.fake.journal if one.method == "PUT" and one.below.endswith("/merge")]
 
 
 @pytest.mark.long  # whole lives; the rule that holds it off has a quick test
@@ -133,12 +133,12 @@ def test_two_concurrency_groups_run_one_cycle(fresh: Hub) -> None:
 
 def test_a_branch_name_that_differs_in_case_alone_is_another_ones(town, tmp_path) -> None:
     """`Ralph/fix-1` is there, `ralph/fix-1` is pushed beside it, and on a file system without cases they are one."""
-    name = town.harbour.head_name(town.after.restore(town.harbour).pulls[0].number)
-    with hub(tmp_path) as harbour:
-        harbour.fake.push(name.upper(), {"theirs.txt": b"theirs\n"})
-        harbour.person("jonas").open_pull(name.upper(), "main", "Theirs")
-        report, _ = harbour.cycle()
-        assert harbour.fake.branch(name) == "" and len(harbour.pulls) == 1
+    name = town.hub.head_name(town.after.restore(town.hub).pulls[0].number)
+    with open_hub(tmp_path) as hub:
+        hub.fake.push(name.upper(), {"theirs.txt": b"theirs\n"})
+        hub.person("jonas").open_pull(name.upper(), "main", "Theirs")
+        report, _ = hub.cycle()
+        assert hub.fake.branch(name) == "" and len(hub.pulls) == 1
         assert ("open-fix", "deny", ("branch-name",)) in verdicts(report)
 
 

@@ -20,7 +20,7 @@ QUAY = "boats at a quay"
 LATE = 5_000 / endurance.MARKS[0]  # times as long as at the first mark
 
 
-def harbour(requests: float) -> load.Case:
+def hub(requests: float) -> load.Case:
     """A case of which a large one, ten times as large, asks for so much; a small one asks for ten."""
 
     def run(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
@@ -41,7 +41,7 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_figure_beyond_its_bound_fails_the_run_and_one_within_does_not(
     requests: float, code: int, figures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(load, "CASES", (harbour(requests),))
+    monkeypatch.setattr(load, "CASES", (hub(requests),))
     assert load.main(figures=figures, only=QUAY) == code
     said = [line for line in capsys.readouterr().err.splitlines() if "beyond" in line]
     named = f"beyond its bound: {QUAY}: times as much, first cycle: requests is {requests / 10:g}, at most 3"

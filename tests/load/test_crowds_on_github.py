@@ -19,7 +19,7 @@ from tests.adapters.forges.github_world import github, kept_file
 from tests.crash.dying import told
 from tests.fakes.github.deeds import threads
 from tests.figures import Table, shown
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more, single
 from tests.integration.world import CALM
 from tests.load.sizes import real
@@ -35,17 +35,17 @@ def table(request: pytest.FixtureRequest) -> Iterator[Table]:
     shown(request.config, made)
 
 
-def floods(harbour: Hub, issues: int, body: str = "Mine first.") -> None:
+def floods(hub: Hub, issues: int, body: str = "Mine first.") -> None:
     """A stranger opens issues."""
-    eve = harbour.fake.person("eve", "read")._account
+    eve = hub.fake.person("eve", "read")._account
     for n in range(issues):
-        threads.create(harbour.fake.world, eve, f"Mine first {n}", body)
+        threads.create(hub.fake.world, eve, f"Mine first {n}", body)
 
 
-def of_an_owner(harbour: Hub, body: str = "It is grey.") -> int:
+def of_an_owner(hub: Hub, body: str = "It is grey.") -> int:
     """An owner's wish."""
-    number = int(harbour.person().create_issue("Paint the quay", body))
-    harbour.person().label(number, ("ralph:mission",))
+    number = int(hub.person().create_issue("Paint the quay", body))
+    hub.person().label(number, ("ralph:mission",))
     return number
 
 
@@ -54,19 +54,19 @@ def of_an_owner(harbour: Hub, body: str = "It is grey.") -> int:
 def test_issues_of_strangers_cost_a_request_for_each_hundred_and_starve_no_owner(
     tmp_path, issues: int, table: Table
 ) -> None:
-    with hub(tmp_path, {"a.txt": "fine\n"}, f"owners: [mara]\n{CALM}") as harbour:
-        harbour.fake.validate = False  # its own tests see to that
-        floods(harbour, issues)
-        number = of_an_owner(harbour)
-        harbour.now = max(harbour.now, harbour.fake.clock.present())
-        report = one_more(harbour)
+    with open_hub(tmp_path, {"a.txt": "fine\n"}, f"owners: [mara]\n{CALM}") as hub:
+        hub.fake.validate = False  # its own tests see to that
+        floods(hub, issues)
+        number = of_an_owner(hub)
+        hub.now = max(hub.now, hub.fake.clock.present())
+        report = one_more(hub)
         assert number in [mission.issue for mission in report.missions]
         assert [mission.issue for mission in report.missions if mission.issue != number] == []
         pages = math.ceil((issues + 2) / 100)
-        found = asked(harbour, table, f"{issues:,} issues of strangers")
-        opened = [request for request in harbour.fake.journal if told(request) == "POST /issues"]
+        found = asked(hub, table, f"{issues:,} issues of strangers")
+        opened = [request for request in hub.fake.journal if told(request) == "POST /issues"]
         assert found["rest"] <= pages * (1 + len(opened)) + IDLE + 2 * forge.ISSUES
-        assert len(harbour.memory()) < 8_000
+        assert len(hub.memory()) < 8_000
 
 
 @pytest.mark.attack(15)
@@ -110,13 +110,13 @@ def test_comments_cost_a_request_for_each_hundred_and_the_last_one_is_heard(
 
 @pytest.mark.long  # takes ten seconds or more
 def test_500_issues_and_200_pulls_cost_pages_and_not_a_request_each(tmp_path, table: Table) -> None:
-    with hub(tmp_path) as harbour:
-        harbour.fake.validate = False  # its own tests see to that
-        crowd(harbour, 500, 200)
+    with open_hub(tmp_path) as hub:
+        hub.fake.validate = False  # its own tests see to that
+        crowd(hub, 500, 200)
         for row in ("500 issues and 200 pulls, first cycle", "next", "nothing to do"):
-            one_more(harbour)
-            found = asked(harbour, table, row)
-            opened = [request for request in harbour.fake.journal if told(request) == "POST /issues"]
+            one_more(hub)
+            found = asked(hub, table, row)
+            opened = [request for request in hub.fake.journal if told(request) == "POST /issues"]
             assert found["rest"] - found["304"] < CROWDED  # what GitHub counts
             assert found["rest"] < CROWDED + len(opened) * (500 + 200) / 100  # the list is read anew before each issue
-            assert len(single(harbour)) <= 6, single(harbour)
+            assert len(single(hub)) <= 6, single(hub)

@@ -62,7 +62,7 @@ class Harbour:
 
 
 @pytest.fixture
-def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harbour]:
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harbour]:
     monkeypatch.setattr(threads, "NEAR", timedelta(0))  # the emulator tells milliseconds, and has no GraphQL
     monkeypatch.setattr(people, "versions", lambda api, number: ())
     start = make_repo(tmp_path / "start", {**BUGS, "ralph.yml": BUG})
@@ -74,55 +74,55 @@ def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harbour
             yield Harbour(emulator, repository, token, tmp_path / "clone")
 
 
-def proposed(harbour: Harbour) -> int:
+def proposed(hub: Harbour) -> int:
     """The number of the issue that asks."""
-    report = harbour.cycle()
+    report = hub.cycle()
     assert statuses(report) == ["DISCOVERED"], report
-    (issue,) = harbour.issues
+    (issue,) = hub.issues
     assert issue["state"] == "open" and issue["user"]["login"] == BOT
     return int(issue["number"])
 
 
-def test_proposal_is_made_once_and_memory_survives_on_the_server(harbour: Harbour) -> None:
-    number = proposed(harbour)
-    said = harbour.said(number)
-    assert statuses(harbour.cycle()) == ["DISCOVERED"]
-    assert [issue["number"] for issue in harbour.issues] == [number]
-    assert harbour.said(number) == said
-    assert "\ncycle: 2\n" in git(harbour.repository.bare, "show", "ralph-memory:memory/ralph-log.md")
+def test_proposal_is_made_once_and_memory_survives_on_the_server(hub: Harbour) -> None:
+    number = proposed(hub)
+    said = hub.said(number)
+    assert statuses(hub.cycle()) == ["DISCOVERED"]
+    assert [issue["number"] for issue in hub.issues] == [number]
+    assert hub.said(number) == said
+    assert "\ncycle: 2\n" in git(hub.repository.bare, "show", "ralph-memory:memory/ralph-log.md")
 
 
-def test_labelled_yes_carries_a_proposal_on(harbour: Harbour) -> None:
-    harbour.person().label(proposed(harbour), ("ralph:approved",))
-    assert statuses(harbour.cycle()) == ["PLANNED"]
+def test_labelled_yes_carries_a_proposal_on(hub: Harbour) -> None:
+    hub.person().label(proposed(hub), ("ralph:approved",))
+    assert statuses(hub.cycle()) == ["PLANNED"]
 
 
-def test_commented_no_ends_a_proposal_for_good(harbour: Harbour) -> None:
-    number = proposed(harbour)
-    harbour.person().comment(number, "/ralph reject we know")
-    assert statuses(harbour.cycle()) == ["REJECTED"]
-    (issue,) = harbour.issues
+def test_commented_no_ends_a_proposal_for_good(hub: Harbour) -> None:
+    number = proposed(hub)
+    hub.person().comment(number, "/ralph reject we know")
+    assert statuses(hub.cycle()) == ["REJECTED"]
+    (issue,) = hub.issues
     assert issue["state"] == "closed"
-    assert statuses(harbour.cycle()) == []
-    assert len(harbour.issues) == 1
+    assert statuses(hub.cycle()) == []
+    assert len(hub.issues) == 1
 
 
-def test_edited_proposal_is_asked_anew(harbour: Harbour) -> None:
-    number = proposed(harbour)
-    body = harbour.issues[0]["body"]
-    harbour.person().do("PATCH", f"./issues/{number}", {"body": f"Edited. {body}"})
-    harbour.person().label(number, ("ralph:approved",))
-    assert statuses(harbour.cycle()) == ["DISCOVERED"]
-    assert "proposal is now" in harbour.said(number)[-1]
-    harbour.person().comment(number, "/ralph approve")
-    assert statuses(harbour.cycle()) == ["PLANNED"]
+def test_edited_proposal_is_asked_anew(hub: Harbour) -> None:
+    number = proposed(hub)
+    body = hub.issues[0]["body"]
+    hub.person().do("PATCH", f"./issues/{number}", {"body": f"Edited. {body}"})
+    hub.person().label(number, ("ralph:approved",))
+    assert statuses(hub.cycle()) == ["DISCOVERED"]
+    assert "proposal is now" in hub.said(number)[-1]
+    hub.person().comment(number, "/ralph approve")
+    assert statuses(hub.cycle()) == ["PLANNED"]
 
 
-def test_persons_label_makes_a_mission_and_an_outsiders_does_not(harbour: Harbour) -> None:
-    number = harbour.person().create_issue("Paint the quay", "It is grey.")
-    harbour.person("harbour").do("PUT", "./collaborators/jonas", {"permission": "triage"})
-    harbour.person("jonas").label(number, ("ralph:mission",))
-    assert all(line.issue != number for line in harbour.cycle().missions)
-    harbour.person().unlabel(number, ("ralph:mission",))
-    harbour.person().label(number, ("ralph:mission",))
-    assert any(line.issue == number for line in harbour.cycle().missions)
+def test_persons_label_makes_a_mission_and_an_outsiders_does_not(hub: Harbour) -> None:
+    number = hub.person().create_issue("Paint the quay", "It is grey.")
+    hub.person("harbour").do("PUT", "./collaborators/jonas", {"permission": "triage"})
+    hub.person("jonas").label(number, ("ralph:mission",))
+    assert all(line.issue != number for line in hub.cycle().missions)
+    hub.person().unlabel(number, ("ralph:mission",))
+    hub.person().label(number, ("ralph:mission",))
+    assert any(line.issue == number for line in hub.cycle().missions)

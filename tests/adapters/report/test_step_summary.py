@@ -39,7 +39,7 @@ from ralph_mission.mission.model.mission import Status, Tier, Usage, Verdict
 from ralph_mission.mission.policy import LIFTED_BY
 from tests.adapters.report.samples import MISSION, REPORT, ask
 from tests.helpers import cli_here, git
-from tests.integration.hub import hub, unpaced
+from tests.integration.hub import open_hub, unpaced
 
 HERE_AGENT_SUMMARY = "https://github.example/mara/harbour"
 PLACES_AGENT_SUMMARY = Places(repository=HERE_AGENT_SUMMARY)
@@ -403,17 +403,17 @@ def _is_dead(page: str) -> None:
 @pytest.mark.long  # cycles on the fake of GitHub; the lines have tests of their own
 @pytest.mark.parametrize("place", ["in the clone that ran the cycle", "in another"])
 def test_the_report_of_a_repository_on_github_is_the_readme_of_its_memory_branch(tmp_path: Path, place: str) -> None:
-    with hub(tmp_path) as harbour:
-        harbour.cycle()
-        harbour.runner = harbour.runner if "ran" in place else "another"
-        job = {**harbour.environ, "GITHUB_ACTIONS": "true"}
+    with open_hub(tmp_path) as hub:
+        hub.cycle()
+        hub.runner = hub.runner if "ran" in place else "another"
+        job = {**hub.environ, "GITHUB_ACTIONS": "true"}
         with unpaced():
-            told = cli_here("report", "--format", "md", repo=harbour.clone, env=job)
-        readme = git(harbour.fake.bare, "show", "ralph-memory:README.md")
+            told = cli_here("report", "--format", "md", repo=hub.clone, env=job)
+        readme = git(hub.fake.bare, "show", "ralph-memory:README.md")
         assert told.code == 0, told.err
         assert without_boxes(told.out) == f"{readme}\n"
-        assert f"({harbour.fake.url}/harbour/slackwater/issues/1)" in told.out
-        changed = git(harbour.fake.bare, "log", "-1", "--name-only", "--format=", "ralph-memory").splitlines()
+        assert f"({hub.fake.url}/harbour/slackwater/issues/1)" in told.out
+        changed = git(hub.fake.bare, "log", "-1", "--name-only", "--format=", "ralph-memory").splitlines()
         assert {"README.md", "memory/ralph-log.md"} <= set(changed), "not in one commit with memory"
 
 
@@ -421,15 +421,15 @@ def test_the_report_of_a_repository_on_github_is_the_readme_of_its_memory_branch
 @pytest.mark.parametrize("as_json", [False, True], ids=["at a terminal", "in the action"])
 def test_requests_and_those_that_found_nothing_changed_are_told_by_the_command(tmp_path: Path, as_json: bool) -> None:
     page = tmp_path / "page"
-    with hub(tmp_path, {"a.txt": "fine\n"}) as harbour, unpaced():
-        job = {**harbour.environ, "GITHUB_STEP_SUMMARY": str(page)}
+    with open_hub(tmp_path, {"a.txt": "fine\n"}) as hub, unpaced():
+        job = {**hub.environ, "GITHUB_STEP_SUMMARY": str(page)}
         for _ in range(2):
-            harbour.fake.journal.clear()
+            hub.fake.journal.clear()
             page.unlink(missing_ok=True)
             options = ["--json"] if as_json else ["-v"]
-            told = cli_here("cycle", "--force", "--forge", "github", *options, repo=harbour.clone, env=job)
+            told = cli_here("cycle", "--force", "--forge", "github", *options, repo=hub.clone, env=job)
             assert told.code == 0, told.err
-        api = [request for request in harbour.fake.journal if request.transport != "git"]
+        api = [request for request in hub.fake.journal if request.transport != "git"]
         unchanged = [request for request in api if request.status == 304]
     assert unchanged
     words = f"{len(api)} requests to the forge, {len(unchanged)} of them unchanged"
@@ -440,11 +440,11 @@ def test_requests_and_those_that_found_nothing_changed_are_told_by_the_command(t
 @pytest.mark.long  # cycles on the fake of GitHub; the lines have tests of their own
 def test_how_late_a_cycle_started_is_told_beside_the_next_one_under_a_quarter_of_an_hour_too(tmp_path: Path) -> None:
     page = tmp_path / "page"
-    with hub(tmp_path, {"a.txt": "fine\n"}) as harbour:
-        report, _ = harbour.cycle()
+    with open_hub(tmp_path, {"a.txt": "fine\n"}) as hub:
+        report, _ = hub.cycle()
         assert report.next_due_at
         for late, words in ((10, "this one started 10 min after it was due"), (0, "this one was not late")):
-            report, cycle_summary = harbour.cycle(report.next_due_at - harbour.now + timedelta(minutes=late))
+            report, cycle_summary = hub.cycle(report.next_due_at - hub.now + timedelta(minutes=late))
             assert report.next_due_at
             page.unlink(missing_ok=True)
             tell_runner(report, cycle_summary, {"GITHUB_STEP_SUMMARY": str(page)})

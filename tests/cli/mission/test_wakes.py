@@ -28,14 +28,14 @@ def journal(repo: Path) -> list[dict]:
 
 
 def test_once_runs_the_cycle_that_is_due_and_says_when_the_next_is(tmp_path):
-    harbour = world(tmp_path / "repo")
-    told = cli_here("watch", "--once", repo=harbour.repo)
+    hub = world(tmp_path / "repo")
+    told = cli_here("watch", "--once", repo=hub.repo)
     assert told.code == 0
     (line,) = told.out.splitlines()
     assert "cycle 1: " in line
     assert "; next 20" in line
-    assert [document["report"]["trigger"] for document in journal(harbour.repo)] == ["watch"]
-    assert cli_here("due", repo=harbour.repo).code == 10
+    assert [document["report"]["trigger"] for document in journal(hub.repo)] == ["watch"]
+    assert cli_here("due", repo=hub.repo).code == 10
 
 
 def test_help_says_that_once_waits_until_it_is_due():
@@ -45,41 +45,41 @@ def test_help_says_that_once_waits_until_it_is_due():
 @pytest.mark.long  # signals to processes
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_between_cycles_ends_it_at_once_with_130(tmp_path, number):
-    harbour = world(tmp_path / "repo")
-    with started(sys.executable, "-uc", MAIN, "watch", "--repo", str(harbour.repo)) as process:
+    hub = world(tmp_path / "repo")
+    with started(sys.executable, "-uc", MAIN, "watch", "--repo", str(hub.repo)) as process:
         assert process.stdout is not None
         assert "cycle 1: " in process.stdout.readline()
         process.send_signal(number)
         _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err.count("\n") == 1
-    assert cli_here("memory", "verify", repo=harbour.repo).code == 0
+    assert cli_here("memory", "verify", repo=hub.repo).code == 0
 
 
 @pytest.mark.long  # signals to processes
 def test_a_signal_within_a_cycle_ends_it_and_the_next_carries_on(tmp_path):
-    harbour = world(tmp_path / "repo")
-    command = (sys.executable, "-c", SLOWLY, "observe", "watch", "--repo", str(harbour.repo))
+    hub = world(tmp_path / "repo")
+    command = (sys.executable, "-c", SLOWLY, "observe", "watch", "--repo", str(hub.repo))
     with started(*command) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "READY\n"
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=300)
     assert process.returncode == 130
-    assert cli_here("watch", "--once", repo=harbour.repo).code == 0
-    assert len(journal(harbour.repo)) == 1
+    assert cli_here("watch", "--once", repo=hub.repo).code == 0
+    assert len(journal(hub.repo)) == 1
 
 
 def test_settings_that_are_wrong_end_it_before_anything(tmp_path):
-    harbour = world(tmp_path / "repo", config="schedule: {hgh: 15m}\n")
-    told = cli_here("watch", repo=harbour.repo)
+    hub = world(tmp_path / "repo", config="schedule: {hgh: 15m}\n")
+    told = cli_here("watch", repo=hub.repo)
     assert told.code == 2
     assert "Did you mean high" in told.err
 
 
 def test_what_has_no_effect_is_said_at_the_start(tmp_path):
-    harbour = world(tmp_path / "repo", config="hands: {fixers: []}\nplugins: {}\n")
-    told = cli_here("watch", "--once", repo=harbour.repo)
+    hub = world(tmp_path / "repo", config="hands: {fixers: []}\nplugins: {}\n")
+    told = cli_here("watch", "--once", repo=hub.repo)
     assert "note: " in told.out.splitlines()[0]
 
 
