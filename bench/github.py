@@ -21,7 +21,7 @@ from rich.table import Table
 
 from bench.run import RALPH, asked
 from tests.action.warm import warm_start
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.integration.test_hub_requests import WAITING_CONFIG, WAITING_FILES, crowd, three_waiting
 
 ROUNDS = 15
@@ -45,16 +45,16 @@ def _times(folder: Path, rounds: int) -> Table:
     table = Table("what", "min", "median", "max", "target", title="milliseconds")
     python = _timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), rounds)
     _row(table, "the action, first step on a warm runner", [seconds * 1000 for seconds in warm_start(rounds)], WARM)
-    with hub(_new(folder / "gate"), {"a.txt": "fine\n"}) as harbour:
-        harbour.cycle()
-        _row(table, "ralph due, looking at the server", _timed(lambda: _gate(harbour), rounds), GATE)
+    with open_hub(_new(folder / "gate"), {"a.txt": "fine\n"}) as hub:
+        hub.cycle()
+        _row(table, "ralph due, looking at the server", _timed(lambda: _gate(hub), rounds), GATE)
     _row(table, "python -c pass, beside them", python, 0)
     return table
 
 
-def _gate(harbour: Hub) -> None:
-    environ = {**os.environ, **harbour.environ, "GITHUB_ACTIONS": "true", "RUNNER_TOOL_CACHE": str(harbour.folder)}
-    done = subprocess.run([str(RALPH), "due"], env=environ, cwd=harbour.folder, capture_output=True, check=False)
+def _gate(hub: Hub) -> None:
+    environ = {**os.environ, **hub.environ, "GITHUB_ACTIONS": "true", "RUNNER_TOOL_CACHE": str(hub.folder)}
+    done = subprocess.run([str(RALPH), "due"], env=environ, cwd=hub.folder, capture_output=True, check=False)
     if done.returncode not in (0, 10):
         raise SystemExit(done.stderr.decode())
 
@@ -79,21 +79,21 @@ def _row(table: Table, what: str, times: list[float], limit: float) -> None:
 
 def _requests(folder: Path) -> Table:
     table = Table("cycle", "REST", "of these 304", "GraphQL", "git", "target", title="requests")
-    with hub(_new(folder / "idle"), {"a.txt": "fine\n"}) as harbour:
-        harbour.cycle()
-        harbour.cycle()
-        _count(table, harbour, "nothing to do", IDLE)
-    with hub(_new(folder / "waiting"), WAITING_FILES, WAITING_CONFIG) as harbour:
-        three_waiting(harbour)
-        _count(table, harbour, "three missions wait", WAITING, timedelta(minutes=20))
+    with open_hub(_new(folder / "idle"), {"a.txt": "fine\n"}) as hub:
+        hub.cycle()
+        hub.cycle()
+        _count(table, hub, "nothing to do", IDLE)
+    with open_hub(_new(folder / "waiting"), WAITING_FILES, WAITING_CONFIG) as hub:
+        three_waiting(hub)
+        _count(table, hub, "three missions wait", WAITING, timedelta(minutes=20))
     for issues, pulls in CROWDS:
-        with hub(_new(folder / f"crowd-{issues}")) as harbour:
-            harbour.fake.validate = False
-            crowd(harbour, issues, pulls)
+        with open_hub(_new(folder / f"crowd-{issues}")) as hub:
+            hub.fake.validate = False
+            crowd(hub, issues, pulls)
             there = f"{issues} issues, {pulls} pull requests" if issues else "an empty repository"
-            _count(table, harbour, f"{there}: first", FIRST)
-            _count(table, harbour, "second", NEXT)
-            _count(table, harbour, "later", NEXT)
+            _count(table, hub, f"{there}: first", FIRST)
+            _count(table, hub, "second", NEXT)
+            _count(table, hub, "later", NEXT)
     return table
 
 
@@ -102,11 +102,11 @@ def _new(folder: Path) -> Path:
     return folder
 
 
-def _count(table: Table, harbour: Hub, what: str, most: int, after: timedelta = timedelta(hours=7)) -> None:
-    harbour.fake.journal.clear()
-    harbour.cycle(after)
-    told = Counter(request.transport for request in harbour.fake.journal)
-    unchanged = harbour.fake.count(transport="rest", status=304)
+def _count(table: Table, hub: Hub, what: str, most: int, after: timedelta = timedelta(hours=7)) -> None:
+    hub.fake.journal.clear()
+    hub.cycle(after)
+    told = Counter(request.transport for request in hub.fake.journal)
+    unchanged = hub.fake.count(transport="rest", status=304)
     met = "met" if told["rest"] <= most else "MISSED"
     table.add_row(what, str(told["rest"]), str(unchanged), str(told["graphql"]), str(told["git"]), f"<= {most}: {met}")
 

@@ -37,7 +37,7 @@ from ralph_mission.mission.findings import identity
 from ralph_mission.mission.issues import tasks
 from tests.fakes.github.deeds import threads
 from tests.helpers import make_repo
-from tests.integration.hub import UNPACED, Hub, hub
+from tests.integration.hub import UNPACED, Hub, open_hub
 from tests.integration.test_hub_requests import crowd
 
 LATER = timedelta(hours=7)
@@ -140,67 +140,67 @@ def compared(case: Case, scale: int, folder: Path, log: Path, progress: Progress
 # --- on GitHub ------------------------------------------------------------------------
 
 
-def asked(harbour: Hub, log: Path) -> tuple[Spent, Figures]:
+def asked(hub: Hub, log: Path) -> tuple[Spent, Figures]:
     """A cycle some hours later, and what it asked of the server."""
-    harbour.now = max(harbour.now + LATER, harbour.fake.clock.present())
-    harbour.fake.clock.now = harbour.now
-    harbour.fake.journal.clear()
+    hub.now = max(hub.now + LATER, hub.fake.clock.present())
+    hub.fake.clock.now = hub.now
+    hub.fake.journal.clear()
     line = [sys.executable, "-c", UNPACED, "cycle", "--json", "--force", "--forge", "github"]
-    line += ["--repo", str(harbour.clone), "--now", harbour.now.isoformat()]
-    took = spent(line, log, harbour.process_environ)
+    line += ["--repo", str(hub.clone), "--now", hub.now.isoformat()]
+    took = spent(line, log, hub.process_environ)
     told = {
-        "requests": harbour.fake.count(transport="rest"),
-        "of these 304": harbour.fake.count(transport="rest", status=304),
-        "GraphQL": harbour.fake.count(transport="graphql"),
-        "writes": sum(one.transport == "rest" and one.method != "GET" for one in harbour.fake.journal),
+        "requests": hub.fake.count(transport="rest"),
+        "of these 304": hub.fake.count(transport="rest", status=304),
+        "GraphQL": hub.fake.count(transport="graphql"),
+        "writes": sum(one.transport == "rest" and one.method != "GET" for one in hub.fake.journal),
     }
     return took, took.figures | told
 
 
 def people(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
     """So many open issues, two pulls for every five of them, a comment on each, of four people."""
-    with hub(folder) as harbour:
-        harbour.fake.validate = False
-        crowd(harbour, size, size * 2 // 5)
+    with open_hub(folder) as hub:
+        hub.fake.validate = False
+        crowd(hub, size, size * 2 // 5)
         for what in ("first cycle", "next cycle", "nothing to do"):
-            yield what, asked(harbour, log)[1]
+            yield what, asked(hub, log)[1]
 
 
 def remarks(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
     """So many comments of a stranger on a mission's pull request."""
-    with hub(folder) as harbour:
-        harbour.fake.validate = False
-        asked(harbour, log)
-        number, eve = harbour.pulls[0].number, harbour.fake.person("eve", "read")
+    with open_hub(folder) as hub:
+        hub.fake.validate = False
+        asked(hub, log)
+        number, eve = hub.pulls[0].number, hub.fake.person("eve", "read")
         for n in range(size):
-            threads.comment(harbour.fake.world, eve._account, harbour.fake.threads[number], f"{n} {'me too ' * 20}")
+            threads.comment(hub.fake.world, eve._account, hub.fake.threads[number], f"{n} {'me too ' * 20}")
         for what in ("read first", "read again"):
-            figures = asked(harbour, log)[1]
-            kept = (harbour.clone / ".git" / "ralph" / "github.json").stat().st_size
-            yield what, figures | {"kept, kB": kept // 1000, "prompt, characters": longest_prompt(harbour, number)}
-        harbour.person().comment(number, "/ralph reject no, thank you")
-        took, figures = asked(harbour, log)
+            figures = asked(hub, log)[1]
+            kept = (hub.clone / ".git" / "ralph" / "github.json").stat().st_size
+            yield what, figures | {"kept, kB": kept // 1000, "prompt, characters": longest_prompt(hub, number)}
+        hub.person().comment(number, "/ralph reject no, thank you")
+        took, figures = asked(hub, log)
         heard = [one["status"] for one in report(took.out)["missions"]] == ["REJECTED"]
         yield "an owner's word is heard", figures | {"heard": int(heard)}
 
 
-def longest_prompt(harbour: Hub, number: int) -> int:
+def longest_prompt(hub: Hub, number: int) -> int:
     """What an agent would be told of a pull request if all of its comments were those of people who may decide."""
-    issue = harbour.house().ports.forge.pull(number).as_issue()
+    issue = hub.house().ports.forge.pull(number).as_issue()
     return len(tasks.issue_prompt(issue, issue.remarks, ""))
 
 
 def outsiders(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
     """So many issues of strangers with a text of 2,000 characters; then the owner's own mission."""
-    with hub(folder) as harbour:
-        harbour.fake.validate = False
-        eve = harbour.fake.person("eve", "read")
+    with open_hub(folder) as hub:
+        hub.fake.validate = False
+        eve = hub.fake.person("eve", "read")
         for n in range(size):
-            threads.create(harbour.fake.world, eve._account, f"Mine first {n}", "w" * 2000)
-        yield "first cycle", asked(harbour, log)[1]
-        number = harbour.person().create_issue("Paint the quay", "It is grey.")
-        harbour.person().label(number, ("ralph:mission",))
-        took, figures = asked(harbour, log)
+            threads.create(hub.fake.world, eve._account, f"Mine first {n}", "w" * 2000)
+        yield "first cycle", asked(hub, log)[1]
+        number = hub.person().create_issue("Paint the quay", "It is grey.")
+        hub.person().label(number, ("ralph:mission",))
+        took, figures = asked(hub, log)
         taken = number in [one["issue"] for one in report(took.out)["missions"]]
         yield "with an owner's mission", figures | {"it is one": int(taken)}
 

@@ -153,10 +153,10 @@ def _met(met: bool) -> str:
 
 def _at_once(folder: Path, database: Server, rounds: int, say: Say) -> Table:
     table = _table()
-    with quiet(folder / "slow", database, pause=SLOW) as world, mock.patch.dict(os.environ, world.harbour.environ):
-        observers = world.harbour.house().ports.observers
-        head = Branch("main", git(world.harbour.clone, "rev-parse", "HEAD"))
-        context = ObservationContext(head, world.harbour.now, None, "", str(folder))
+    with quiet(folder / "slow", database, pause=SLOW) as world, mock.patch.dict(os.environ, world.hub.environ):
+        observers = world.hub.house().ports.observers
+        head = Branch("main", git(world.hub.clone, "rev-parse", "HEAD"))
+        context = ObservationContext(head, world.hub.now, None, "", str(folder))
         slow = [one for one in observers if one.name == "web.slow"]
         comparison = Comparison(
             f"{len(observers)} sources, of which one takes {SLOW:g} s",

@@ -21,7 +21,7 @@ from bench.senses_database import FILES, KINDS, Log
 from tests.adapters.web_server import reply, serving, site
 from tests.fakes.registry import Registry
 from tests.fakes.registry import serving as registry_of
-from tests.integration.hub import Hub, hub
+from tests.integration.hub import Hub, open_hub
 from tests.postgres_server import Server
 
 MODULES, PACKAGES, ISSUES, ITEMS = 500, 60, 40, 30
@@ -53,7 +53,7 @@ class Cost:
 class World:
     """The hub, the servers around it, and what a cycle of it costs."""
 
-    harbour: Hub
+    hub: Hub
     registry: Registry
     log: Log
     statuses: list[int]  # of the site's answers
@@ -62,23 +62,23 @@ class World:
 
     def cycle(self, after: timedelta = PAUSE) -> Cost:
         """One cycle, some time after the last. Ends the benchmark when it failed, or when a sense did."""
-        self.harbour.now += after
-        self.harbour.fake.clock.now = max(self.harbour.now, self.harbour.fake.clock.now)
-        for journal in (self.harbour.fake.journal, self.registry.journal, self.statuses):
+        self.hub.now += after
+        self.hub.fake.clock.now = max(self.hub.now, self.hub.fake.clock.now)
+        for journal in (self.hub.fake.journal, self.registry.journal, self.statuses):
             journal.clear()
         self.sent, place, start = 0, self.log.written(), time.perf_counter()
         with mock.patch.object(socket.socket, "sendall", self._counted(socket.socket.sendall)):
-            process = self.harbour.process("--force")
+            process = self.hub.process("--force")
             out, err = process.communicate()
         took = (time.perf_counter() - start) * 1000
         _whole(process.returncode, out, err)
         told = [status for _, _, status in self.registry.journal] + self.statuses
-        forge = len(self.harbour.fake.journal)
+        forge = len(self.hub.fake.journal)
         return Cost(took, forge, len(told), told.count(304), self.sent, *self.log.since(place))
 
     def _counted(self, sendall: Callable[..., None]) -> Callable[..., None]:
         """Whatever this process sends is an answer: those who ask are other processes."""
-        forge = urlsplit(self.harbour.fake.url).port
+        forge = urlsplit(self.hub.fake.url).port
 
         def counted(plug: socket.socket, content: Any, *flags: int) -> None:
             self.sent += len(content) if plug.getsockname()[1] != forge else 0
@@ -110,18 +110,18 @@ def quiet(folder: Path, database: Server, senses: bool = True, pause: float = 0.
         registry = stack.enter_context(registry_of(Registry(python=_packages())))
         slow = f"{web.url}/slow" if pause else ""
         config: dict[str, Any] = {"hands": {"fixers": []}, "observers": _observers(web.url, slow) if senses else ALONE}
-        harbour = stack.enter_context(hub(folder, _files(), json.dumps(config)))
-        harbour.fake.validate = False
-        harbour.actions |= {
+        hub = stack.enter_context(open_hub(folder, _files(), json.dumps(config)))
+        hub.fake.validate = False
+        hub.actions |= {
             "DATABASE_URL": database.url(user="reader"),
             "PIP_INDEX_URL": registry.index,
             "OSV_API_URL": registry.url,
             "RALPH_WEB_ALLOW": web.place,
         }
-        mara = harbour.person("mara", "read")
+        mara = hub.person("mara", "read")
         for number in range(ISSUES):
             mara.create_issue(f"Buoy {number} has drifted", "Ten metres to the east.")
-        yield World(harbour, registry, Log(database), statuses, slow)
+        yield World(hub, registry, Log(database), statuses, slow)
 
 
 def _files() -> dict[str, str | bytes]:

@@ -1,7 +1,7 @@
 """Telegram's Bot API: one question, one answer, in bounded time and bytes. Its token stands in every address, so no
 address and no error of the client is ever shown.
 
-Orders among what is said to a bot: commands of listed people, as they typed them. Everything else is data.
+Commands among the messages to a bot: those of listed people, as they typed them. Everything else is data.
 
 Asking for updates from a number on confirms all before it, and Telegram forgets them. So the number that is asked with
 is the one that memory holds: nothing is confirmed before what came of it is written down. A number is good for some
@@ -105,7 +105,7 @@ FORWARDED = ("forward_origin", "forward_from", "forward_from_chat", "forward_sen
 class TelegramInbox:
     """`ports.Inbox` of a bot. `chats` are where orders are taken, `users` who may give them in a group.
 
-    `chat` is where an owner is told things unasked. `wait` is how long an empty answer may take, in seconds.
+    `chat` is where an owner gets messages unasked. `wait` is how long an empty answer may take, in seconds.
     `overheard` is what was read lately, for who counts what became of posts.
     """
 

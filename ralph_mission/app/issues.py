@@ -113,7 +113,7 @@ def listed_issues(options: RunOptions, progress: PlainRunProgress) -> Iterator[R
 
 
 def _answer(send: Callable[[], bool], issue: str, progress: PlainRunProgress) -> bool:
-    """Whether no comment is left to write on an issue; a note says why it is not told yet."""
+    """Whether no comment is left to write on an issue; a note says why it is not written yet."""
     try:
         if send():
             return True

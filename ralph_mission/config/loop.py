@@ -96,7 +96,7 @@ class Cli(Lenient):
 
 
 class Core(Lenient):
-    """What every session is told besides."""
+    """What every session also gets in its prompt."""
 
     guardrails: tuple[str, ...] = Field((), description="Rules in the prompt of every hat.")
 

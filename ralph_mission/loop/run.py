@@ -90,7 +90,7 @@ def _begin(spec: RunSpec, ports: RunPorts) -> LoopRun:
 
 
 def _cut_off(this: LoopRun, changes: tuple[PathChange, ...]) -> None:
-    """Record how a session was cut off; the next one is told too."""
+    """Record how a session was cut off; the next one reads it too."""
     this.cut += changes
     feedback = _resume_feedback(this.state.feedback, len({change.path for change in changes}))
     this.state = replace(this.state, mark="", feedback=feedback)

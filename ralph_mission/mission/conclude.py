@@ -43,7 +43,7 @@ SOON_AFTER_APPROVAL = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """Everything that is told and written at the end."""
+    """Everything that is reported and written at the end."""
 
     missions: tuple[Mission, ...]  # that go on, parked ones included
     ended: tuple[Mission, ...]
@@ -198,7 +198,7 @@ def _in_doubt(situation: Situation, acts: Sequence[ExecutedDecision]) -> frozens
 def _counts(act: ExecutedDecision) -> bool:
     """Whether its findings need not wait any longer; on a list that nobody is sure of they do.
 
-    Those of a post wait as long as anything of it is left to be said.
+    Those of a post wait until all of it is published.
     """
     if act.decision.proposal.action is Action.PUBLISH:
         return False

@@ -115,13 +115,13 @@ def conflicting_fixes(situation: Situation) -> Iterator[str]:
 
 
 def is_quiet_period(situation: Situation) -> bool:
-    """Whether memory was recovered a short while ago: what was said before it may be forgotten, so nothing is said."""
+    """Whether memory was recovered a short while ago: its posts may be forgotten, so nothing is posted."""
     until = situation.state.hushed_until
     return until is not None and situation.now < until
 
 
 def findings_fully_posted(situation: Situation, receipts: Mapping[str, Receipt]) -> tuple[Finding, ...]:
-    """The findings of which nothing is left to be said in public, given what came of this cycle's posts."""
+    """The findings of which nothing is left to publish, given what came of this cycle's posts."""
     return posting.fully_posted(
         situation.fresh, situation.wordings, situation.records, receipts, situation.now, is_quiet_period(situation)
     )

@@ -33,7 +33,7 @@ def plan_observations(ports: CyclePorts, situation: Situation, scratch: str) -> 
 def _with_money(observer: Observer, context: ObservationContext) -> ObservationContext:
     try:
         asks = isinstance(observer, PaidObserver) and context.usd > 0 and observer.asks(context)
-    except Exception:  # it goes wrong again when it looks, where that is told
+    except Exception:  # it fails again when it looks, where that is reported
         asks = True
     return context if asks else replace(context, usd=0.0)
 

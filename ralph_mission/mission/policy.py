@@ -167,7 +167,7 @@ def _branches(proposal: Proposal) -> Iterator[PushBranch]:
     return (effect for effect in proposal.effects if isinstance(effect, PushBranch))
 
 
-# --- what was said before -------------------------------------------------------------
+# --- earlier answers ------------------------------------------------------------------
 
 
 def _known_finding(proposal: Proposal, context: PolicyContext) -> bool:
@@ -258,7 +258,7 @@ def _secret(proposal: Proposal, context: PolicyContext) -> bool:
     return in_texts or _patch("secret")(proposal, context)
 
 
-# --- who said yes ---------------------------------------------------------------------
+# --- who approved ---------------------------------------------------------------------
 
 
 def _objection(rule: str) -> Callable[[Proposal, PolicyContext], bool]:

@@ -157,7 +157,7 @@ class Forge(Protocol):
         """Carry out an effect once; never retries. A definite refusal gives `failed`, doubt gives `unknown`."""
 
     def anchor(self) -> Anchor | None:
-        """The highest memory position the forge itself has been told of."""
+        """The highest memory position that the forge itself records."""
 
     def ticks(self) -> tuple[Tick, ...]:
         """What people ticked on the dashboard. Ticks about a thread also show up in `issue` and `pull`, as if the

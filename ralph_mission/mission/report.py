@@ -80,7 +80,7 @@ def remarks(effect: Publish, receipt: Receipt, situation: Situation) -> Iterable
 
 
 def _missing(effect: Publish, receipt: Receipt) -> str:
-    """What a network said about the unsent parts of a thread; "" if all were sent."""
+    """A network's reason for the unsent parts of a thread; "" if all were sent."""
     words = " ".join(word for word in receipt.detail.split() if not word.startswith("id="))
     return words if len(effect.post.parts) > 1 else ""
 

@@ -164,7 +164,7 @@ def owners_fixer(name: str, run: str, checks: Mapping[str, str]) -> ProjectFixer
 
 
 SECONDS = 600.0  # for one run of a tool
-MOST_BYTES = 4_000_000  # of what one tool changed; more is told as a number
+MOST_BYTES = 4_000_000  # of what one tool changed; more is only counted
 SHOWN, LONGEST = 20, 80  # corrections of a file, characters of a line in them
 ENCODING = 1  # of what is cached
 """The version of the rules below, so that no cache outlives them."""

@@ -295,7 +295,7 @@ def _commands(block: str) -> Iterator[tuple[int, str]]:
             return
 
 
-# --- what is told ---------------------------------------------------------------------
+# --- the report -----------------------------------------------------------------------
 
 
 def _signals(broken: Iterable[BrokenReference], git: Git, commit: str) -> Iterator[Signal]:

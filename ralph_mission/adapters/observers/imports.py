@@ -5,8 +5,9 @@ An *established direction* is one in which several files of a folder import anot
 change that imports against it is worth a look: afterwards neither folder can be used, tested or moved alone. What is
 imported within a function or for types alone counts in neither direction.
 
-Examples are fenced blocks of pages, and Python files among the documentation. Only what once was there is told of, with
-the commit that took it away. A module that makes its names while it runs (`import *`, `__getattr__`) is not judged.
+Examples are fenced blocks of pages, and Python files among the documentation. Only what once was there is reported,
+with the commit that took it away. A module that makes its names while it runs (`import *`, `__getattr__`) is not
+judged.
 """
 
 from __future__ import annotations

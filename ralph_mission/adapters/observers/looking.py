@@ -28,7 +28,7 @@ from ralph_mission.safety.markdown import without_controls
 from ralph_mission.words import stamp
 
 GRACE = 3.0
-"""Seconds that a look has to end its processes after it was told to."""
+"""Seconds that a look has to end its processes after its time is up."""
 PUNCTUAL = 0.9  # of `every`, as a cycle may be a little early
 MILESTONES = tuple(int(base * ten) for ten in (10, 100, 1_000, 10_000, 100_000, 1_000_000) for base in (1, 2.5, 5))
 JUMP, JUMP_SHARE = 10, 0.1  # since the last observation: at least so many, and such a share

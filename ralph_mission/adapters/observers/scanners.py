@@ -40,7 +40,7 @@ from ralph_mission.words import count_noun
 NAME = "scanners"
 ENCODING = 1  # of what is cached
 SHOWN = 8
-"""Places of one rule that are told; all are counted."""
+"""Places of one rule that are shown; all are counted."""
 QUOTED = 5
 LARGEST = 200_000  # bytes of a file that is fixed
 ZIZMOR = "zizmor --offline --no-progress --quiet --min-severity medium --min-confidence medium"
@@ -443,7 +443,7 @@ class ScannedLine:
 def _rule_signal(
     scanner: Scanner, rule: str, kind: str, found: Sequence[ScannedLine], commit: str, place: int
 ) -> Signal:
-    """All results of one rule. Of equal lines, which are fixed alike, the first one is told with a count."""
+    """All results of one rule. Of equal lines, which are fixed alike, the first one is shown with a count."""
     found = sorted(found, key=lambda one: (bool(re.search(scanner.usual, one.line)), one.result.path, one.result.line))
     alike = Counter((one.line or one.place) for one in found)
     distinct = list({(one.line or one.place): one for one in reversed(found)}.values())[::-1]

@@ -448,7 +448,7 @@ class Social:
         return replace(found, signals=(*found.signals, *signals))
 
     def _in_between(self, soon: Observation, posts: list[Posted], context: ObservationContext) -> Observation:
-        """What Telegram told whoever looked for orders would not be told again."""
+        """What Telegram delivered to whoever looked for commands is not delivered again."""
         chat = self.networks.get("Telegram")
         updates = chat.overheard() if isinstance(chat, TelegramReader) and chat.overheard else ()
         if not updates or not isinstance(chat, TelegramReader):

@@ -248,7 +248,7 @@ def _advisory(subject: Subject, advisory: Mapping[str, Any]) -> Advisory:
         return Advisory("", subject)
     severity = str((advisory.get("database_specific") or {}).get("severity", "")).lower()
     summary = str(advisory.get("summary") or advisory.get("details") or "").strip().partition("\n")[0]
-    severity = severity if severity in SEVERITIES else ""  # it is told in our words, so it is one of ours
+    severity = severity if severity in SEVERITIES else ""  # it is shown in our words, so it is one of ours
     aliases = tuple(str(alias) for alias in advisory.get("aliases") or ())
     affected = of_osv(advisory, subject[0], subject[1])
     fixed = nearest(subject, affected.fixes, affected)

@@ -359,7 +359,7 @@ def _go_cases(
 
 
 def _each_once(cases: Iterable[CaseResult]) -> Iterator[CaseResult]:
-    """Cases of one name are told apart by their number."""
+    """Cases of one name are distinguished by their number."""
     counts: dict[str, int] = {}
     for case in cases:
         counts[case.id] = number = counts.get(case.id, 0) + 1

@@ -47,7 +47,7 @@ class Hub:
 
     @property
     def token(self) -> str:
-        """What kind it is: app, workflow, fine-grained, classic, oauth, app-user; "" when it cannot be told."""
+        """What kind it is: app, workflow, fine-grained, classic, oauth, app-user; "" when unknown."""
         if self.environment.get("GITHUB_APP_PRIVATE_KEY"):
             return "app"
         token = self.environment.get("GITHUB_TOKEN", "")
@@ -70,7 +70,7 @@ PREFIXES = {
 
 Made = Iterable[DoctorLine]
 
-LATER = ("nothing was lost", "the next wake tries again")  # told to a cycle, no help to a person who asks
+LATER = ("nothing was lost", "the next wake tries again")  # right in a cycle, no help to a person who asks
 AGAIN = "then: ralph doctor"
 NOW = {
     "forge": f"wait some minutes, {AGAIN} (https://www.githubstatus.com lists outages)",

@@ -1,7 +1,7 @@
 """The checks of `ralph doctor` on GitHub: problems that would otherwise stay unnoticed, as nothing is tried or shown.
 
 Whose token it is, whether a stranger could use the runner, what starts the workflow, and how late. Only reads. What
-a token or a rule does not allow is told when it is refused, with the setting behind it.
+a token or a rule does not allow is shown when it is refused, with the setting behind it.
 
 And those for the workflows in a clone: whether there are any, and what they lack here.
 """

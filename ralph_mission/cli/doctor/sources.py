@@ -40,7 +40,7 @@ MODEL_PATIENCE = 10.0  # seconds
 
 
 def sources(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
-    """Lines of sources, the thinker, networks and the chat, in the order in which they are told."""
+    """Lines of sources, the thinker, networks and the chat, in the order in which they are shown."""
     yield from web(settings, environment)
     for name, check in (
         ("dependencies", _dependencies(settings, git)),

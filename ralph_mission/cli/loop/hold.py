@@ -161,7 +161,7 @@ def _order(repo: Path, name: str, order: HoldOrder) -> tuple[LiveRecord, ...]:
 
 
 def order_run(home: Path, record: LiveRecord, order: HoldOrder) -> None:
-    """Send the request to one run; a run that was told to stop is not paused. Raises OSError."""
+    """Send the request to one run; a run that is stopping is not paused. Raises OSError."""
     from ralph_mission.adapters.storage.loop import live
 
     if not (order == "pause" and live.read_order(home / live.FOLDER / record.id) == "stop"):
@@ -351,7 +351,7 @@ def _cancel(repo: Path, word: StopSignal) -> tuple[str, bool]:
 
 
 def _holder(git_dir: Path) -> Holder | None:
-    """The run here, or one about to start: a person who starts a run and cancels it is not told that there is none."""
+    """The run here, or one about to start: cancelling a run right after starting it finds it."""
     from ralph_mission.adapters.storage.loop import lock
 
     deadline = time.monotonic() + STARTING

@@ -77,7 +77,7 @@ class LocalForgeSession:
             click.echo(_table([_row(value) for value in values]) if values else none)
 
     def show(self, value: Issue | Pull) -> None:
-        """One issue or pull with all that was said."""
+        """One issue or pull request with its thread."""
         if self.as_json:
             print_json(document(value))
         else:

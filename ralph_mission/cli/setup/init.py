@@ -237,7 +237,7 @@ def _folder(top: Path, options: InitOptions) -> Path:
     return options.units or top / files.FOLDER
 
 
-# --- what a person is told ------------------------------------------------------------
+# --- the summary ----------------------------------------------------------------------
 
 
 def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned], config: Config) -> Iterator[str]:

@@ -70,7 +70,7 @@ VERDICT, VERIFICATION_FAILED, PLANNED = "review.verdict", "verification.failed",
 
 @dataclass(frozen=True, slots=True)
 class Hat:
-    """The role of a session: what triggers it, what it may emit and write, what it is told.
+    """The role of a session: what triggers it, what it may emit and write, its instructions.
 
     `triggers` are topics (`build.*` matches what starts with `build.`). `write_allowed`: None is everywhere, empty is
     nowhere; both are globs, and denials win. `default_publishes`: emitted for a session that emits nothing. Without a
@@ -353,7 +353,7 @@ class HatOutput:
 class RunState:
     """The state of a run between two sessions, stored before the next one starts.
 
-    `pending` is the event that calls the next hat. `feedback` is told to the next session. `stale` counts sessions
+    `pending` is the event that calls the next hat. `feedback` is for the next session. `stale` counts sessions
     on the same item (under a reviewer: verdicts that asked for no less), `idle` those that moved nothing,
     `redispatches` equal dispatches in a row. `left` is how many issues the last verdict had, None before one. `mark`
     names the mark of a session that has begun and is not accounted for. `kind` is the kind of work that people's

@@ -139,7 +139,7 @@ def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
 
 
 SILENCE = "The last session called nobody. Look for the next piece of work; if there is none, emit nothing."
-"""What a persistent loop's next session is told then."""
+"""What the next session of a persistent loop reads then."""
 
 
 def resume_event(snapshot: RunSnapshot) -> LoopEvent:
@@ -233,7 +233,7 @@ def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
 
 
 CLAIMS = 2
-"""Declarations of done without a change until a run ends: after the first it is told, after the second it is over."""
+"""Declarations of done without a change until a run ends: the first brings feedback, the second ends it."""
 RED_CLAIMS = 8
 """Declarations of done in a row, at the same failure of the same check, until a run ends: more sessions cost more and
 tell no more."""
@@ -242,7 +242,7 @@ IDLE_ADVICE = (
     "where nothing has to change, a reviewer's verdict ends it: ralph run --pattern plan-build-review"
 )
 REFUSALS = 20
-"""Refused commands that the next session is told."""
+"""Refused commands that the next session reads about."""
 StuckAdvice = Literal["", "warn", "replan", "skip"]
 
 
@@ -304,7 +304,7 @@ def take_up(state: RunState, mark: str) -> RunState:
 
 
 def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: float) -> RunState:
-    """The state after a session: the next hat, what it is told, and the counters."""
+    """The state after a session: the next hat, its feedback, and the counters."""
     stale = _count_stale(spec, state, output)
     pending = _next_state(spec, replace(state, stale=stale), output)
     again = _is_same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
@@ -334,7 +334,7 @@ def _is_said(event: LoopEvent) -> bool:
 
 
 def state_after_red_checks(spec: RunSpec, state: RunState, checks: CheckResult) -> RunState:
-    """The work looked done but checks fail: the builder is told."""
+    """The work looked done but checks fail: the builder gets feedback."""
     failure, last = checks.said, replace(state.last, verification=checks) if state.last else None
     event = LoopEvent(VERIFICATION_FAILED, failure)
     if find_hat(spec.hats, event) is None and builder(spec.hats):
@@ -374,7 +374,7 @@ def _call_next(spec: RunSpec, state: RunState, why: str) -> RunState:
 
 
 def builder(hats: Sequence[Hat]) -> Hat | None:
-    """The hat that is told about failing checks by default: the first that listens to a plan."""
+    """The hat that gets failing checks by default: the first that listens to a plan."""
     return next((hat for hat in hats if PLANNED in hat.triggers), None)
 
 

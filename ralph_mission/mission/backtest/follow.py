@@ -4,7 +4,7 @@ An observer's report is taken apart into items, the smallest things that a perso
 misspellings, one link of a page, one marker. An item lives as long as it is reported. One that is reported no more was
 fixed when its file is still there and its old line is not; a file that is gone takes its items with it, and where the
 line still stands the observer took its report back. An item that reappears elsewhere, or reworded, was not fixed. What
-became of issues, pull requests and builds is told by the forge (`past.settle`).
+became of issues, pull requests and builds comes from the forge (`past.settle`).
 """
 
 from __future__ import annotations

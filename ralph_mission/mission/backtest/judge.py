@@ -32,7 +32,7 @@ is only watched."""
 class ItemFate(StrEnum):
     """An item's result."""
 
-    FIXED = "fixed"  # by people, who had not been told
+    FIXED = "fixed"  # by people, without a report of ours
     STAYED = "stayed"
     WITHDRAWN = "withdrawn"  # reported no more, though the line stands as it was: nobody did anything
     REMOVED = "removed"  # with its whole file
@@ -307,8 +307,8 @@ class ItemRecord:
 
 @dataclass(frozen=True, slots=True)
 class BacktestReport:
-    """A backtest, told. Seconds are of the whole walk, `threads_a_week` of everything opened, `noise_a_week` of the
-    threads of which people did nothing."""
+    """The result of a backtest. Seconds are of the whole walk, `threads_a_week` of everything opened, `noise_a_week` of
+    the threads of which people did nothing."""
 
     schema_version: int
     repository: str

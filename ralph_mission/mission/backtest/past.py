@@ -105,7 +105,7 @@ def _last_activity(thread: Issue | Pull, remarks: Sequence[ThreadComment], begin
 
 
 def run_at(run: WorkflowRun, at: datetime) -> WorkflowRun | None:
-    """A run as it was: one that was tried again later is told as going on, since nobody tells how it had ended."""
+    """A run as it was: one that was tried again later counts as going on, since nothing records how it had ended."""
     if run.created_at > at:
         return None
     if run.started_at > at:
@@ -162,7 +162,7 @@ class PastForge:
     def pull(self, number: int) -> Pull:
         """With reviews and all comments until then. Raises Missing, also if they are unknown.
 
-        What a dismissed review had said is not told, and where the head was only by a review of it.
+        The verdict of a dismissed review is unknown, and where the head stood is known only from a review of it.
         """
         thread, at = self._in_full(self.history.pulls, number), self.now()
         reviews, events = self.details.reviews(number), self.details.events(number)

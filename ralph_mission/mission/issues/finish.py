@@ -126,7 +126,7 @@ def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResul
 
 
 def is_taken_back(opened: Open, record: WorkRecord) -> bool:
-    """Whether a person withdraws the issue while its agent works; no, if that cannot be told now."""
+    """Whether a person withdraws the issue while its agent works; no, if that cannot be read now."""
     try:
         forge = opened().ports.forge
         issue = read_if_there(record.issue, forge.issue)

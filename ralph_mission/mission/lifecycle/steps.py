@@ -297,7 +297,7 @@ def _is_queued_in_vain(mission: Mission, facts: MissionFacts, reading: Interpret
 def _leave_queue(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
     """First it leaves the queue; what else people asked for follows in the next cycle.
 
-    Nothing is said about it: GitHub shows who took it out, and after a run that died it may never have been queued.
+    No comment is written: GitHub shows who took it out, and after a run that died it may never have been queued.
     """
     assert facts.pull is not None
     leave = LeaveQueue(key_of(mission.key, "leave_queue", str(context.cycle)), facts.pull.number)
@@ -475,7 +475,7 @@ def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretatio
 def _answer_failed_checks(
     mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext
 ) -> MissionStep:
-    """Its checks failed: an agent sees why and fixes it, as it answers a review, or a person is told once."""
+    """Its checks failed: an agent sees why and fixes it, as it answers a review, or one comment asks a person."""
     assert facts.pull is not None
     line, step = checks_failed(facts.pull), build_step(mission, context)
     if facts.coder and mission.review.rounds < tasks.ROUNDS:

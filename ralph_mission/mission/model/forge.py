@@ -2,7 +2,7 @@
 
 Times are timezone-aware and in UTC. The text of an alert is untrusted, and never contains the value of a secret.
 
-What is said in public is a text for each network, and a small picture of what it is about. It is made once, before
+A public post is a text for each network, and a small picture of what it is about. It is made once, before
 anything is judged: what is judged is what is sent.
 """
 
@@ -231,7 +231,7 @@ class Wording:
 
     `trouble`: why it says nothing, or nothing on one of them, with who has to fix what (a template that names a fact
     which is not there, a text that is too long).
-    `ready`: a template of the owner's made it, so it may be said without asking; else a person reads it first.
+    `ready`: a template of the owner's made it, so it may be posted without asking; else a person reads it first.
     """
 
     fingerprint: str
@@ -261,7 +261,7 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a network told of one of our posts."""
+    """What a network reported about one of our posts."""
 
     key: str
     reactions: int

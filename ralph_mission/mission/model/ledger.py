@@ -503,6 +503,6 @@ def _count_failure(mission: Mission, effect: Effect, receipt: Receipt) -> Missio
         reason = FailureReason.QUEUED  # what else failed does not take it out of the queue
     same = (before.failure, before.failure_reason) == (receipt.detail, reason)
     failures = before.failures + 1 if same else 1
-    if receipt.not_attempted:  # it waits for checks, and is told of for as long as it does
+    if receipt.not_attempted:  # it waits for checks, and is reported as long as it does
         failures = 0
     return update_mission(mission, failure=receipt.detail, failure_reason=reason, failures=failures)

@@ -323,7 +323,7 @@ class Attendant:
         self.loop.answer(found, order)
         return f"Answered: {truncate(found.words, 100)}"
 
-    # --- what is told unasked -----------------------------------------------------------
+    # --- messages nobody asked for -----------------------------------------------------------
 
     def _ask(self) -> None:
         for question in self.loop.questions():

@@ -144,7 +144,7 @@ class Trace:
 
     @property
     def receipt(self) -> Receipt:
-        """What the effect that made it would have been told."""
+        """The receipt that its effect would have got."""
         sha = self.thing.head_sha if isinstance(self.thing, Pull) else ""
         return Receipt(self.key, "adopted", self.remark or self.thing.number, self.thing.url, sha)
 

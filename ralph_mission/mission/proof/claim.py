@@ -79,7 +79,7 @@ class CodeClaim:
 
     `path`: the faulty file. `expected`: what the test fails with: "assertion" or the name of an exception. `test` and
     `change` apply to the base commit. `cases`: the test cases that prove it; () means those of the test's files that
-    are new or fail now. `guessed`: nobody said what fails and where, so nothing is quoted, and an assertion or any
+    are new or fail now. `guessed`: no claim says what fails and where, so nothing is quoted, and an assertion or any
     exception from a file of the change will do; the change may contain what a person approves later (protected files,
     data).
     """

@@ -1,6 +1,6 @@
 """Drafts by a model, which a person reads before they are sent: the prompt, and what is accepted of the answer. Pure.
 
-A number, name, date or URL that is not in the material the writer was given voids the draft. The writer is told which
+A number, name, date or URL that is not in the material the writer was given voids the draft. The writer learns which
 and asked once more; then the draft is dropped, with the reason. Code cannot tell whether a draft is true.
 """
 
@@ -208,7 +208,7 @@ def _split(network: str, text: str) -> tuple[str, ...]:
 
 
 def with_posts(title: str, body: str, posts: Sequence[Post]) -> str:
-    """The issue's text with new posts, sealed again; "" if our part cannot be told from people's."""
+    """The issue's text with new posts, sealed again; "" if our part cannot be distinguished from people's."""
     body = body.replace("\r\n", "\n")
     begin, end = body.find(f"\n{'#' * content.HEADING} "), body.rfind("\n---\n")
     marked = [*MARKER.finditer(body)]

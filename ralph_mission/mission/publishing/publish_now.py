@@ -272,7 +272,7 @@ def _name_lesson(
     return journal[0], replace(journal[1], approvers=approvers, lessons=lessons, counted=counted)
 
 
-# --- what is told -----------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------
 
 
 def _publish_report(number: int, course: _Course) -> PublishReport:

@@ -337,7 +337,7 @@ def review_material(
 ) -> str:
     """What a reviewer gets: the title, the task, the guides of the base branch, and the diff since `fork`.
 
-    It is told which `changed` paths the checkout has in their old version. `asking`: the comment that asked for the
+    Its prompt names the `changed` paths the checkout has in their old version. `asking`: the comment that asked for the
     review of somebody else's pull request. The pull request's description is left out, as it would bias the reviewer.
     """
     parts = [

@@ -217,7 +217,7 @@ class GitHubEffects(EffectVerbs):
         return merging.queued_by(self.threads, pull) == self.people.us().id
 
     def _may_be_queued(self, pull: int) -> bool:
-        """The same; no where that cannot be known: what refuses a merge is told of all the same."""
+        """The same; no where that cannot be known: what refuses a merge is reported all the same."""
         try:
             return self._queued(pull)
         except UserError:

@@ -4,8 +4,9 @@ A look reads a few; a round is over when every one has had its turn, and then a 
 thing another turn in the same round. What looks like a question comes first, and authors take turns, so that one who
 files thousands hides nobody else's.
 
-Figures are counted in windows of a day or more, and an ordinary day makes no signal. A milestone is told once for ever;
-a jump of stars and issues that pile up once in a window; the merged pulls together, when their window ends.
+Figures are counted in windows of a day or more, and an ordinary day makes no signal. A milestone is reported
+once for ever; a jump of stars and issues that pile up once in a window; the merged pulls together, when their window
+ends.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ SURGE, SURGE_SHARE = 10, 0.05  # issues opened beyond those closed: both so many
 
 @dataclass(frozen=True, slots=True)
 class TurnChanges:
-    """What is told now, in signals and in words, and from when on and how many stars are counted next."""
+    """What is reported now, in signals and in words, and from when on and how many stars are counted next."""
 
     signals: tuple[Signal, ...]
     detail: str
@@ -153,7 +154,7 @@ def look(
     open_issues: int,
     foreign: Callable[[Actor], bool],
 ) -> TurnChanges:
-    """Count since the window began; a window that is over is told and a new one begins."""
+    """Count since the window began; a window that is over is reported and a new one begins."""
     since = max(before.since or context.last_cycle_at or context.now - WINDOW, context.now - LONGEST)
     now = pulse(since, SURGE)
     merged = [pull for pull in now.merged if foreign(pull.author)]

@@ -175,7 +175,7 @@ def _lower(before: VersionFloor | None, now: VersionFloor | None) -> VersionFloo
 
 
 def lower_bound(text: str) -> Numbers:
-    """The lowest version that a constraint allows; () where it has no lower bound, or none that can be told."""
+    """The lowest version that a constraint allows; () where it has no lower bound, or none that can be read."""
     alternatives = [_lowest_of(one) for one in text.split("||")]
     return min(alternatives) if all(alternatives) else ()
 
