@@ -7,7 +7,7 @@ show which ways are set up.
 A dispatch is sent once, without retries. Its payload is for people; the run that it starts asks the gate, which reads
 only memory, so a forged, late or repeated dispatch changes nothing.
 
-Memory grants and counts one wake per due time, for all ways (`schedule.granted`). Only the timer asks again after a
+Memory grants and counts one wake per due time, for all ways (`count_granted_wakes`). Only the timer asks again after a
 lost one, and counts these itself, up to their part of the daily cap. A wake is recorded before it is sent: if it cannot
 be recorded, nothing is sent, and the cap holds.
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 MODEL_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
 )  # fmt: skip  # one list
-"""The variables of our environment that an agent may see, besides a path."""
+"""The variables of our environment that a program of one's own may see, besides a path. A known agent sees its own."""
 CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
 """The folder where sessions run, and in it the set-up's results besides packages."""
 """The sessions' folder below the checkout: it stays for later runs, with git-ignored build results."""

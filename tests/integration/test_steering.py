@@ -393,7 +393,7 @@ def test_watching_acts_on_a_word_that_it_cannot_react_to(reviewed, place, name, 
         answer()
         approve_a_minute_later(reviewed)
         for problem in problems[:-1]:
-            with mock.patch.object(place, name, side_effect=problem), mock.patch.object(wakes, "_steer") as steer:
+            with mock.patch.object(place, name, side_effect=problem), mock.patch.object(wakes, "_run") as steer:
                 steer.return_value = LOST
                 assert answer().outcome == "lost"
         with mock.patch.object(place, name, side_effect=problems[-1]) as broken:
@@ -411,7 +411,7 @@ def test_watching_acts_in_the_next_minute_on_a_word_that_it_could_not_act_on(rev
         answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
         answer()
         approve_a_minute_later(reviewed)
-        with mock.patch.object(wakes, "_steer", side_effect=[LOST if ends == "lost" else ends]), suppress(UserError):
+        with mock.patch.object(wakes, "_run", side_effect=[LOST if ends == "lost" else ends]), suppress(UserError):
             assert answer().outcome == "lost"
         assert not reviewed.merged(pull.number)
         report = answer()

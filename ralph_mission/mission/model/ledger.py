@@ -1,7 +1,7 @@
 """What memory holds: the file that people read, what was intended and what came of it, and the open state.
 
-The file has front matter for machines and sections for people. `memory.render` writes it and `memory.parse` reads it
-back without loss; what a person wrote under Learnings and Do Not Repeat survives byte for byte.
+The file has front matter for machines and sections for people. `render_memory` writes it and `parse_memory` reads
+it back without loss; what a person wrote under Learnings and Do Not Repeat survives byte for byte.
 
 An effect is *intended* (durable on the memory branch) before it is performed and *settled*
 by its receipt. Keys never hold a run id, a time or an attempt, so the same effect has the

@@ -16,7 +16,7 @@ from ralph_mission.values import dataclass
 
 
 class Status(StrEnum):
-    """Where a mission stands; `lifecycle.TRANSITIONS` says what may follow."""
+    """Where a mission stands; `TRANSITIONS` of `lifecycle/table.py` says what may follow."""
 
     DISCOVERED = "DISCOVERED"
     PLANNED = "PLANNED"
@@ -186,7 +186,7 @@ class Finding:
 
     @property
     def kind(self) -> str:
-        """The finding kind, as in `policy.TIERS`."""
+        """The finding kind, which `policy.py` gives a tier."""
         return self.signal.kind
 
     @property

@@ -154,7 +154,7 @@ class BranchStore:
             raise codec.unreadable(layout.OPEN, error) from None
 
     def contains(self, commit: str) -> bool:
-        """Whether `commit` is the branch's head or an ancestor of it: for `position.check_position`."""
+        """Whether `commit` is the branch's head or an ancestor of it: for `check_position`."""
         head = self.branch.head()
         return bool(head) and self.git.contains(commit, head)
 
