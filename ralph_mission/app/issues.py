@@ -32,7 +32,7 @@ from ralph_mission.loop.stories.prd import parse_prd, render_prd
 from ralph_mission.mission.cycle import follow_up_pulls
 from ralph_mission.mission.issues.agent import IssueWorker, answer_issue, take_issues
 from ralph_mission.mission.issues.tasks import READY, WORKING
-from ralph_mission.mission.lifecycle.approval import agent_of
+from ralph_mission.mission.lifecycle.approval import agent_of_label
 from ralph_mission.mission.model.cycle import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.model.mission import Usage
@@ -216,7 +216,7 @@ class LoopHands:
         """As in the port: a missing clone ran on a machine that is gone."""
         folder = self._coder().left(record.issue)
         if folder is None:
-            return record.reserved if (agent_of(record.call) or self.usual) in PRICED else 0.0
+            return record.reserved if (agent_of_label(record.call) or self.usual) in PRICED else 0.0
         try:
             before = float((folder / BEFORE).read_bytes())
         except (OSError, ValueError):

@@ -14,7 +14,7 @@ from datetime import datetime
 from ralph_mission.mission.coder.tasks import GUIDANCE, REMARK, REMARKS, quote_issue, task_prompt
 from ralph_mission.mission.findings.identity import closed_issues
 from ralph_mission.mission.lifecycle import approval
-from ralph_mission.mission.lifecycle.approval import agent_of
+from ralph_mission.mission.lifecycle.approval import agent_of_label
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import WorkRecord
@@ -68,7 +68,7 @@ class WorkTask:
     @property
     def agent(self) -> str:
         """The agent that the label names, "" for any."""
-        return agent_of(self.call)
+        return agent_of_label(self.call)
 
 
 def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Mission], pulls: Sequence[Pull]) -> str:
@@ -95,7 +95,9 @@ def is_asked_anew(issue: Issue) -> bool:
     """Whether a label that requests work was set after the last attempt ended: in failure, or by a person."""
     ends = ((FAILED, True), (WORKING, False))
     ended_at = [event.at for event in issue.events if (event.label, event.added) in ends]
-    requests = (approval.standing_label(issue, label) for label in issue.labels if label == READY or agent_of(label))
+    requests = (
+        approval.standing_label(issue, label) for label in issue.labels if label == READY or agent_of_label(label)
+    )
     return bool(ended_at) and any(event is not None and event.at > max(ended_at) for event in requests)
 
 
@@ -117,7 +119,7 @@ def find_needs(issue: Issue) -> tuple[int, ...]:
 
 def requesting_labels(issue: Issue, agents: Collection[str]) -> tuple[str, ...]:
     """The labels on an issue that request work: `ralph-ready`, or one that names one of `agents`."""
-    return tuple(label for label in sorted(issue.labels) if label == READY or agent_of(label) in agents)
+    return tuple(label for label in sorted(issue.labels) if label == READY or agent_of_label(label) in agents)
 
 
 def valid_label(issue: Issue, us: int, authorised: frozenset[int], agents: Collection[str]) -> str:

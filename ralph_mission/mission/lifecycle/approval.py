@@ -121,11 +121,13 @@ def yes_labels(mission: Mission, issue: Issue) -> tuple[str, ...]:
     """
     if mission.action is Action.PUBLISH:
         return (APPROVED, CONTENT_APPROVED)
-    named = sorted(label for label in issue.labels if agent_of(label)) if mission.status is Status.DISCOVERED else ()
+    named = (
+        sorted(label for label in issue.labels if agent_of_label(label)) if mission.status is Status.DISCOVERED else ()
+    )
     return (APPROVED, *named)
 
 
-def agent_of(label: str) -> str:
+def agent_of_label(label: str) -> str:
     """ "claude" for `agent:claude`; "" for a label that names no agent."""
     name = label.casefold()
     return name.removeprefix(AGENT) if name.startswith(AGENT) else ""
@@ -133,9 +135,9 @@ def agent_of(label: str) -> str:
 
 def agent_asked_for(issue: Issue, authorised: Collection[int]) -> str:
     """The agent in the newest agent label set by an authorised person, or ""."""
-    named = (standing_label(issue, label) for label in issue.labels if agent_of(label))
+    named = (standing_label(issue, label) for label in issue.labels if agent_of_label(label))
     events = [event for event in named if event and event.actor.id in authorised]
-    return agent_of(max(events, key=lambda event: (event.at, event.label)).label) if events else ""
+    return agent_of_label(max(events, key=lambda event: (event.at, event.label)).label) if events else ""
 
 
 def on_offer(issue: Issue, mission: Mission, authorised: frozenset[int], offered_at: datetime | None) -> PersonVerdict:

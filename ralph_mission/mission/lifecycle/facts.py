@@ -12,7 +12,7 @@ from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.decide import with_findings
 from ralph_mission.mission.issues.tasks import READY
 from ralph_mission.mission.lifecycle import approval, orders, ownership
-from ralph_mission.mission.lifecycle.approval import agent_of
+from ralph_mission.mission.lifecycle.approval import agent_of_label
 from ralph_mission.mission.lifecycle.table import brought_back, interpret_facts
 from ralph_mission.mission.model.cycle import CycleSettings, MissionEvent, MissionFacts, Situation
 from ralph_mission.mission.model.forge import Actor, Issue, Pull
@@ -97,7 +97,7 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
             facts = replace(facts, edited_at=edited)
     if issue is None or not settings.owners:
         return facts
-    calls = {event.label for event in issue.events if event.label == READY or agent_of(event.label)}
+    calls = {event.label for event in issue.events if event.label == READY or agent_of_label(event.label)}
     at = approval.asked_at(issue, authorised, "ralph:mission", approval.APPROVED, *calls)
     reworded = (
         _reworded_reviews(ports, pull) if agent_waits and pull and mission.status is Status.FIXING else frozenset()

@@ -117,7 +117,7 @@ def test_a_label_that_names_an_agent_asks_for_work_and_chooses_it():
 def test_of_two_agents_the_one_that_was_named_last_by_somebody_who_may():
     ours = called(asked("agent:codex", MARA, 1), asked("Agent:Claude", MARA, 2), asked("agent:amp", BO, 3))
     assert tasks.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "Agent:Claude"
-    assert tasks.agent_of("Agent:Claude") == "claude"
+    assert tasks.agent_of_label("Agent:Claude") == "claude"
 
 
 def test_a_label_that_names_nobody_we_know_asks_for_nothing():
