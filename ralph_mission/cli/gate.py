@@ -35,15 +35,13 @@ from ralph_mission.adapters.storage.memory.due import (
 from ralph_mission.cli.spelling import iso, moment, read_words
 from ralph_mission.errors import UserError
 from ralph_mission.mission import memory as layout
+from ralph_mission.mission.lifecycle.commands import read_command
 from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.config.settings import Config
 
 NOT_DUE = 10
-GUIDANCE = compile_regex(r"\s*/ralph[ \t]+guidance(?![\w-])", re.IGNORECASE)
-APPROVAL = compile_regex(r"\s*/ralph[ \t]+approve(?![\w-])", re.IGNORECASE)
-COMMAND = compile_regex(r"\s*/ralph[ \t]+(?:approve|park|reject|retry|review|revise)(?![\w-])", re.IGNORECASE)
 LONGEST_WAIT = 60  # seconds
 SETTINGS = "ralph.yml"
 LOST_WORD = "due: another wake took the place of a person's"
@@ -254,11 +252,12 @@ def choose_reaction(words: str, answer: str | None, pull: bool) -> str:
     A comment of which nothing came was not understood, unless it is a command: another run may have obeyed it. The eyes
     stay on such a one, on what waits, and on guidance, read later. A pull request is approved by no comment.
     """
-    if pull and APPROVAL.match(words):
+    command, _ = read_command(words)
+    if pull and command == "approve":
         return REACTIONS["refused"]
-    if GUIDANCE.match(words):
+    if command == "guidance":
         return EYES
-    return REACTIONS[answer or ("refused" if words and not COMMAND.match(words) else "waits")]
+    return REACTIONS[answer or ("refused" if words and not command else "waits")]
 
 
 def _read_event() -> dict[str, Any]:

@@ -17,10 +17,6 @@ from ralph_mission.adapters.storage.memory.due import PAUSED
 from ralph_mission.cli import gate
 from ralph_mission.cli.gate import DueQuestion, ask_with_patience, parse_question
 from ralph_mission.errors import UserError
-from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.lifecycle import approval
-from ralph_mission.mission.publishing import content
-from ralph_mission.mission.reviews import review
 from tests.action.runner import ROOT, bare_environment
 from tests.adapters.storage.memory.making import batch, branch_store, on_server, server_store
 from tests.helpers import NOON, cli_here, git, make_repo
@@ -337,13 +333,3 @@ def test_a_file_that_extends_another_may_wait_as_long_as_that_one_says() -> None
     said = gate.read_memory_settings(f"extends: harbour/.github//ralph.yml@{'0' * 40}\nmemory: {{branch: notes}}\n")
     assert said is not None
     assert (said.branch, said.longest) == ("notes", gate.LONGEST_PAUSE)
-
-
-@pytest.mark.parametrize(
-    "word", "approve reject revise park retry review guidance aprove approve-all status approved".split()
-)
-def test_gate_knows_the_very_commands_that_a_cycle_obeys(word):
-    obeyed = (approval.COMMAND, review.ASK, content.REVISE, tasks.GUIDANCE)
-    text = f"/ralph {word} and more"
-    known = gate.COMMAND.match(text) or gate.GUIDANCE.match(text)
-    assert bool(known) == any(pattern.match(text) for pattern in obeyed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -19,6 +18,7 @@ import click
 from ralph_mission.cli.options import SharedGroup, SharedOption, json_option, print_json, read_settings, repo_option
 from ralph_mission.cli.spelling import iso, spell
 from ralph_mission.errors import UserError
+from ralph_mission.mission.lifecycle.commands import WORDS, addresses_us, read_command
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
 
@@ -199,8 +199,6 @@ HINTS = {
     "ralph:rejected": "the next cycle takes it as a rejection and remembers it",
 }
 
-WORDS = ("approve", "reject", "park", "retry", "revise", "review", "guidance")
-"""What a comment that begins with `/ralph` may ask for."""
 OURS = (*HINTS, "ralph-ready", "ralph:parked", "ralph:escalated", "content:approved")
 """Labels that people set to ask for something, or take off."""
 PULL_HINTS = {
@@ -253,8 +251,7 @@ def comment(store: LocalForgeSession, number: int, text: str) -> None:
     read(number)
     words = text_of(text)
     store.person.comment(number, words)
-    request = re.match(r"\s*/ralph(?:[ \t]+([a-z]*)(?![\w-]))?", words, re.IGNORECASE)
-    unknown = request is not None and (request[1] or "").lower() not in WORDS
+    unknown = addresses_us(words) and not read_command(words)[0]
     hint = f", which is nothing that Ralph knows: /ralph {', '.join(WORDS)}" if unknown else ""
     store.say(f"Commented on #{number}{hint}.", read(number))
 

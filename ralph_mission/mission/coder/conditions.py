@@ -19,6 +19,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ralph_mission.mission.lifecycle.commands import addresses_us, read_command
 from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE
 from ralph_mission.mission.model.cycle import AgentResult, BaseChecks, MissionFacts, RedCheck
 from ralph_mission.mission.model.effects import Comment, marker
@@ -180,5 +181,4 @@ def _asked_at(mission: Mission, facts: MissionFacts) -> datetime | None:
 
 
 def _is_command(body: str) -> bool:
-    text = body.lstrip().lower()
-    return text.startswith("/ralph") and not text.startswith("/ralph guidance")
+    return addresses_us(body) and read_command(body)[0] != "guidance"

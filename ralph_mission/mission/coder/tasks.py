@@ -5,13 +5,13 @@ People's text is quoted to the agent as data; the agent's text is data for peopl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.coder import conditions
 from ralph_mission.mission.lifecycle.approval import agent_asked_for, content_hash, is_unaltered
+from ralph_mission.mission.lifecycle.commands import addresses_us, read_command
 from ralph_mission.mission.model.cycle import AgentJob, MissionFacts
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, FailedJob, Issue, Pull, Review, ThreadComment
@@ -32,7 +32,7 @@ from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline_words, quote
-from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.values import dataclass
 from ralph_mission.words import capitalise
 
 BODY, REMARK, REMARKS, REVIEW = 20_000, 4_000, 20, 8_000
@@ -180,7 +180,6 @@ def offer_text(
 WAITS = (Status.PLANNED, Status.EXECUTING, Status.FIXING)
 ROUNDS = 3
 """Answered reviews of one pull request; then a person has to (design: at most 3 rounds, then escalate)."""
-GUIDANCE = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+guidance(?![\w-])[ \t]*", re.IGNORECASE)
 ALTERED = "{} changed its text and has no say here: look at it, and set `ralph:mission` again"
 REWORDED = "somebody else edited what {} wrote in a review: repeat it in a new one"
 NO_ORDER = "its author may not decide here, so its text does not count: say in a comment of your own what to do"
@@ -308,7 +307,7 @@ def answered_until(facts: MissionFacts) -> datetime | None:
 def new_guidance(mission: Mission, facts: MissionFacts) -> tuple[tuple[datetime, str], ...]:
     """New guidance for the next session from authorised people, by `/ralph guidance` or in a chat."""
     remarks = [remark for thing in (facts.issue, facts.pull) if thing for remark in thing.remarks]
-    guidance = [(r.created_at, GUIDANCE.sub("", r.body).strip()) for r in _of_people(remarks, facts) if _guides(r)]
+    guidance = [(r.created_at, read_guidance(r.body)) for r in _of_people(remarks, facts)]
     guidance += [(message.at, message.words) for message in facts.guidance]
     until = mission.review.guided_at
     return tuple(sorted(message for message in guidance if message[1] and (until is None or message[0] > until)))
@@ -325,11 +324,11 @@ def find_guidance(facts: MissionFacts) -> tuple[ThreadComment, ...]:
     If the issue's own text does not count, their guidance is part of the task, which each session gets.
     """
     remarks = _of_people(facts.issue.remarks if facts.issue else (), facts)
-    words = (remark for remark in remarks if not remark.body.lstrip().lower().startswith("/ralph"))
+    words = (remark for remark in remarks if not addresses_us(remark.body))
     if facts.issue is None or _is_trusted_text(facts.issue, facts):
         return tuple(words)
-    orders = (replace(remark, body=GUIDANCE.sub("", remark.body)) for remark in remarks if _guides(remark))
-    comments = (*words, *(order for order in orders if order.body.strip()))
+    guidance = (replace(remark, body=text) for remark in remarks if (text := read_guidance(remark.body)))
+    comments = (*words, *guidance)
     return tuple(sorted(comments, key=lambda remark: remark.created_at))
 
 
@@ -338,5 +337,7 @@ def _of_people(remarks: Iterable[ThreadComment], facts: MissionFacts) -> list[Th
     return [remark for remark in people if is_unaltered(remark, facts.asked_at)]
 
 
-def _guides(remark: ThreadComment) -> bool:
-    return GUIDANCE.match(remark.body) is not None
+def read_guidance(comment: str) -> str:
+    """The words of `/ralph guidance WORDS`, or ""."""
+    command, words = read_command(comment)
+    return words.strip() if command == "guidance" else ""

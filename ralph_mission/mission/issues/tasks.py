@@ -11,10 +11,11 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from ralph_mission.mission.coder.tasks import GUIDANCE, REMARK, REMARKS, quote_issue, task_prompt
+from ralph_mission.mission.coder.tasks import REMARK, REMARKS, quote_issue, read_guidance, task_prompt
 from ralph_mission.mission.findings.identity import closed_issues
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.approval import agent_of_label
+from ralph_mission.mission.lifecycle.commands import addresses_us, read_command
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import WorkRecord
@@ -185,15 +186,14 @@ def read_task(
     altered = tuple(remark.author for remark in remarks if remark not in unaltered)
     fresh = {remark.id: word for remark in unaltered if (word := _read_guidance(remark, before))}
     call = valid_label(issue, us, authorised, agents)
-    quoted = tuple(r for r in unaltered if (not _is_command(r) or GUIDANCE.match(r.body)) and r.id not in fresh)
+    quoted = tuple(r for r in unaltered if _is_task(r.body) and r.id not in fresh)
     others = tuple(label for label in requesting_labels(issue, agents) if label != call)
     return WorkTask(issue, quoted, call, others, tuple(fresh.values()), altered)
 
 
 def _read_guidance(remark: ThreadComment, before: WorkRecord | None) -> GuidanceNote | None:
     """A comment's guidance; None if it is none or was delivered to an earlier attempt."""
-    found, until = GUIDANCE.match(remark.body), before.guided_at if before else None
-    text = remark.body[found.end() :].strip() if found else ""
+    text, until = read_guidance(remark.body), before.guided_at if before else None
     who = person_name(remark.author)
     lost = before is not None and before.away and guidance_summary(who, text) in before.heard  # with its runner
     if not text or (until is not None and remark.created_at <= until and not lost):
@@ -201,8 +201,8 @@ def _read_guidance(remark: ThreadComment, before: WorkRecord | None) -> Guidance
     return GuidanceNote(who, text, remark.created_at)
 
 
-def _is_command(remark: ThreadComment) -> bool:
-    return remark.body.lstrip().lower().startswith("/ralph")
+def _is_task(comment: str) -> bool:
+    return not addresses_us(comment) or read_command(comment)[0] == "guidance"
 
 
 HEARD = 200  # characters of a guidance in our comment

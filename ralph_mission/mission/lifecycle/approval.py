@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 
+from ralph_mission.mission.lifecycle.commands import read_command
 from ralph_mission.mission.model.cycle import NO_VERDICT, PersonVerdict
 from ralph_mission.mission.model.effects import MARKER, MergePull
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
@@ -23,10 +24,8 @@ APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
 AGENT = "agent:"
 """Prefix of a label that asks for work by the named agent. Only people set it."""
-COMMAND = compile_regex(
-    r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject|revise|park|retry)(?![\w-])[ \t]*(.*)", re.IGNORECASE
-)
-"""Indentation of a command at most; indented further it is a code block."""
+DECIDING = ("approve", "reject", "revise", "park", "retry")
+"""Commands that decide about a mission: only those who may decide are heard."""
 YES = compile_regex(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
 """The whole comment must match: a question, a condition or a "not yet" after the command makes it no approval."""
 ASKED_LINE = compile_regex(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
@@ -199,7 +198,7 @@ def voices(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:
     for thing in (issue, pull):
         if thing is not None:
             people.update(event.actor for event in thing.events)
-            people.update(remark.author for remark in thing.remarks if COMMAND.match(remark.body))
+            people.update(remark.author for remark in thing.remarks if read_command(remark.body)[0] in DECIDING)
             people.add(thing.closed_by)
     if pull is not None:
         people.update(review.author for review in pull.reviews)
@@ -312,13 +311,12 @@ def _noes(issue: Issue) -> Iterable[PersonVerdict]:
 
 
 def _command(remark: ThreadComment) -> str:
-    match = COMMAND.match(remark.body)
-    return match.group(1).lower() if match and not remark.author.is_bot else ""
+    return "" if remark.author.is_bot else read_command(remark.body)[0]
 
 
 def _words(remark: ThreadComment) -> str:
-    match = COMMAND.match(remark.body)
-    return match.group(2).strip() if match else ""
+    """The rest of the command's line."""
+    return read_command(remark.body)[1].partition("\n")[0].strip()
 
 
 def _standing(reviews: Iterable[Review]) -> list[Review]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from ralph_mission.errors import UserError
+from ralph_mission.mission.lifecycle.commands import read_command
 from ralph_mission.mission.model.cycle import MissionFacts, ShownPosts
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Chart, Post, ThreadComment
@@ -236,7 +237,6 @@ def _address(url: str) -> str:
 
 # --- another draft --------------------------------------------------------------------
 
-REVISE = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+revise(?![\w-])[ \t]*", re.IGNORECASE)
 ROUNDS = 5
 """New drafts of one text."""
 
@@ -248,7 +248,9 @@ def find_request(mission: Mission, facts: MissionFacts) -> ThreadComment | None:
     requests = (
         remark
         for remark in reversed(facts.issue.remarks)
-        if REVISE.match(remark.body) and remark.author.id in facts.authorised and remark.created_at == remark.updated_at
+        if read_command(remark.body)[0] == "revise"
+        and remark.author.id in facts.authorised
+        and remark.created_at == remark.updated_at
     )
     newest = next(requests, None)
     answered = mission.review.answered_at
@@ -257,7 +259,7 @@ def find_request(mission: Mission, facts: MissionFacts) -> ThreadComment | None:
 
 def words_of(request: ThreadComment) -> str:
     """What the comment asks for."""
-    return REVISE.sub("", request.body, count=1).strip()
+    return read_command(request.body)[1].strip()
 
 
 def why_not_revised(mission: Mission, facts: MissionFacts, request: ThreadComment) -> str:

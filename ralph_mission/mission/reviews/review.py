@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
+from ralph_mission.mission.lifecycle.commands import read_command
 from ralph_mission.mission.lifecycle.ownership import BRANCHES, facts_in
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import MARKER, EditReview, LineComment, PostReview, marker
@@ -82,7 +83,6 @@ FOR_ISSUE = compile_regex(r"ralph/issue-([0-9]{1,9})(?:-|$)")
 """The branch names of the issue agent."""
 MOST = 30
 """Points in a review, most severe first."""
-ASK = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+review(?![\w-])[ \t]*", re.IGNORECASE)
 """The command that asks for a review; the rest of the comment says what to look at."""
 MOST_REVIEWS, MOST_REMARKS = 5, 20
 """Reviews of somebody else's pull request, and line comments in one."""
@@ -132,7 +132,9 @@ def why_not_ours(pull: Pull, us: int) -> str:
 def find_asking(pull: Pull, may_decide: Callable[[Actor], bool]) -> ThreadComment | None:
     """The newest unedited comment by which an authorised person asks for a review."""
     requests = (
-        remark for remark in reversed(pull.remarks) if ASK.match(remark.body) and remark.created_at == remark.updated_at
+        remark
+        for remark in reversed(pull.remarks)
+        if read_command(remark.body)[0] == "review" and remark.created_at == remark.updated_at
     )
     return next((remark for remark in requests if may_decide(remark.author)), None)
 
@@ -375,7 +377,7 @@ def _task_text(task: Issue | None, secrets: tuple[str, ...]) -> str:
 
 
 def _asking_text(asking: ThreadComment, secrets: tuple[str, ...]) -> str:
-    words = ASK.sub("", asking.body, count=1).strip()
+    words = read_command(asking.body)[1].strip()
     where = f"**What {person_name(asking.author)} asks to look at:**\n\n{quote(redact(words, secrets), REQUEST)}"
     rule = "Each issue needs the `quote` of the line that it is about, as the diff shows it on the changed side: one "
     return f"{where}\n\n" * bool(words) + rule + "without it is dropped."
