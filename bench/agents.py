@@ -22,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.loop import _silent
-from bench.run import Comparison, Deed, _measure, _report, _table
+from bench.run import Action, Comparison, _measure, _report, _table
 from ralph_mission.adapters.agents.claude import QUIET
 from ralph_mission.adapters.agents.client import SessionPlace
 from ralph_mission.adapters.agents.clients import CLIENTS
@@ -123,7 +123,7 @@ def set_up(folder: Path, rounds: int) -> tuple[Comparison, dict[str, list[float]
     return warm, {**_measure(warm, rounds), "cold, with its downloads": [cold]}
 
 
-def _run(name: str, folder: Path, level: Level) -> Deed:
+def _run(name: str, folder: Path, level: Level) -> Action:
     repo = make_repo(folder, {"README.md": "# Shop\n", "ralph.yml": settings(name, level)})
     order = RunOptions(
         repo=repo, task="Take notes", agent=name, command=shlex.join(PROGRAMS[name]), iterations=SESSIONS
@@ -142,7 +142,7 @@ def _importing() -> None:
         subprocess.run((sys.executable, "-I", "-c", LIBRARY), check=True)
 
 
-def _alone(name: str, folder: Path, model: ScriptedModel) -> Deed:
+def _alone(name: str, folder: Path, model: ScriptedModel) -> Action:
     """The client with the same prompt, as its manual calls it."""
     repo, home, scratch = make_repo(folder / "tree", {"README.md": "# Shop\n"}), folder / "home", folder / "scratch"
     home.mkdir()

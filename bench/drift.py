@@ -184,12 +184,12 @@ def _run(ports: CyclePorts, settings: CycleSettings, pause: timedelta, secrets: 
 class _Meanwhile:
     """A recorder to whom something happens in the middle of the cycle, once."""
 
-    deed: Callable[[], None] | None
+    action: Callable[[], None] | None
 
     def record(self, name: str, value: object) -> None:
-        deed, self.deed = self.deed, None
-        if deed:
-            deed()
+        action, self.action = self.action, None
+        if action:
+            action()
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,15 +59,15 @@ def _gate(hub: Hub) -> None:
         raise SystemExit(done.stderr.decode())
 
 
-def _timed(deed: Callable[[], object], rounds: int) -> list[float]:
-    deed()
-    return list(_rounds(deed, rounds))
+def _timed(action: Callable[[], object], rounds: int) -> list[float]:
+    action()
+    return list(_rounds(action, rounds))
 
 
-def _rounds(deed: Callable[[], object], rounds: int) -> Iterator[float]:
+def _rounds(action: Callable[[], object], rounds: int) -> Iterator[float]:
     for _ in range(rounds):
         start = time.perf_counter()
-        deed()
+        action()
         yield (time.perf_counter() - start) * 1000
 
 

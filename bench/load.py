@@ -35,7 +35,7 @@ from ralph_mission.adapters.observers import commands, forge, markers
 from ralph_mission.mission.coder.tasks import REMARK, REMARKS
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.issues import tasks
-from tests.fakes.github.deeds import threads
+from tests.fakes.github.actions import threads
 from tests.helpers import make_repo
 from tests.integration.hub import UNPACED, Hub, open_hub
 from tests.integration.test_hub_requests import crowd

@@ -28,7 +28,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from rich.console import Console
 
 from bench.generated import generate
-from bench.run import RALPH, Comparison, Deed, _commands, _measure, _ralph, _report, _table, asked
+from bench.run import RALPH, Action, Comparison, _commands, _measure, _ralph, _report, _table, asked
 from examples.unpack import unpack
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop.tasks import Tasks
@@ -88,13 +88,13 @@ def serving(repo: Path) -> Iterator[Sequence[Comparison]]:
         portal.wrap_async_context_manager(Client(stdio_client(server))) as client,
     ):
 
-        def call(tool: str, **arguments: Any) -> Deed:
-            def deed() -> None:
+        def call(tool: str, **arguments: Any) -> Action:
+            def action() -> None:
                 answer = portal.call(client.call_tool, tool, arguments)
                 if answer.is_error:
                     raise SystemExit(f"{tool}: {answer}")
 
-            return deed
+            return action
 
         def both(what: str, tool: str, **arguments: Any) -> Comparison:
             asked = _beside(repo, what, tool, lambda: ask("tools/call", name=tool, arguments=arguments), 3, 200)
@@ -200,9 +200,9 @@ def _silent() -> PlainRunProgress:
     return PlainRunProgress(io.StringIO(), ())
 
 
-def _beside(repo: Path, title: str, name: str, deed: Deed, limit: float, rounds: int) -> Comparison:
+def _beside(repo: Path, title: str, name: str, action: Action, limit: float, rounds: int) -> Comparison:
     sides = {
-        name: deed,
+        name: action,
         "python -c pass": _commands(repo, (sys.executable, "-c", "pass")),
         "git status": _commands(repo, ("git", "status", "--short")),
     }

@@ -40,7 +40,7 @@ LOG = ("git", "log", "--since=6 hours ago", "--oneline")
 GREP = ("grep", "-rn", r"TODO\|FIXME\|HACK\|@ts-ignore\|: any", "src/", "server/")
 MARKER = re.compile(r"\b(TODO|FIXME|HACK)\b")
 
-Deed = Callable[[], object]
+Action = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Comparison:
     """Sides that take turns. The first is ours; `limit` is in ms, or a ratio to the second side."""
 
     title: str
-    sides: Mapping[str, Deed]
+    sides: Mapping[str, Action]
     limit: float
     unit: str  # ms | ratio
     rounds: int
@@ -95,7 +95,7 @@ def _comparisons(folder: Path) -> list[Comparison]:
     ]
 
 
-def _remembering(repo: Path, cycles: int) -> Deed:
+def _remembering(repo: Path, cycles: int) -> Action:
     """What a cycle does with its memory, after so many cycles: recall, look keys up, commit with a journal."""
     unpack(repo)
     start = datetime(2026, 11, 1, tzinfo=UTC)
@@ -139,18 +139,18 @@ def _idle(repo: Path) -> Path:
     return repo
 
 
-def _look(repo: Path, cursor: str) -> Deed:
+def _look(repo: Path, cursor: str) -> Action:
     git = Git.open(repo)
     observer = code.build(CodeSettings(), git)
     head = Branch("main", git.resolve("HEAD"))
     return lambda: observer.observe(ObservationContext(head, datetime.now(UTC), None, cursor, str(repo)))
 
 
-def _ralph(repo: Path, *arguments: str, expected: Sequence[int] = (0,)) -> Deed:
+def _ralph(repo: Path, *arguments: str, expected: Sequence[int] = (0,)) -> Action:
     return _commands(repo, (str(RALPH), *arguments, "--repo", str(repo)), expected=expected)
 
 
-def _commands(folder: Path, *commands: Sequence[str], expected: Sequence[int] = (0,)) -> Deed:
+def _commands(folder: Path, *commands: Sequence[str], expected: Sequence[int] = (0,)) -> Action:
     environment = os.environ | {"PATH": f"{RALPH.parent}{os.pathsep}{os.environ['PATH']}"}
 
     def run() -> None:
@@ -164,12 +164,12 @@ def _commands(folder: Path, *commands: Sequence[str], expected: Sequence[int] = 
 
 def _measure(comparison: Comparison, rounds: int) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {name: [] for name in comparison.sides}
-    for deed in comparison.sides.values():  # one round that does not count warms the caches
-        deed()
+    for action in comparison.sides.values():  # one round that does not count warms the caches
+        action()
     for _ in range(rounds):
-        for name, deed in comparison.sides.items():
+        for name, action in comparison.sides.items():
             start = time.perf_counter()
-            deed()
+            action()
             samples[name].append((time.perf_counter() - start) * 1000)
     return samples
 

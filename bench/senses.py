@@ -90,9 +90,9 @@ def _python(rounds: int) -> float:
     return median(_timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)) for _ in range(rounds))
 
 
-def _timed(deed: Callable[[], object]) -> float:
+def _timed(action: Callable[[], object]) -> float:
     start = time.perf_counter()
-    deed()
+    action()
     return (time.perf_counter() - start) * 1000
 
 

@@ -203,7 +203,7 @@ def backends() -> list[Backend]:
     return ["sqlalchemy", "prisma"] if (PLACE / "node_modules" / "@prisma").is_dir() else ["sqlalchemy"]
 
 
-def _milliseconds(deed: Callable[[], object]) -> float:
+def _milliseconds(action: Callable[[], object]) -> float:
     start = time.perf_counter()
-    deed()
+    action()
     return (time.perf_counter() - start) * 1000

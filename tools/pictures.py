@@ -161,9 +161,9 @@ def report(sample: Path) -> Path:
     """The page of a repository after a few days."""
     run(sys.executable, str(ROOT / "examples/unpack.py"), str(sample))
     start = datetime.now(UTC) - timedelta(hours=12 * len(LIFE))
-    for place, deed in enumerate(LIFE):
-        if deed:
-            run(RALPH, *deed.split(), "--repo", str(sample))
+    for place, action in enumerate(LIFE):
+        if action:
+            run(RALPH, *action.split(), "--repo", str(sample))
         now = (start + timedelta(hours=12 * place)).isoformat(timespec="seconds")
         run(RALPH, "cycle", "--repo", str(sample), "--force", "--now", now)
     page = sample.parent / "report.html"

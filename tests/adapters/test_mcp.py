@@ -53,11 +53,11 @@ async def _client(repo: Path, env: dict[str, str]) -> AsyncIterator[Client]:
         yield client
 
 
-def _with_client(repo: Path, deed: Callable[[Client], Awaitable[None]], **env: str) -> None:
+def _with_client(repo: Path, action: Callable[[Client], Awaitable[None]], **env: str) -> None:
     async def main() -> None:
         with anyio.fail_after(60):
             async with _client(repo, env) as client:
-                await deed(client)
+                await action(client)
 
     anyio.run(main)
 
@@ -85,7 +85,7 @@ def test_stories_and_tasks_are_one_list_that_a_session_reads_and_claims(repo: Pa
     (repo / "prd.json").write_text(STORIES)
     state.save(repo, RunState("r", "build", datetime(2026, 5, 4, tzinfo=UTC), item="US-1"))
 
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         current = await _got(client, "work_current")
         work = current["work"]
         assert (current["session"], current["left"]) == (3, 2)
@@ -100,13 +100,13 @@ def test_stories_and_tasks_are_one_list_that_a_session_reads_and_claims(repo: Pa
         assert (await _got(client, "work_done", id="t"))["status"] == "done"
         assert (await _got(client, "work_current"))["left"] == 1
 
-    _with_client(repo, deed, RALPH_ITERATION="3")
+    _with_client(repo, action, RALPH_ITERATION="3")
     first, second = json.loads((repo / "prd.json").read_text())["userStories"]
     assert (first["passes"], first["notes"], second["passes"]) == (True, "the port is 5433", False)
 
 
 def test_the_tools_are_there_with_their_schemas(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == TOOLS
         assert all(tool.description and tool.output_schema for tool in tools)
@@ -118,11 +118,11 @@ def test_the_tools_are_there_with_their_schemas(repo: Path) -> None:
         assert reads == {"work_current", "work_list", "memory_search"}
         assert (add["properties"]["priority"]["minimum"], add["properties"]["priority"]["maximum"]) == (1, 5)
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 def test_a_task_lives_from_pending_to_done_on_the_file_that_the_command_line_uses(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         await _got(client, "task_add", title="Schema", id="a")
         waiting = await _got(client, "task_add", title="API", needs=["a"], id="b", description="Ports")
         assert (waiting["status"], waiting["waits"]) == ("pending", "waits for a (ready)")
@@ -138,7 +138,7 @@ def test_a_task_lives_from_pending_to_done_on_the_file_that_the_command_line_use
         assert [task["status"] for task in (await _got(client, "task_list"))["tasks"]] == ["done", "failed"]
         assert (await _got(client, "task_list", status="done"))["tasks"][0]["id"] == "a"
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
     assert json.loads(Tasks(repo / ".ralph").path.read_text().splitlines()[1])["why"] == "no port"
 
 
@@ -147,65 +147,65 @@ def test_a_long_list_comes_in_parts_that_say_how_much_is_left(repo: Path) -> Non
     for number in range(12):
         tasks.add(f"Task {number}")
 
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         for tool in ("task_ready", "task_list"):
             page = await _got(client, tool, limit=10)
             assert (len(page["tasks"]), page["more"]) == (10, 2)
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 def test_a_task_that_another_process_claimed_is_not_given_again(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         assert cli_here("agent", "task", "add", "One", "--id", "a", repo=repo).code == 0
         assert cli_here("agent", "task", "claim", "a", repo=repo).code == 0
         assert "no task is ready" in await _refused(client, "task_claim")
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 def test_what_a_server_claimed_can_be_claimed_when_it_is_gone(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         await _got(client, "task_add", title="One", id="a")
         await _got(client, "task_claim")
         assert cli_here("agent", "task", "claim", repo=repo).code == 1
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
     assert cli_here("agent", "task", "claim", "--json", repo=repo).json["id"] == "a"
 
 
 def test_a_loop_says_who_claims(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         await _got(client, "task_add", title="One")
         assert (await _got(client, "task_claim"))["owner"] == "host:boot:7:session-3"
 
-    _with_client(repo, deed, RALPH_OWNER="host:boot:7:session-3")
+    _with_client(repo, action, RALPH_OWNER="host:boot:7:session-3")
 
 
 def test_an_event_carries_who_said_it(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         await _got(client, "event_emit", topic="build.complete", payload={"files": 2})
         await _got(client, "event_emit", topic="build.note", payload="text")
 
-    _with_client(repo, deed, RALPH_HAT="builder", RALPH_ITERATION="4")
+    _with_client(repo, action, RALPH_HAT="builder", RALPH_ITERATION="4")
     first, second = events.read_events(repo / ".ralph")
     assert (first.topic, first.payload, first.hat, first.iteration) == ("build.complete", '{"files": 2}', "builder", 4)
     assert second.payload == "text"
 
 
 def test_memories_are_added_and_found(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         for number in range(3):
             await _got(client, "memory_add", content=f"Start the database, way {number}", kind="fix", tags=["docker"])
         found = await _got(client, "memory_search", query="database docker", limit=2)
         assert (len(found["memories"]), found["more"]) == (2, 1)
         assert found["memories"][0]["kind"] == "fix"
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 def test_guidance_waits_until_it_is_acknowledged(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         assert (await _got(client, "guidance_read"))["guidance"] == []
         cli_here("agent", "guidance", "Wrap it", repo=repo)
         for acknowledge in (False, True):
@@ -213,12 +213,12 @@ def test_guidance_waits_until_it_is_acknowledged(repo: Path) -> None:
             assert one["text"] == "Wrap it"
         assert (await _got(client, "guidance_read"))["guidance"] == []
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
     assert Guide(repo / ".ralph").pending() == ()
 
 
 def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         assert "title" in await _refused(client, "task_add", title=5)
         assert await _refused(client, "task_add") == "title is missing"
         assert "work_add has no argument 'titel'; it takes title, needs" in await _refused(
@@ -238,7 +238,7 @@ def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Pat
         assert "Unknown tool" in await _refused(client, "task_burn")
         assert [row["id"] for row in (await _got(client, "task_list"))["tasks"]] == ["first", "second"]
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 @pytest.mark.parametrize(
@@ -261,10 +261,10 @@ def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Pat
 def test_what_is_wrong_with_an_argument_is_said_in_plain_words(
     repo: Path, tool: str, arguments: dict[str, Any], words: str
 ) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         assert (await _refused(client, tool, **arguments)).startswith(words)
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 def test_no_value_of_any_argument_is_answered_in_words_of_the_library(repo: Path) -> None:
@@ -288,7 +288,7 @@ def test_no_value_of_any_argument_is_answered_in_words_of_the_library(repo: Path
     )
     strange = re.compile(r"should|pydantic|Input|Value error|Error executing")
 
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         for tool in (await client.list_tools()).tools:
             usual = dict.fromkeys(tool.input_schema.get("required", ()), "build.complete")
             for name, value in itertools.product(tool.input_schema["properties"], odd):
@@ -296,7 +296,7 @@ def test_no_value_of_any_argument_is_answered_in_words_of_the_library(repo: Path
                 if answer.is_error:
                     assert not strange.search(str(answer.content)), (tool.name, name, value)
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 @pytest.mark.parametrize(
@@ -351,23 +351,23 @@ def _asked_raw(repo: Path, params: str) -> Any:
 
 
 def test_a_list_that_cannot_be_read_is_an_error_that_says_what_to_do(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         (repo / ".ralph" / "agent" / "tasks.jsonl").mkdir(parents=True)
         assert "move it away" in await _refused(client, "task_list")
         (repo / ".ralph" / "agent" / "tasks.jsonl").rmdir()
         await _got(client, "task_list")
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 def test_an_agent_that_deletes_the_folder_does_not_stop_the_server(repo: Path) -> None:
-    async def deed(client: Client) -> None:
+    async def action(client: Client) -> None:
         await _got(client, "task_add", title="One")
         os.rename(repo / ".ralph", repo.parent / "gone")
         assert (await _got(client, "task_list"))["tasks"] == []
         await _got(client, "task_add", title="Two")
 
-    _with_client(repo, deed)
+    _with_client(repo, action)
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, None])

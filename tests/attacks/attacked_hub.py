@@ -110,7 +110,7 @@ def unknowing(words: str) -> str:
 
 
 def live(hub: AttackedHub, judge: Judge, cycles: int = 3) -> None:
-    """Strangers arrive; then cycles, between which they insist: more than these, until one came after their deed."""
+    """Strangers arrive; then cycles, between which they insist: more than these, until one came after their action."""
     arrive(hub, unknowing(hub.words))
     _cycle(hub, judge)
     acted = not hub.case.act

@@ -26,9 +26,9 @@ import base64, contextlib, json, subprocess, time
 words, changes, says = json.loads(base64.b64decode("@TOLD@"))
 seen = {}
 
-def attempt(deed, *arguments):
+def attempt(action, *arguments):
     with contextlib.suppress(Exception):
-        return deed(*arguments)
+        return action(*arguments)
 
 def sh(line):
     done = subprocess.run(line, shell=True, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)

@@ -84,7 +84,7 @@ def slicing(hub: Hub, judge: Judge) -> None:
 
 PLANTED: dict[str, Callable[[Hub, Judge], None]] = {
     "another repository": lambda h, j: asked(j, Sent("POST", "/issues", path="/repos/other/one/issues")),
-    "unknown deed": lambda h, j: asked(j, Sent("DELETE", "/git/refs/heads/main"), Sent("PATCH", "")),
+    "unknown action": lambda h, j: asked(j, Sent("DELETE", "/git/refs/heads/main"), Sent("PATCH", "")),
     "somebody else's thread": lambda h, j: asked(j, Sent("PATCH", f"/issues/{theirs(h)}", {"state": "closed"})),
     "approval": lambda h, j: asked(j, Sent("POST", "/pulls/7/reviews", {"event": "APPROVE"})),
     "merge": merging,

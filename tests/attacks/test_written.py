@@ -55,7 +55,7 @@ def test_what_was_made_harmless_for_a_place_stays_as_it_is(sink: str, text: str)
 def done(sink: str, text: str) -> list[str]:
     """What it would still do there. Words within a body are read in both ways."""
     ways = (True, False) if sink == "words within a body" else (sink not in WITHOUT_MARKUP,)
-    return [deed for markdown in ways for deed in misdeeds(SINKS[sink](text), markdown)]
+    return [action for markdown in ways for action in misdeeds(SINKS[sink](text), markdown)]
 
 
 WORDS = ("close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved")

@@ -221,9 +221,9 @@ class Struck:
         if self.scene.stage.act is two_wake:
             return self._refused | {"branches"}  # what the other machine owed is lost with it: a branch that is over
         if request.below.endswith("/labels"):
-            # the label of a pull is no deed of its own, that of a text that was published is one
-            deed = self._refused if self.scene.stage.networks else frozenset()
-            return deed | (frozenset({"threads", "labels"}) if self._late else frozenset())
+            # the label of a pull is no action of its own, that of a text that was published is one
+            action = self._refused if self.scene.stage.networks else frozenset()
+            return action | (frozenset({"threads", "labels"}) if self._late else frozenset())
         return self._refused
 
     @property

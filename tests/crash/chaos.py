@@ -86,12 +86,12 @@ class Chaos:
         self.wrong += witness.wrong
 
     def _somebody(self) -> str:
-        deed = self.draw.choice(DEEDS)
+        action = self.draw.choice(DEEDS)
         with suppress(Refusal):  # GitHub lets nobody do that now
-            done = deed(self)
-            self.counted["deeds of people"] += done
-            return deed.__name__ if done else "nobody"
-        return f"{deed.__name__} is refused"
+            done = action(self)
+            self.counted["actions of people"] += done
+            return action.__name__ if done else "nobody"
+        return f"{action.__name__} is refused"
 
     @contextmanager
     def _run_under_way(self) -> Iterator[None]:

@@ -135,7 +135,7 @@ def kill(when: str) -> Striking:
     return strike
 
 
-def first(deed: Callable[[Hub, Call], object]) -> Striking:
+def first(action: Callable[[Hub, Call], object]) -> Striking:
     """Somebody else does something while the call is under way."""
 
     @contextmanager
@@ -146,7 +146,7 @@ def first(deed: Callable[[Hub, Call], object]) -> Striking:
             def comes_between(request: Request) -> None:
                 if len(life.requests) == call.at and not found.hit:
                     found.hit = True
-                    deed(hub, call)
+                    action(hub, call)
 
             undo = hub.fake.before(comes_between)
             try:

@@ -68,7 +68,7 @@ def end(shop: AgentWorld) -> object:
 
 
 def deaths(moments: list[str]) -> list[int]:
-    """Before each deed, and after the last: between two of them nothing changes but what this process remembers."""
+    """Before each action, and after the last: between two of them nothing changes but what this process remembers."""
     return [at for at, name in enumerate(moments, 1) if name.startswith("before ") or at == len(moments)]
 
 

@@ -23,7 +23,7 @@ def log(serial: int, *cycles: int, learned: str = "") -> str:
     return f"---\nserial: {serial}\n---\n## Observations Log\n\n{seen}\n## Learnings\n{learned}\n"
 
 
-def deed(state: str, action: str = "open-fix", key: str = "k") -> str:
+def effect(state: str, action: str = "open-fix", key: str = "k") -> str:
     return json.dumps({"state": state, "action": action, "action_key": key, "receipt": {"number": 3}})
 
 
@@ -31,10 +31,10 @@ def state(*missions: str) -> str:
     return json.dumps({"missions": [{"id": n, "status": one} for n, one in enumerate(missions)], "next_mission": 1})
 
 
-BEFORE = {LOG: log(1, 1, learned="- mara's"), STATE: state("IN_REVIEW"), NOTE: "{}", DEED: deed("done")}
+BEFORE = {LOG: log(1, 1, learned="- mara's"), STATE: state("IN_REVIEW"), NOTE: "{}", DEED: effect("done")}
 FINE = {LOG: log(2, 2, 1, learned="- mara's"), JOURNAL + "0000/000002-abc.json": "{}"}
 ARCHIVED = {LOG: log(2, 2, learned="- mara's"), ARCHIVE + "2026-05.md": CYCLE.format(1)}
-MANY = {LEDGER + f"ab/{n}.json": deed("intended", "monitor", str(n)) for n in range(4)}
+MANY = {LEDGER + f"ab/{n}.json": effect("intended", "monitor", str(n)) for n in range(4)}
 
 
 def history(folder: Path, after: dict[str, str | None], author: str = "Ralph") -> Path:
@@ -56,7 +56,7 @@ def test_what_runners_write_is_found_in_order(tmp_path, after):
     ("after", "author", "told"),
     [
         ({LOG: log(2, 2, 1), NOTE: '{"x": 1}'}, "Ralph", "was altered"),
-        ({LOG: log(2, 1), DEED: deed("intended")}, "Ralph", "was altered"),
+        ({LOG: log(2, 1), DEED: effect("intended")}, "Ralph", "was altered"),
         ({LOG: log(2, 1), DEED: None}, "Ralph", "was altered"),
         ({LOG: log(3, 1)}, "Ralph", "serial 1 became 3"),
         ({LOG: log(2, 2)}, "Ralph", "lost: ### Cycle #1"),

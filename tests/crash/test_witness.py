@@ -1,4 +1,4 @@
-"""Who watches whether each deed was intended sees what was not, what was forced, and what was too much."""
+"""Who watches whether each effect was intended sees what was not, what was forced, and what was too much."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_post_that_is_sent_twice_is_seen_whether_the_network_takes_it_or_not(h
 def test_posts_of_an_ordinary_life_are_looked_at_and_were_intended(tmp_path):
     with staged(tmp_path, "a merge is announced") as hub, watched(hub) as witness:
         hub.cycle(NOW)
-        before = witness.deeds
+        before = witness.actions
         hub.cycle(NOW)
         assert [len(network.texts) for network in hub.networks.values()] == [1, 1, 1]
-    assert (witness.deeds - before > 3, witness.wrong) == (True, [])
+    assert (witness.actions - before > 3, witness.wrong) == (True, [])

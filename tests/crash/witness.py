@@ -1,4 +1,4 @@
-"""Watches a (fake) GitHub as a third party would: was each deed intended before it was done, and was none forced?"""
+"""Watches a (fake) GitHub as a third party would: was each action intended before it was done, and was none forced?"""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ LABELS = re.compile(r"/issues/(\d+)/labels")
 
 @dataclass
 class Witness:
-    """`wrong` says what should not have been, `breaches` which cap was passed; `deeds` counts what was looked at.
+    """`wrong` says what should not have been, `breaches` which cap was passed; `actions` counts what was looked at.
 
     A label of a pull may come in a later cycle, because the pull that it was intended with does not wait for it.
     """
 
     hub: Hub
     wrong: list[str] = field(default_factory=list)
-    deeds: int = 0
+    actions: int = 0
     heads: dict[str, str] = field(default_factory=dict)
     finished: set[tuple[str, str]] = field(default_factory=set)  # branches that may go, at the commit where they may
     mains: dict[int, str] = field(default_factory=dict)  # where main was, for each push that is under way
@@ -61,7 +61,7 @@ class Witness:
             self.heads, self.finished = heads(self.hub), finished(self.hub)
             self.mains[id(request)] = self.heads.get(MAIN, "")
         elif writes(request) and request.login.endswith("[bot]") and not is_ours_to_keep(request):
-            self.deeds += 1
+            self.actions += 1
             now = intended(self.hub)
             owed = self.pulls if request.below.endswith("/labels") else set()
             self.pulls.update(effect for effect in now if isinstance(effect, effects.OpenPull))
@@ -83,7 +83,7 @@ class Witness:
 
     def posting(self, url: str) -> None:
         """Before a network is told something."""
-        self.deeds += 1
+        self.actions += 1
         path = urlsplit(url).path
         network = next(name for begins, name in NETWORKS.items() if path.startswith(begins))
         meant = {effect.network for effect in intended(self.hub) if isinstance(effect, effects.Publish)}
@@ -102,7 +102,7 @@ class Witness:
     def _moved(self, ref: str, old: str, new: str) -> None:
         if old == new or (ref == MAIN and old and new and _by_merges(self.hub, old, new)):
             return
-        self.deeds += 1
+        self.actions += 1
         if not new and (ref, old) in self.finished:
             return
         meant = intended(self.hub)
@@ -262,7 +262,7 @@ def _posts(hub: Hub) -> Counter[tuple[str, str]]:
 
 
 def is_ours_to_keep(request: Request) -> bool:
-    """The dashboard, its pin, a wake and the question whether pulls may be opened are no deeds: losing or repeating
+    """The dashboard, its pin, a wake and the question whether pulls may be opened are no actions: losing or repeating
     them harms nobody."""
     body = request.body if isinstance(request.body, dict) else {}
     kept = request.below == "/dispatches" or mutation(request) in ("pinIssue", "createPullRequest")

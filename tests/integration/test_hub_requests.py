@@ -119,13 +119,13 @@ def branch(n: int) -> str:
 # --- people on the server while a cycle runs ----------------------------------------------
 
 
-def at_write(hub: Hub, path: str, deed: Callable[[], object]) -> None:
+def at_write(hub: Hub, path: str, action: Callable[[], object]) -> None:
     """Somebody does something in the moment after a write to a path was done."""
 
     def done(request, response) -> None:
         if writes(request) and request.below == path:
             undo()
-            deed()
+            action()
 
     undo = hub.fake.after(done)
 
@@ -137,7 +137,7 @@ def edit(hub: Hub, old: str, new: str, path: str = "memory/ralph-log.md") -> Non
     hub.fake.person("mara").push("ralph-memory", {path: text.replace(old, new, 1).encode()})
 
 
-def deeds(hub: Hub) -> list[str]:
+def actions(hub: Hub) -> list[str]:
     """What was written over HTTP, memory and the standing issue left out."""
     written = (r for r in hub.fake.journal if writes(r) and r.transport == "rest")
     return [f"{r.method} {r.below}" for r in written if key_in((r.body or {}).get("body")) != STANDING]
@@ -162,7 +162,7 @@ def test_paused_pushed_between_two_effects_stops_the_next(refused):
     at_write(refused, f"/issues/{pull}/comments", lambda: edit(refused, "paused: false", "paused: true"))
     report, _ = refused.cycle(NOW)
     assert report.outcome == "paused"
-    assert deeds(refused) == [f"POST /issues/{pull}/comments"]
+    assert actions(refused) == [f"POST /issues/{pull}/comments"]
     assert refused.cycle(NOW)[0].outcome == "paused"
     edit(refused, "paused: true", "paused: false")
     assert statuses(refused.cycle(NOW)[0]) == ["ESCALATED"]
@@ -173,7 +173,7 @@ def test_the_kill_switch_thrown_between_two_effects_stops_the_next(refused, monk
     pull = refused.pulls[0].number
     at_write(refused, f"/issues/{pull}/comments", lambda: monkeypatch.setenv("RALPH_PAUSED", "1"))
     refused.cycle(NOW)
-    assert deeds(refused) == [f"POST /issues/{pull}/comments"]
+    assert actions(refused) == [f"POST /issues/{pull}/comments"]
     monkeypatch.delenv("RALPH_PAUSED")
     assert statuses(refused.cycle(NOW)[0]) == ["ESCALATED"]
     assert len(refused.said(pull)) == 1 and "ralph:escalated" in refused.pulls[0].labels
@@ -214,7 +214,7 @@ def test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it(approved, 
     except UserError as problem:
         outcome = problem.next_step
     assert outcome in ("paused", "lost") or "recover" in outcome
-    assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/1/merge"])
+    assert actions(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/1/merge"])
     with pytest.raises(UserError, match="someone else changed"):
         approved.cycle(NOW)
-    assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/1/merge"])
+    assert actions(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/1/merge"])

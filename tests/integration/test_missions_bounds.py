@@ -236,7 +236,7 @@ PRICE = 0.25
 CLIENT = """\
 import json, os, pathlib, signal, sys, time
 sys.stdin.read()
-{deed}
+{action}
 said = {{"type": "result", "subtype": "success", "is_error": False, "result": {words!r}, "total_cost_usd": {price}}}
 print(json.dumps(said))
 """
@@ -247,9 +247,9 @@ UNREADABLE = "print('{half a result'); os._exit(0)"
 FULL = OSError(28, "No space left on device", "state.json")
 
 
-def claude(shop_aside: Path, deed: str, words: str = "Done.\n\nLOOP_COMPLETE") -> None:
+def claude(shop_aside: Path, action: str, words: str = "Done.\n\nLOOP_COMPLETE") -> None:
     """A program that stands for Claude Code: whatever it does, its price is the last that it tells."""
-    (shop_aside / "client.py").write_text(CLIENT.format(deed=deed, words=words, price=PRICE))
+    (shop_aside / "client.py").write_text(CLIENT.format(action=action, words=words, price=PRICE))
 
 
 def claude_settings(aside: Path) -> str:
@@ -277,9 +277,9 @@ def test_a_price_that_is_told_is_all_that_is_spent(shop):
     assert (spent(shop), statuses(report)) == (PRICE, ["IN_REVIEW"])
 
 
-@pytest.mark.parametrize("deed", [KILLED, CRASHED, UNREADABLE], ids=["SIGTERM", "crash", "unreadable result"])
-def test_a_client_that_ends_without_its_price_may_have_cost_all_that_was_set_aside(shop, deed):
-    claude(shop.aside, deed)
+@pytest.mark.parametrize("action", [KILLED, CRASHED, UNREADABLE], ids=["SIGTERM", "crash", "unreadable result"])
+def test_a_client_that_ends_without_its_price_may_have_cost_all_that_was_set_aside(shop, action):
+    claude(shop.aside, action)
     report, _ = shop.cycle(after=NOW)
     assert spent(shop) == SET_ASIDE == report.usage.cost_usd
     claude(shop.aside, MAKE)

@@ -195,13 +195,13 @@ def test_what_a_reviewer_says_on_lines_reaches_the_agent(tmp_path):
         assert "nearly" in shop.prompts[1] and "src/table.py:1: call it TIDES" in shop.prompts[1]
 
 
-def while_it_works(deed):
+def while_it_works(action):
     """Something that happens while an agent is at work."""
     work = AgentCoder.work
 
     def meanwhile(self, commission):
         made = work(self, commission)
-        deed()
+        action()
         return made
 
     return mock.patch.object(AgentCoder, "work", meanwhile)

@@ -15,7 +15,7 @@ from ralph_mission.mission.model.cycle import CycleReport
 from tests.crash.dying import dying, writes
 from tests.crash.stages import NOW
 from tests.crash.witness import duplicates, open_state, watched
-from tests.fakes.github.deeds import threads
+from tests.fakes.github.actions import threads
 from tests.fakes.github.faults import Crash
 from tests.helpers import git
 from tests.integration.hub import Hub, open_hub

@@ -17,7 +17,7 @@ from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.model.forge import ThreadComment
 from tests.adapters.forges.github_world import github, kept_file
 from tests.crash.dying import told
-from tests.fakes.github.deeds import threads
+from tests.fakes.github.actions import threads
 from tests.figures import Table, shown
 from tests.integration.hub import Hub, open_hub
 from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more, single

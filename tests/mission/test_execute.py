@@ -142,14 +142,14 @@ def test_nothing_follows_a_step_that_failed():
     forge = ScriptedForge({"k1": Receipt("k1", "failed", detail="issues are disabled")})
     (acted,) = acts_of(ScriptedPorts(forge), [decision(OPEN, PULL, LABEL)], known(OPEN, PULL, LABEL))
     assert [type(effect) for effect in forge.sent] == [OpenIssue]
-    assert {deed.receipt.explanation for deed in acted.applied[1:]} == {"not attempted: issues are disabled"}
+    assert {action.receipt.explanation for action in acted.applied[1:]} == {"not attempted: issues are disabled"}
 
 
 @pytest.mark.parametrize("remark", [Comment("k4", 3, "merged"), PostReview("k4", 3, "c" * 40, "fine")])
 def test_a_remark_in_doubt_stops_nothing_and_is_never_sent_again(remark):
     forge = ScriptedForge({"k4": ConnectionError("reset"), "k3": done("k3")})
     (acted,) = acts_of(ScriptedPorts(forge), [decision(remark, LABEL)], known(remark, LABEL))
-    assert ([deed.receipt.status for deed in acted.applied], acted.complete) == (["unknown", "done"], True)
+    assert ([action.receipt.status for action in acted.applied], acted.complete) == (["unknown", "done"], True)
     again = {"k4": record(remark, "unknown", Receipt("k4", "unknown"))}
     assert acts_of(ScriptedPorts(forge), [decision(remark)], again)[0].complete
     assert len(forge.sent) == 2
@@ -176,28 +176,28 @@ class TestReconcile:
 
     def test_adopts_what_is_found(self):
         forge = ScriptedForge({"k2": done("k2", 13)}, {"k1": Receipt("k1", "adopted", 12)})
-        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, EDIT, mission=0))
-        assert [deed.receipt.status for deed in deeds] == ["adopted", "failed"]
+        actions = reconcile(ScriptedPorts(forge), self.state, known(OPEN, EDIT, mission=0))
+        assert [action.receipt.status for action in actions] == ["adopted", "failed"]
         assert forge.sent == []
 
     @pytest.mark.parametrize("effect", [MERGE, CloseIssue("k2", 3, "completed"), replace(LABEL, key="k2")])
     def test_what_only_memory_says_is_no_monitoring_issues_is_never_made_up_for(self, effect):
         forge = ScriptedForge({"k2": done("k2")})
-        deeds = reconcile(ScriptedPorts(forge), OpenState(effects=("k2",)), known(effect, mission=0))
-        assert [deed.receipt.status for deed in deeds] == ["failed"]
+        actions = reconcile(ScriptedPorts(forge), OpenState(effects=("k2",)), known(effect, mission=0))
+        assert [action.receipt.status for action in actions] == ["failed"]
         assert forge.sent == []
 
     def test_leaves_to_a_missions_next_step_what_is_missing_of_it(self):
         forge = ScriptedForge({}, {"k1": Receipt("k1", "adopted", 12)})
-        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
-        assert [deed.receipt.status for deed in deeds] == ["adopted", "failed"]
-        assert deeds[1].receipt.not_attempted
+        actions = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
+        assert [action.receipt.status for action in actions] == ["adopted", "failed"]
+        assert actions[1].receipt.not_attempted
         assert forge.sent == []
 
     def test_never_resends_what_has_no_key_and_is_not_listed(self):
         forge = ScriptedForge({})
-        deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
-        assert [deed.receipt.status for deed in deeds] == ["unknown", "failed"]
+        actions = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
+        assert [action.receipt.status for action in actions] == ["unknown", "failed"]
         assert forge.sent == []
 
     def test_leaves_settled_effects_alone(self):
@@ -208,16 +208,16 @@ class TestReconcile:
     def test_an_unknown_number_keeps_what_needs_it_from_being_sent(self):
         comment = Comment("k2", Ref("k1"), "b")
         forge = ScriptedForge({}, lists_at_once=False)
-        deeds = reconcile(
+        actions = reconcile(
             ScriptedPorts(forge), self.state, {"k1": record(OPEN), "k2": replace(record(PULL), effect=comment)}
         )
-        assert deeds[1].receipt.not_attempted
+        assert actions[1].receipt.not_attempted
 
     def test_finds_late_what_a_list_did_not_show_at_first_and_sends_nothing(self):
         forge = ScriptedForge({}, {"k1": Receipt("k1", "adopted", 12)})
         doubt = {"k1": record(OPEN, "unknown", Receipt("k1", "unknown")), "k3": record(LABEL, "unknown")}
-        deeds = reconcile(ScriptedPorts(forge), OpenState(unknown=("k1", "k3")), doubt)
-        assert [(deed.receipt.key, deed.receipt.status) for deed in deeds] == [("k1", "adopted")]
+        actions = reconcile(ScriptedPorts(forge), OpenState(unknown=("k1", "k3")), doubt)
+        assert [(action.receipt.key, action.receipt.status) for action in actions] == [("k1", "adopted")]
         assert forge.sent == []
 
 
@@ -236,5 +236,5 @@ def test_the_switch_of_the_environment_stops_before_the_next_effect():
 
 def test_what_belongs_to_a_mission_is_not_made_up_for_even_as_a_list():
     forge = ScriptedForge({LIST.key: done(LIST.key, 12)}, lists_at_once=True)
-    (deed,) = execute.reconcile(ScriptedPorts(forge), OpenState(effects=(LIST.key,)), known(LIST, mission=1))
-    assert (deed.receipt.status, forge.sent) == ("failed", [])
+    (action,) = execute.reconcile(ScriptedPorts(forge), OpenState(effects=(LIST.key,)), known(LIST, mission=1))
+    assert (action.receipt.status, forge.sent) == ("failed", [])

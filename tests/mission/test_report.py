@@ -38,8 +38,8 @@ SITUATION = Situation(
 )
 
 
-def how(deed: str, number: int) -> str:
-    return f"{deed} {number}"
+def how(effect: str, number: int) -> str:
+    return f"{effect} {number}"
 
 
 def told(
@@ -62,8 +62,8 @@ def told(
 def act(status: Any, proposal: Any = None, **changes: Any) -> ExecutedDecision:
     sent = comment("hello")
     proposal = proposal or writing(sent)
-    deed = AppliedEffect(sent, Receipt(sent.key, status, detail="the forge said why"))
-    return replace(ExecutedDecision(Decision(proposal, Verdict.ALLOW), (deed,)), **changes)
+    effect = AppliedEffect(sent, Receipt(sent.key, status, detail="the forge said why"))
+    return replace(ExecutedDecision(Decision(proposal, Verdict.ALLOW), (effect,)), **changes)
 
 
 # --- for machines ---

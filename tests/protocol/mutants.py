@@ -91,9 +91,9 @@ def in_its_head(tx):
     if tx.past is None or not tx.state.effects:
         return tx, ()
     records = gather.read_open(tx.ports, tx.past)
-    deeds = execute.reconcile(tx.ports, tx.state, records)
-    batch = commit.settle_open(tx.past, deeds, records)
-    return replace(tx, past=replace(tx.past, state=batch.state)), deeds
+    actions = execute.reconcile(tx.ports, tx.state, records)
+    batch = commit.settle_open(tx.past, actions, records)
+    return replace(tx, past=replace(tx.past, state=batch.state)), actions
 
 
 _state = commit.next_state

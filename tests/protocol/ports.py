@@ -1,4 +1,4 @@
-"""The ports of a cycle in a modelled world: every question and every deed goes to whoever answers."""
+"""The ports of a cycle in a modelled world: every question and every action goes to whoever answers."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Memories:
 
 @dataclass
 class Hub:
-    """The forge. A deed is looked for, sent, and looked for again where its answer was lost, as the adapter does."""
+    """The forge. An action is looked for, sent, and looked for again where its answer was lost, as the adapter does."""
 
     ask: Callable[..., Any]
     lists_at_once: bool
@@ -212,8 +212,8 @@ class Hub:
 
     def forget_lists(self) -> None: ...
 
-    def how(self, deed: str, number: int) -> str:
-        return f"{deed} {number}"
+    def how(self, action: str, number: int) -> str:
+        return f"{action} {number}"
 
     def has_our_work(self) -> bool:
         return self.ask("has_our_work")

@@ -1,4 +1,4 @@
-"""The real `run_cycle`, one step at a time: every question and every deed is answered by whoever holds the tape.
+"""The real `run_cycle`, one step at a time: every question and every action is answered by whoever holds the tape.
 
 A cycle is a function of what it was told, so a runner half-way through one is the list of its answers. It is run
 again from its beginning to learn what it asks next; what was learned is kept, for every state in which it was told

@@ -96,7 +96,9 @@ def _apart(found: tuple, right: Iterable[tuple]) -> str:
     """The parts in which it differs from the one it is nearest to."""
     apart = [[(w, f) for w, f in zip(one, found, strict=True) if w != f] for one in right]
     nearest = min(apart, key=len, default=[])
-    return "; ".join(f"{wanted!r} became {came!r}" for wanted, came in nearest) or "people's deeds led to no end at all"
+    return (
+        "; ".join(f"{wanted!r} became {came!r}" for wanted, came in nearest) or "people's actions led to no end at all"
+    )
 
 
 @cache

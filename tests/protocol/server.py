@@ -1,4 +1,4 @@
-"""GitHub as one frozen value: threads, branches, what its lists do not show yet. Deeds give another value.
+"""GitHub as one frozen value: threads, branches, what its lists do not show yet. Actions give another value.
 
 Every commit's id says which findings it mends, one bit each, so that nothing but the value has to be remembered.
 """

@@ -34,7 +34,9 @@ onload = () => {{ const inner = document.querySelector("iframe").contentDocument
 @pytest.mark.parametrize("width", [390, 1280, 1600])
 def test_the_page_of_a_repository_fits(tmp_path: Path, width: int) -> None:
     missions = (mission(title="`a_very_long_name` may be unset in " + "deep/" * 30 + "file.py:61"),)
-    asks = find_waiting(missions, lambda deed, number: f"/opt/tools/bin/ralph {deed} {number} --repo ../a/{'b' * 60}")
+    asks = find_waiting(
+        missions, lambda action, number: f"/opt/tools/bin/ralph {action} {number} --repo ../a/{'b' * 60}"
+    )
     past = replace(RECALLED, state=replace(STATE, missions=missions))
     text = page(collect_report("harbour", past, (), Limits(), NOON, asks))
     frame = tmp_path / "frame.html"

@@ -61,8 +61,8 @@ def test_what_was_sanitised_closes_pings_commands_and_hides_nothing(sink: str, t
     assert workflow_commands(calm, markdown) == ()
     assert hidden(calm, markdown) == []
     for one in wrapped(text):
-        deeds = misdeeds(sanitise(one, sink), markdown)
-        assert [deed for deed in deeds if not deed.startswith(("mark-up", "workflow command"))] == [], one
+        actions = misdeeds(sanitise(one, sink), markdown)
+        assert [action for action in actions if not action.startswith(("mark-up", "workflow command"))] == [], one
 
 
 CLOSED_ELSEWHERE = [

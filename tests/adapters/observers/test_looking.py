@@ -46,11 +46,11 @@ ELSEWHERE = {  # by key: what it sees is not here
 @dataclass
 class Eye:
     name: str
-    deed: Callable[[], object]
+    action: Callable[[], object]
     seconds: float = 0.0
 
     def observe(self, context: ObservationContext) -> Observation:
-        return Observation(self.name, "ok", detail=str(self.deed()), cursor="further")
+        return Observation(self.name, "ok", detail=str(self.action()), cursor="further")
 
 
 def look(*eyes: Eye, patience: float = PATIENCE) -> list[Observation]:
@@ -91,22 +91,22 @@ def test_one_that_knows_its_own_time_has_that() -> None:
 
 
 def sleeper(home: Path, ended: list[FinishedProcess]) -> Callable[[], object]:
-    def deed() -> object:
+    def action() -> object:
         ended.append(run_foreign("echo here > here; sleep 600", cwd=home, home=home / "home", timeout=600))
         return ""
 
-    return deed
+    return action
 
 
 def begun(home: Path) -> Callable[[], object]:
     """Looks until what `sleeper` runs is under way."""
 
-    def deed() -> object:
+    def action() -> object:
         while not (home / "here").exists():
             time.sleep(0.01)
         return ""
 
-    return deed
+    return action
 
 
 def test_what_a_late_one_runs_is_ended(tmp_path: Path, long_grace: None) -> None:
@@ -151,7 +151,7 @@ def test_a_late_look_no_longer_calls_what_it_shared(no_grace: None) -> None:
         def call(self) -> None:
             calls.append(1.0)
 
-    def deed() -> object:
+    def action() -> object:
         guarded = OneAtATime(Shared())
         guarded.call()
         began.set()
@@ -160,7 +160,7 @@ def test_a_late_look_no_longer_calls_what_it_shared(no_grace: None) -> None:
             guarded.call()
         return ""
 
-    eye = Eye("forge", deed)
+    eye = Eye("forge", action)
     _, seen = look(Eye("waits", lambda: began.wait(PATIENCE), seconds=PATIENCE), eye, patience=0.05)
     assert began.is_set() and seen.status == "unavailable"
     thread = next(one for one in threading.enumerate() if one.name == "ralph forge")
@@ -176,18 +176,18 @@ def test_a_late_look_no_longer_calls_what_it_shared(no_grace: None) -> None:
 class Scripted:
     """Does what a test says."""
 
-    deed: Callable[[], Observation]
+    action: Callable[[], Observation]
     name: str = "scripted"
 
     def observe(self, context: ObservationContext) -> Observation:
-        return self.deed()
+        return self.action()
 
 
 def raising(error: BaseException) -> Scripted:
-    def deed() -> Observation:
+    def action() -> Observation:
         raise error
 
-    return Scripted(deed)
+    return Scripted(action)
 
 
 def test_every_registered_observer_has_its_key_in_the_settings() -> None:

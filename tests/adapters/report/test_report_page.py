@@ -30,7 +30,7 @@ def journal(cycle: int, status: Status, **changes: Any) -> Mapping[str, Any]:
 def collect(*told: Mapping[str, Any], **changes: Any) -> RepositoryReport:
     missions = changes.pop("missions", STATE.missions)
     past = replace(RECALLED, state=replace(STATE, missions=missions))
-    asks = find_waiting(missions, lambda deed, number: f"{deed} {number}")
+    asks = find_waiting(missions, lambda action, number: f"{action} {number}")
     return collect_report("harbour", past, told, Limits(), NOON, asks, **changes)
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.fakes.github import pushes, rest
+from tests.fakes.github.actions import refs
 from tests.fakes.github.bare import environment
-from tests.fakes.github.deeds import refs
 from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import Request, Token
 from tests.fakes.github.refusal import Unknown

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ralph_mission.mission.model.forge import Actor
+from tests.fakes.github.actions import pulls, refs, threads
 from tests.fakes.github.bare import NOBODY
-from tests.fakes.github.deeds import pulls, refs, threads
 from tests.fakes.github.nouns import LEVELS, Account, Thread
 from tests.fakes.github.state import World
 

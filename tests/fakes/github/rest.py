@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from tests.fakes.github import endpoints, routing, validation
-from tests.fakes.github.deeds import refs
+from tests.fakes.github.actions import refs
 from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import LEVELS, Request, Token
 from tests.fakes.github.refusal import DOCS, Refusal, Unknown

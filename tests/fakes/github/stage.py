@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.github.deeds import pulls, refs
+from tests.fakes.github.actions import pulls, refs
 from tests.fakes.github.nouns import (
     Artifact,
     CheckRun,

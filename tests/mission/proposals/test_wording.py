@@ -133,7 +133,7 @@ def test_a_story_pings_the_owner_and_nobody_else(lines, words, login):
     told = mission(story=tuple(f"cycle 3: {line}" for line in lines), next_step="A person decides.")
     extra = wording.escalation(("mara",), words, wording.person_name(Actor(1, login)))
     body = wording.story(told, KEY, extra)
-    assert [deed for deed in misdeeds(body) if deed != "@mara"] == []
+    assert [action for action in misdeeds(body) if action != "@mara"] == []
     assert mentions(body) == ("@mara",)
     assert ends_with_our_marker(body)
     assert seals(body) == 0

@@ -1,4 +1,4 @@
-"""Replies without measure: too large, unpacked or not, and too slow. A read is UserError, a deed is in doubt."""
+"""Replies without measure: too large, unpacked or not, and too slow. A read is UserError, an action is in doubt."""
 
 from __future__ import annotations
 

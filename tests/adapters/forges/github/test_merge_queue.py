@@ -14,7 +14,7 @@ from ralph_mission.mission.model.mission import FailureReason
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.dashboard import ANCHOR
 from tests.contract.forge_world import KEY, Opened, merge_pull, outcome, pulled
-from tests.fakes.github.deeds import pulls as deeds
+from tests.fakes.github.actions import pulls as actions
 
 WAITS = ("failed", "queued: it waits in the merge queue of main, at position 1")
 PATH = "/graphql"
@@ -117,7 +117,7 @@ def test_it_leaves_the_queue_once_unless_a_person_put_it_there(world: GitHubWorl
     world.connected().perform(merging(world, opened))
     assert [world.connected().perform(leave).status for _ in range(2)] == ["done", "adopted"]
     thread = world.fake.pull(opened.number)
-    deeds.enqueue(world.fake.world, world.fake.world.account("mara"), thread)
+    actions.enqueue(world.fake.world, world.fake.world.account("mara"), thread)
     assert world.connected().perform(leave).status == "adopted" and thread.pull and thread.pull.queued
 
 

@@ -201,9 +201,9 @@ def test_memory_that_could_not_be_read_back_is_not_written(
 
 def test_a_branch_that_is_checked_out_is_left_alone(repo: Path, store: BranchStore, past: MemorySnapshot) -> None:
     git(repo, "switch", "--quiet", "ralph-memory")
-    for deed in (store.recall, lambda: store.commit(batch(past), past)):
+    for action in (store.recall, lambda: store.commit(batch(past), past)):
         with pytest.raises(UserError, match=f"checked out in {repo}"):
-            deed()
+            action()
     git(repo, "switch", "--quiet", "main")
     assert store.recall() == past
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fakes.github.deeds import threads
+from tests.fakes.github.actions import threads
 from tests.fakes.github.endpoints.issues import EITHER, EITHER_WRITE, ISSUE, since
 from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import Comment

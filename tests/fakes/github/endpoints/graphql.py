@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from tests.fakes.github import pushes
+from tests.fakes.github.actions import pulls, refs
 from tests.fakes.github.bare import Signature
-from tests.fakes.github.deeds import pulls, refs
 from tests.fakes.github.nouns import ACTIONS_LOGIN, REPOSITORY_ID, Account, Review
 from tests.fakes.github.refusal import Unknown
 from tests.fakes.github.routing import Call, route
@@ -54,8 +54,8 @@ FILES = re.compile(
 @route("POST", "/graphql", body=("query", "variables", "operationName"))
 def graphql(call: Call) -> dict[str, Any]:
     query = call.text("query") or ""
-    if (deed := MUTATIONS.get(query)) is not None:
-        return _mutate(call, *deed)
+    if (action := MUTATIONS.get(query)) is not None:
+        return _mutate(call, *action)
     if (edits := EDITS.fullmatch(query)) and not call.body.get("variables"):
         return {"data": {"repository": {"issue": _edits(call, int(edits[3]))}}}
     if (queued := QUEUED.fullmatch(query)) and not call.body.get("variables"):
@@ -89,9 +89,9 @@ class Wrong(Exception):
     message: str
 
 
-def _mutate(call: Call, name: str, deed: Callable[[Call, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+def _mutate(call: Call, name: str, action: Callable[[Call, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     try:
-        return {"data": {name: deed(call, call.body["variables"]["input"])}}
+        return {"data": {name: action(call, call.body["variables"]["input"])}}
     except Wrong as wrong:
         error = {"type": wrong.kind, "path": [name], "message": wrong.message}
         return {"data": {name: None}, "errors": [error]}

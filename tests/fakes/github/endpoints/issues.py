@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from tests.fakes.github.deeds import threads
+from tests.fakes.github.actions import threads
 from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import Thread
 from tests.fakes.github.refusal import Refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from tests.fakes.github.deeds import threads
+from tests.fakes.github.actions import threads
 from tests.fakes.github.endpoints.issues import EITHER, EITHER_WRITE, ISSUE
 from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import Label

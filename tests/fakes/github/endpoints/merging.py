@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.fakes.github import pushes
-from tests.fakes.github.deeds import pulls
+from tests.fakes.github.actions import pulls
 from tests.fakes.github.endpoints.pulls import PULL
 from tests.fakes.github.refusal import Refusal, Unknown
 from tests.fakes.github.routing import Call, route

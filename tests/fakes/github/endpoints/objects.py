@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.fakes.github import pushes
+from tests.fakes.github.actions import pulls, refs
 from tests.fakes.github.bare import NOBODY, Signature
-from tests.fakes.github.deeds import pulls, refs
 from tests.fakes.github.faults import Response
 from tests.fakes.github.refusal import Refusal, Unknown
 from tests.fakes.github.routing import REPO, Call, route

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fakes.github.deeds import pulls
-from tests.fakes.github.deeds.refs import follow
+from tests.fakes.github.actions import pulls
+from tests.fakes.github.actions.refs import follow
 from tests.fakes.github.endpoints.issues import change
 from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import ACTIONS_LOGIN, Thread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fakes.github.deeds import pulls
+from tests.fakes.github.actions import pulls
 from tests.fakes.github.endpoints.pulls import NEEDS, PULL, WRITE
 from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import ACTIONS_LOGIN, Review, Thread
@@ -56,9 +56,9 @@ def _lines(call: Call, thread: Thread) -> list[tuple[str, int, str]]:
 
 
 def _may_review(call: Call, thread: Thread, event: str) -> None:
-    deeds = {"APPROVE": "approve", "REQUEST_CHANGES": "request changes on"}
-    if call.actor is thread.author and event in deeds:
-        raise Refusal(422, "Unprocessable Entity", [f"Can not {deeds[event]} your own pull request"])
+    actions = {"APPROVE": "approve", "REQUEST_CHANGES": "request changes on"}
+    if call.actor is thread.author and event in actions:
+        raise Refusal(422, "Unprocessable Entity", [f"Can not {actions[event]} your own pull request"])
     if event == "APPROVE" and call.actor.login == ACTIONS_LOGIN and not call.world.settings.actions_can_create_pulls:
         raise Refusal(422, "Unprocessable Entity", ["GitHub Actions is not permitted to approve pull requests."])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fakes.github.deeds import pulls
+from tests.fakes.github.actions import pulls
 from tests.fakes.github.nouns import Review, Thread
 from tests.fakes.github.shapes.basics import association, maybe, node, stamp, user
 from tests.fakes.github.shapes.issues import labels, place

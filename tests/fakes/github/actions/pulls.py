@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from tests.fakes.github.actions import refs, threads
 from tests.fakes.github.bare import Signature
-from tests.fakes.github.deeds import refs, threads
 from tests.fakes.github.nouns import Account, PullPart, Review, Rules, Thread
 from tests.fakes.github.refusal import Refusal
 from tests.fakes.github.state import World

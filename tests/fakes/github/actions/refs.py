@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
+from tests.fakes.github.actions import threads
 from tests.fakes.github.bare import NOBODY, Signature
-from tests.fakes.github.deeds import threads
 from tests.fakes.github.nouns import Account, Thread
 from tests.fakes.github.state import World
 
