@@ -225,7 +225,8 @@ class Code:
     def _news(
         self, before: str, head: str, commits: Sequence[HistoryCommit], now: datetime
     ) -> tuple[tuple[Signal, ...], str, tuple[tuple[str, ...], ...]]:
-        raw = self.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, head)
+        moved = before != head
+        raw = self.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, head) if moved else b""
         paths = [name.decode("utf-8", "surrogateescape") for name in raw.split(b"\0") if name]
         then, now_there = (self._essences(commit, self._scan(commit, paths)) for commit in (before, head))
         new, gone = changes(then, now_there)

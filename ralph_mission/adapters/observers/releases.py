@@ -100,9 +100,10 @@ class ReleaseObserver:
     def observe(self, context: ObservationContext) -> Observation:
         """At most one finding: a release is due."""
         commit = context.head.sha
-        tags, since = self._known(commit) if commit else ((), ())
+        every = release_tags(self.git.try_text("for-each-ref", TAGS, "refs/tags"))
+        tags, since = self._known(commit, every) if commit and len(every) >= HABIT else ((), ())
         if len(tags) < HABIT:
-            return Observation(NAME, "ok", detail=self._why_not(commit), cursor=commit)
+            return Observation(NAME, "ok", detail=self._why_not(commit, every), cursor=commit)
         found = [one for one in since if one.kind]
         detail = f"{count_noun(len(since), 'commit')} since {one_line(tags[-1].name, 60)}, {len(found)} to release"
         enough = len(found) >= LEAST_FIXES or any(one.kind == "feature" for one in found)
@@ -110,21 +111,16 @@ class ReleaseObserver:
         signals = (_signal(tags[-1], since, context),) if due else ()
         return Observation(NAME, "ok", signals, detail=detail, cursor=commit)
 
-    def _why_not(self, commit: str) -> str:
+    def _why_not(self, commit: str, tags: Sequence[VersionTag]) -> str:
         """Why there is nothing to say about releases."""
-        tags = release_tags(self._tags())
         if len(tags) >= HABIT and commit and tags[-1].name not in held_tags(self.git, commit):
             return f"no look at releases: the newest, {one_line(tags[-1].name, 60)}, was made on another branch"
         return "no regular releases on this branch"
 
-    def _tags(self) -> str:
-        return self.git.try_text("for-each-ref", TAGS, "refs/tags")
-
-    def _known(self, commit: str) -> tuple[Sequence[VersionTag], Sequence[UnreleasedCommit]]:
+    def _known(
+        self, commit: str, tags: Sequence[VersionTag]
+    ) -> tuple[Sequence[VersionTag], Sequence[UnreleasedCommit]]:
         """The branch's releases, and the commits since the last one; cached by commit and tags."""
-        tags = release_tags(self._tags())
-        if len(tags) < HABIT:
-            return (), ()
         question = cache_key(str(ENCODING), commit, *(tag.name for tag in tags))
         with suppress(TypeError, KeyError, ValueError):
             known = self.cache.get(question)
