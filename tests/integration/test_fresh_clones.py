@@ -19,8 +19,7 @@ import pytest
 from ralph_mission.adapters.forges.github import merging
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
-from ralph_mission.mission.lifecycle import orders
-from ralph_mission.mission.lifecycle import steps as lifecycle
+from ralph_mission.mission.lifecycle import approval, orders
 from ralph_mission.mission.lifecycle.step_builder import StepBuilder
 from ralph_mission.mission.model.cycle import MissionStep, PersonVerdict
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, Publish, PushBranch
@@ -191,7 +190,7 @@ def trusting() -> Iterator[None]:
         mock.patch.object(execute, "look_up_effect", sent),
         mock.patch.object(merging, "require_unobjectionable", lambda *_: None),
         mock.patch.object(publishing, "said_yes", lambda *_: "mara"),
-        mock.patch.object(lifecycle, "on_issue", lambda *_: PersonVerdict("approved", Actor(1, "mara"))),
+        mock.patch.object(approval, "on_issue", lambda *_: PersonVerdict("approved", Actor(1, "mara"))),
         mock.patch.object(StepBuilder, "propose", agreed),
         mock.patch.object(orders, "keep_proven", lambda state, seal: state),
     ):

@@ -366,7 +366,8 @@ def _remove_tracked(tree: Path, tracked: set[str]) -> None:
 def _list_made(tree: Path, tracked: set[str]) -> tuple[str, ...]:
     """The topmost files and folders of a set-up's tree that are not the commit's: in no place that a session writes."""
     folders = folders_of(tracked)
-    return tuple(sorted(path for path, _ in entries_below(tree, folders) if path not in tracked | folders))
+    known = tracked | folders
+    return tuple(sorted(path for path, _ in entries_below(tree, folders) if path not in known))
 
 
 def _remove_lent(source: Path, target: Path) -> None:

@@ -357,6 +357,7 @@ def clone(
     finally:
         with suppress(OSError):  # foreign code may have left folders without permissions
             remove_folder(os.fsencode(folder))
+        shutil.rmtree(folder, ignore_errors=True)  # something may still write there: all the rest goes
 
 
 def check_out(git: Git, commit: str, folder: Path) -> Git:

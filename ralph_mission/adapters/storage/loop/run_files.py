@@ -54,10 +54,10 @@ def read_objects(path: Path, cap: int) -> list[dict[str, Any]]:
 def parse_moment(found: object) -> datetime | None:
     """A time in one of them, by default in UTC; None for anything else."""
     try:
-        at = datetime.fromisoformat(found) if isinstance(found, str) else None
+        at = datetime.fromisoformat(str(found))
     except ValueError:
         return None
-    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def read_named(path: Path, cap: int) -> bytes | None:
