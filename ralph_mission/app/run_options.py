@@ -228,7 +228,10 @@ def _left_objective(options: RunOptions, root: Path, prd: Prd | None) -> str:
     """The objective of the run to be continued: in free form it is that run's own."""
     if not options.go_on:
         return ""
-    ours = left_state(root)
+    try:
+        ours = state.load(root)
+    except UnreadableDocument:
+        ours = None  # reported when the run begins
     if ours and prd:
         return ""
     left = ours or lock.left_by_others(root)

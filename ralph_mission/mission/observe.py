@@ -83,4 +83,5 @@ def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
     """Secrets in observed texts must reach neither memory nor a report."""
     quotes = tuple(quote for quote in signal.quotes if not find_secrets(quote.path, secrets))
     redacted = redact_record(replace(signal, quotes=quotes, patch=None, parts=()), secrets)
-    return replace(redacted, patch=signal.patch, parts=signal.parts)  # judged as a change, known again by its parts
+    # Known again by its observer and its parts; a patch is judged as a change.
+    return replace(redacted, observer=signal.observer, patch=signal.patch, parts=signal.parts)

@@ -26,6 +26,14 @@ def test_no_field_of_a_sighting_carries_a_secret():
     assert SECRET not in repr(heard) and heard.signals and heard.cursor == ""
 
 
+def test_a_signal_is_known_again_by_its_observer_whatever_is_secret():
+    quiet = SimpleNamespace(progress=SimpleNamespace(note=lambda text: None))
+    signal = Signal("commands.releases", "bug", "releases are late", ("x",))
+    observation = redact_observation(quiet, Observation("commands.releases", "ok", (signal,)), ("releases",))
+    (seen,) = observation.signals
+    assert (seen.observer, "releases" in seen.title) == (observation.name, False)
+
+
 def test_a_cursor_without_a_secret_stays_as_it_is():
     quiet = SimpleNamespace(progress=SimpleNamespace(note=lambda text: None))
     assert redact_observation(quiet, Observation("x", "ok", cursor="c" * 40), (SECRET,)).cursor == "c" * 40

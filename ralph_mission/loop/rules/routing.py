@@ -293,13 +293,16 @@ def _replace_task(tasks: Sequence[LoopTask], changed: LoopTask) -> tuple[Tasks, 
 def _find_circle(tasks: Sequence[LoopTask], start: str) -> tuple[str, ...]:
     """The cycle of needs through `start`, or ()."""
     needs = {task.id: task.needs for task in tasks}
-    ways: list[tuple[str, ...]] = [(start,)]
-    known = {start}
+    previous, ways = {start: ""}, [start]
     while ways:
-        way = ways.pop()
-        if start in needs.get(way[-1], ()):
-            return (*way, start)
-        further = [need for need in needs.get(way[-1], ()) if need not in known]
-        known.update(further)
-        ways += [(*way, need) for need in further]
+        here = ways.pop()
+        if start in needs.get(here, ()):
+            way = [start]
+            while here:
+                way.append(here)
+                here = previous[here]
+            return tuple(reversed(way))
+        further = [need for need in needs.get(here, ()) if need not in previous]
+        previous.update(dict.fromkeys(further, here))
+        ways += further
     return ()

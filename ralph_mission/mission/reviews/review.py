@@ -27,7 +27,7 @@ from ralph_mission.mission.model.mission import Action, Mission
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals.wording import person_name, plain
 from ralph_mission.safety.paths import steers_agents
-from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.secrets import redact, redact_record
 from ralph_mission.safety.text import fence, inline, inline_words, quote, truncate
 from ralph_mission.values import compile_regex, dataclass
 
@@ -299,6 +299,11 @@ def _unquoted(path: str) -> str:
 
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+
+
+def redact_points(points: Iterable[ReviewPoint], secrets: tuple[str, ...]) -> tuple[ReviewPoint, ...]:
+    """The points with secrets redacted; how grave each one is stays, as the verdict follows from it."""
+    return tuple(replace(redact_record(point, secrets), gravity=point.gravity) for point in points)
 
 
 def gravest(points: Sequence[ReviewPoint]) -> Gravity | None:

@@ -43,7 +43,7 @@ from ralph_mission.mission.transaction import (
     execute_plan,
     run_transaction,
 )
-from ralph_mission.safety.secrets import redact, redact_record
+from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words
 from ralph_mission.values import dataclass
 
@@ -338,7 +338,7 @@ def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
     found = tuple(map(_point, answer.found))
     points = review.quoted_points(found, view.diff) if begun.asking else review.place_points(found, view.shown)
     dropped = len(found) - len(points)
-    return FinishedReading(answer, usd, redact_record(points, begun.secrets), dropped=dropped)
+    return FinishedReading(answer, usd, review.redact_points(points, begun.secrets), dropped=dropped)
 
 
 def _point(found: ReviewFinding) -> ReviewPoint:

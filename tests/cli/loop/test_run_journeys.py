@@ -608,6 +608,13 @@ def test_cancel_ends_the_session_at_once_and_the_run_is_not_continued(tmp_path: 
     assert fresh.code == 0 and "no run of this objective is left to continue" in fresh.err
 
 
+def test_a_state_that_is_no_file_is_said_before_any_other_task_is_taken(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    (here.repo / ".ralph" / "loop" / "state.json").mkdir(parents=True)
+    again = here.run("--continue", *here.agent("pass"))
+    assert (again.code, "state.json is not a regular file" in again.err) == (1, True)
+
+
 def test_cancel_lets_the_session_end_when_asked_to_stop(tmp_path: Path) -> None:
     here = world(tmp_path)
     process = here.start(

@@ -16,6 +16,7 @@ from ralph_mission.mission.proof.exploring import (
     explorer_prompt,
     parse_answer,
     proven_signal,
+    researcher_prompt,
 )
 from ralph_mission.mission.proof.judge import ProofVerdict
 from tests.mission.proof.test_claim import CLAIM
@@ -92,3 +93,11 @@ def test_what_was_dropped_is_counted_by_rule() -> None:
     said = describe_look(4, 1, ["quote", "flaky", "quote"])
     assert said == "4 files read, 1 of 4 claims proven (dropped: 1 flaky, 2 quote)"
     assert describe_look(1, 0, []) == "1 file read, 0 of 0 claims proven"
+
+
+def test_a_researcher_reads_the_brief_and_the_pages_as_material() -> None:
+    prompt = researcher_prompt(
+        "Compare tides", {"https://tides.example/": "High at noon"}, "", more=False, searches=False
+    )
+    assert [line for line in prompt.splitlines() if line.startswith("## ")][1:3] == ["## ASKED FOR", "## PAGES"]
+    assert "Compare tides" in prompt and "High at noon" in prompt

@@ -14,8 +14,7 @@ from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.model.mission import Action, Limits, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.reviews import review
-from ralph_mission.mission.reviews.review import PostedReview, ReviewPoint, place_points
-from ralph_mission.safety.secrets import redact_record
+from ralph_mission.mission.reviews.review import PostedReview, ReviewPoint, place_points, redact_points
 from tests.helpers import NOON
 
 US, MARA = Actor(1, "ralph[bot]", True), Actor(7, "mara")
@@ -144,8 +143,14 @@ SECRET = "hunter2-is-the-value"
 @pytest.mark.attack(33)
 def test_no_secret_stands_in_a_point():
     point = ReviewPoint("major", f"it is {SECRET}", "a.py", 1, "bug", f"say {SECRET}")
-    (clean,) = redact_record((point,), (SECRET,))
+    (clean,) = redact_points((point,), (SECRET,))
     assert SECRET not in f"{clean.what}{clean.suggestion}"
+
+
+def test_a_point_stays_as_grave_as_it_is_whatever_is_secret():
+    point = ReviewPoint("critical", "it is critical", "a.py", 1)
+    (clean,) = redact_points((point,), ("critical",))
+    assert clean.gravity == "critical" and "critical" not in clean.what
 
 
 # --- a pull of somebody else ----------------------------------------------------------
