@@ -68,7 +68,7 @@ class Project:
     rows: Path
 
     @property
-    def open_hub(self) -> Hub:
+    def hub(self) -> Hub:
         assert isinstance(self.shop.place, Hub)
         return self.shop.place
 
