@@ -50,8 +50,8 @@ MODEL_KEYS = (
 )  # fmt: skip  # one list
 """The variables of our environment that a program of one's own may see, besides a path. A known agent sees its own."""
 CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
-"""The folder where sessions run, and in it the set-up's results besides packages."""
-"""The sessions' folder below the checkout: it stays for later runs, with git-ignored build results."""
+"""The folder below the checkout where sessions run, which stays for later runs with git-ignored build results; in it,
+the set-up's results besides packages."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
 HOW_HAT = "name one of docs/agents.md, such as claude, codex or acp:gemini"
 NEW = "no run of this objective is left to continue (a cancelled one is not): a new one starts"
