@@ -281,7 +281,8 @@ def test_a_link_that_a_session_left_on_its_path_shows_nothing_more(tmp_path: Pat
     (home / "bin/x").symlink_to(letter)
     (tmp_path / "letters").mkdir()
     (home / "more").symlink_to(tmp_path / "letters")
-    path = f"{home / 'bin'}{os.pathsep}{home / 'more'}"
+    (tmp_path / "door").symlink_to(home / "bin")  # of the owner, into what sessions write
+    path = os.pathsep.join(map(str, (home / "bin", home / "more", tmp_path / "door")))
     seen = bwrap.wrap_command(bwrap.View((home,), path=path), ["true"], closed=True)
     assert str(home) in seen
     assert not {str(letter), str(tmp_path / "letters"), str(home / "more")}.intersection(seen)
