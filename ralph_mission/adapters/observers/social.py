@@ -448,7 +448,7 @@ class Social:
         return replace(found, signals=(*found.signals, *signals))
 
     def _in_between(self, soon: Observation, posts: list[Posted], context: ObservationContext) -> Observation:
-        """What Telegram delivered to whoever looked for commands is not delivered again."""
+        """Telegram delivers an update once: what was read while looking for commands counts before the next look."""
         chat = self.networks.get("Telegram")
         updates = chat.overheard() if isinstance(chat, TelegramReader) and chat.overheard else ()
         if not updates or not isinstance(chat, TelegramReader):

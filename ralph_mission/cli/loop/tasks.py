@@ -386,7 +386,7 @@ def _price(text: str) -> tuple[str, dict[str, object]]:
     return name, {"input": read, "output": written}
 
 
-# --- telling ------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------
 
 
 def _table(table: costs.CostTable) -> dict[str, object]:

@@ -56,8 +56,8 @@ KEPT_IDS = 50  # cycle ids remembered, so that the same cycle asked for twice do
 class Header:
     """Front matter: for machines. Money and dispatches are those of the day `today`.
 
-    `dispatches` counts the due times that were granted their one wake, whoever sends it; `wake`: whether the
-    present one was (`schedule.count_granted_wakes`).
+    `dispatches` counts the due times that were granted their one wake, by any sender; `wake`: whether the
+    present one was (`count_granted_wakes`).
     """
 
     schema: int = SCHEMA

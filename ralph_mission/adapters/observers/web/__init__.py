@@ -85,7 +85,7 @@ class Errands:
         return self._speakers.setdefault(kind, name) == name
 
     def once(self, now: datetime, question: str, ask: Callable[[], str]) -> str:
-        """What `ask` gave to whoever came first with this question. Raises what it raised: UserError for the web."""
+        """The answer of `ask` to a question, which is asked once. Raises what `ask` raised: UserError for the web."""
         with self._lock:
             if now != self._now:
                 self._now, self._known = now, {}
@@ -117,7 +117,7 @@ def search(endpoint: str, query: str, allow: Collection[str], seconds: float) ->
     usual = f"{endpoint.rstrip('/')}/search?format=json&q={words}"  # as SearXNG has it
     url = endpoint.replace("{query}", words) if "{query}" in endpoint else usual
     try:
-        own = parse_address(url).door  # whoever names an endpoint in the environment means it, private or not
+        own = parse_address(url).door  # an endpoint named in the environment is meant, private or not
     except AddressRefused as refused:
         raise UserError(f"SEARCH_URL: {refused.what}", "set it to a plain http or https address", who="you") from None
     return GuardedWeb((*allow, own), seconds).get(url, headers={"Accept": "application/json"})
