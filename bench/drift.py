@@ -29,7 +29,8 @@ from ralph_mission.cli.gate import LONGEST_WAIT
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.memory.text import peek
 from ralph_mission.mission.model.cycle import CycleSettings
-from ralph_mission.mission.model.ledger import Header, Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.ports import CyclePorts
 
 START = datetime(2026, 5, 4, 0, 3, tzinfo=UTC)

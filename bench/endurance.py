@@ -20,7 +20,7 @@ from bench.bounds import AT_MOST, Bounds, Most, limits
 from bench.spent import Figures, Told, cycle, ratio
 from ralph_mission.adapters.storage.memory import branch, recordings
 from ralph_mission.mission import memory as layout
-from ralph_mission.mission.model import ledger
+from ralph_mission.mission.model import ledger, memory
 from tests.helpers import commit
 from tests.integration.world import CALM, World, world
 
@@ -42,8 +42,8 @@ BOUNDS = {
         f"the life: somebody commits a misspelling every {FIXED} cycles, which is mended and merged (busy)",
     ),
     HELD: (
-        f"memory file: {ledger.KEEP_COMPLETED} missions and {ledger.KEEP_OBSERVATIONS} cycles, "
-        "mission/model/ledger.py; the rest goes to the archive, a file a month",
+        f"memory file: {memory.KEEP_COMPLETED} missions and {memory.KEEP_OBSERVATIONS} cycles, "
+        "mission/model/memory.py; the rest goes to the archive, a file a month",
         f"open.json: {ledger.KEPT_IDS} ids, {ledger.KEPT_WAKES} wakes, {ledger.KEPT_POSTS} posts, mission/model",
         f"loose objects: packed every {branch.PACKED} commits of memory, adapters/git/git.py",
         f"recordings: {recordings.KEEP} cycles, adapters/storage/memory/recordings.py",

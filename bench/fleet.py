@@ -33,7 +33,8 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import FleetPlan, FleetStart
 from ralph_mission.mission.memory.front_matter import join
 from ralph_mission.mission.memory.schedule import plan_next
-from ralph_mission.mission.model.ledger import Header, Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from tests.fakes.fleet import FakeFleet, Refused, thread
 

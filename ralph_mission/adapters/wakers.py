@@ -33,7 +33,8 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.memory.text import peek
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.ledger import Header, key_of
+from ralph_mission.mission.model.ledger import key_of
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.values import compile_regex, dataclass
 
 AGAIN_AFTER = timedelta(minutes=10)  # a dispatch may get lost; one for the same generation is then repeated

@@ -49,7 +49,7 @@ from ralph_mission.loop.planning import ask_session
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
 from ralph_mission.mission.coder.conditions import warn_of_red
-from ralph_mission.mission.model.cycle import (
+from ralph_mission.mission.model.agent_job import (
     INTERRUPTED,
     AgentJob,
     AgentResult,

@@ -33,7 +33,7 @@ from ralph_mission.mission.cycle import follow_up_pulls
 from ralph_mission.mission.issues.agent import IssueWorker, answer_issue, take_issues
 from ralph_mission.mission.issues.tasks import READY, WORKING
 from ralph_mission.mission.lifecycle.approval import agent_of_label
-from ralph_mission.mission.model.cycle import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
+from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.transaction import LONG, TransactionContext, run_transaction

@@ -38,7 +38,7 @@ from ralph_mission.loop.model.spec import RunEvent, RunLimits
 from ralph_mission.loop.model.state import Session, SessionUsage
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.loop.ports import Agent
-from ralph_mission.mission.model.cycle import AgentJob
+from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.reviews.reviewer import CallReport, PullView, ReviewSetup, call_due_reviews
 from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.values import compile_regex, dataclass

@@ -25,7 +25,7 @@ from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import RESUME, START, Hat, LoopEvent, Prd, RunState
 from ralph_mission.loop.rules import routing, verdicts
 from ralph_mission.loop.stories import lint
-from ralph_mission.mission.model.cycle import RedCheck
+from ralph_mission.mission.model.agent_job import RedCheck
 from ralph_mission.values import dataclass
 
 ISSUE_PRESET = "issue"  # that of an agent on an issue or a mission, whose command has no option for checks

@@ -9,7 +9,7 @@ from datetime import datetime
 from ralph_mission.mission import conclude, decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, not_attempted
-from ralph_mission.mission.lifecycle.orders import ONCE
+from ralph_mission.mission.lifecycle.checkboxes import ONCE
 from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.memory.schedule import book_spending
 from ralph_mission.mission.memory.text import trim_memory
@@ -20,10 +20,8 @@ from ralph_mission.mission.model.ledger import (
     KEPT_IDS,
     KEPT_WAKES,
     Claim,
-    CycleNote,
     EffectRecord,
     FindingRecord,
-    Memory,
     MemoryBatch,
     MemorySnapshot,
     MonitorRecord,
@@ -35,6 +33,7 @@ from ralph_mission.mission.model.ledger import (
     remaining,
     settle,
 )
+from ralph_mission.mission.model.memory import CycleNote, Memory
 from ralph_mission.mission.model.mission import Action, Finding, Mission
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording

@@ -12,10 +12,12 @@ from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.execute import ExecutedDecision
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.memory import learning, schedule
-from ralph_mission.mission.model.cycle import AgentResult, CycleDecisions, Lesson, MissionFacts, MissionStep, Situation
+from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import CycleDecisions, Lesson, MissionFacts, MissionStep, Situation
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, PushBranch, Receipt, opens_mission
 from ralph_mission.mission.model.forge import Posted
-from ralph_mission.mission.model.ledger import FinishedMission, Header, absorb, is_settled
+from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import (
     Acceptance,
     Action,

@@ -10,10 +10,10 @@ from typing import Any
 from ralph_mission.errors import UserError
 from ralph_mission.mission.decide import drafts, keys_to_read, with_findings
 from ralph_mission.mission.findings import identity
-from ralph_mission.mission.lifecycle import approval, orders, ownership
+from ralph_mission.mission.lifecycle import approval, chat_commands, ownership
 from ralph_mission.mission.lifecycle.approval import may_decide
+from ralph_mission.mission.lifecycle.checkboxes import ONCE, SAID, is_untold
 from ralph_mission.mission.lifecycle.facts import authorised_among, read_facts, read_if_there
-from ralph_mission.mission.lifecycle.orders import ONCE, SAID, is_untold
 from ralph_mission.mission.lifecycle.steps import NOBODY_HERE
 from ralph_mission.mission.lifecycle.table import advance
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT, describe_checks
@@ -31,14 +31,13 @@ from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import (
     Anchor,
     EffectRecord,
-    Header,
-    Memory,
     MemorySnapshot,
     OpenState,
     Record,
     key_of,
     refers_to,
 )
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import HUMAN, Action, Mission, Status, Tier, update_mission
 from ralph_mission.mission.ports import CyclePorts, Forge
 from ralph_mission.mission.proposals.wording import person_name, plain
@@ -171,7 +170,7 @@ def _read_forge(
     adopted = tuple(adopt(ports, settings, state, issues, lost, handed, cycle, now))
     facts += tuple((mission.id, read_facts(ports, settings, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
-    facts = orders.known_to(facts, state, ports.seal)
+    facts = chat_commands.known_to(facts, state, ports.seal)
     facts = tuple((id, replace(one, untold=is_untold(one, forge.ticks()))) for id, one in facts)
     ticked, us = read_ticks(ports, settings, state), forge.identity().id
     followed = {mission.pull for mission in (*state.missions, *adopted)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import RunWatch
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.forge import (
     Actor,
@@ -31,7 +31,8 @@ from ralph_mission.mission.model.forge import (
     Wording,
     WorkflowRun,
 )
-from ralph_mission.mission.model.ledger import Anchor, Memory, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Finding, Observation, Usage
 from ralph_mission.mission.model.proposal import Brief, ObservationContext, PatchVerification, Plan
 from ralph_mission.safety.patch import Patch

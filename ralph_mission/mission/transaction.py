@@ -16,8 +16,8 @@ from typing import TypeVar
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import commit, execute, gather, policy, report
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
+from ralph_mission.mission.lifecycle.checkboxes import without_boxes
 from ralph_mission.mission.lifecycle.facts import facts_about
-from ralph_mission.mission.lifecycle.orders import without_boxes
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.cycle import (
@@ -32,7 +32,6 @@ from ralph_mission.mission.model.effects import Effect, PushBranch, Receipt, kin
 from ralph_mission.mission.model.ledger import (
     Claim,
     EffectRecord,
-    Memory,
     MemoryBatch,
     MemorySnapshot,
     OpenState,
@@ -40,6 +39,7 @@ from ralph_mission.mission.model.ledger import (
     WorkRecord,
     work_key,
 )
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Usage, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, Decision, PolicyContext, Proposal
 from ralph_mission.mission.policy import RULES, Rule

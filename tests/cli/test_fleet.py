@@ -22,7 +22,7 @@ from ralph_mission.config.fleet import load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import parse_state, parse_terms
 from ralph_mission.mission.memory.text import render_memory
-from ralph_mission.mission.model.ledger import Header, Memory, MissionNote
+from ralph_mission.mission.model.memory import Header, Memory, MissionNote
 from ralph_mission.mission.model.mission import Status, Urgency
 from tests.fakes.fleet import FakeFleet, thread
 from tests.fakes.github.server import FakeGitHub

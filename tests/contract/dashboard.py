@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.mission.lifecycle.orders import box, find_ticked, tick
+from ralph_mission.mission.lifecycle.checkboxes import box, find_ticked, tick
 from ralph_mission.mission.model.ledger import Anchor
 from tests.contract.forge_world import World, merge_pull, outcome, pulled
 

@@ -16,7 +16,7 @@ from ralph_mission.loop import planning
 from ralph_mission.loop.model.state import SessionUsage
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.mission import gather
-from ralph_mission.mission.model.cycle import AgentJob
+from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.model.forge import Review
 from ralph_mission.mission.model.ledger import MemoryBatch, OpenState, key_of

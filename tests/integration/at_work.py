@@ -18,7 +18,7 @@ from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app.cycle import App
 from ralph_mission.app.issues import LoopHands, WorkOptions
 from ralph_mission.mission.issues.agent import IssueWorker, WorkReport, work_once
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult, BaseChecks
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks
 from ralph_mission.mission.model.ledger import WorkRecord, work_key
 from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch

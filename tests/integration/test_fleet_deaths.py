@@ -25,7 +25,7 @@ from ralph_mission.config.fleet import load_fleet
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import FleetStart, count_verdicts, parse_state, render_terms
 from ralph_mission.mission.memory.text import render_memory
-from ralph_mission.mission.model.ledger import Header, Memory
+from ralph_mission.mission.model.memory import Header, Memory
 from tests.fakes.fleet import FakeFleet, thread
 from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import NOON, git

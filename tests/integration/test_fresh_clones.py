@@ -19,7 +19,7 @@ import pytest
 from ralph_mission.adapters.forges.github import merging
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
-from ralph_mission.mission.lifecycle import approval, orders
+from ralph_mission.mission.lifecycle import approval, chat_commands
 from ralph_mission.mission.lifecycle.step_builder import StepBuilder
 from ralph_mission.mission.model.cycle import MissionStep, PersonVerdict
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, Publish, PushBranch
@@ -192,6 +192,6 @@ def trusting() -> Iterator[None]:
         mock.patch.object(publishing, "said_yes", lambda *_: "mara"),
         mock.patch.object(approval, "on_issue", lambda *_: PersonVerdict("approved", Actor(1, "mara"))),
         mock.patch.object(StepBuilder, "propose", agreed),
-        mock.patch.object(orders, "keep_proven", lambda state, seal: state),
+        mock.patch.object(chat_commands, "keep_proven", lambda state, seal: state),
     ):
         yield

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.forges.local import LocalForge
-from ralph_mission.mission.lifecycle.orders import find_boxes, find_ticked, tick
+from ralph_mission.mission.lifecycle.checkboxes import find_boxes, find_ticked, tick
 from ralph_mission.mission.memory.text import parse_memory
 from ralph_mission.mission.operations.control import resume
 from tests.helpers import make_repo

@@ -19,7 +19,7 @@ from ralph_mission.mission.issues import finish
 from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues.agent import keep_working, work_once
 from ralph_mission.mission.memory.schedule import LEAST
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult, BaseChecks, RedCheck
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.ledger import work_key
 from ralph_mission.mission.operations import control

@@ -19,16 +19,8 @@ from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import render_notes
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.ledger import (
-    CompletedNote,
-    CycleNote,
-    EffectRecord,
-    FindingRecord,
-    Memory,
-    MemoryBatch,
-    MemorySnapshot,
-    key_of,
-)
+from ralph_mission.mission.model.ledger import EffectRecord, FindingRecord, MemoryBatch, MemorySnapshot, key_of
+from ralph_mission.mission.model.memory import KEEP_COMPLETED, KEEP_OBSERVATIONS, CompletedNote, CycleNote, Memory
 from ralph_mission.mission.model.mission import Action, Urgency
 from tests.helpers import NOON
 from tests.integration.world import CALM, World, world
@@ -81,8 +73,8 @@ def _aged(past: MemorySnapshot, more: range, now: datetime) -> Memory:
     return replace(
         ours,
         header=replace(header, next_due_at=now),
-        completed=tuple(completed[: ledger.KEEP_COMPLETED]),
-        observations=tuple([note for _, note in reversed(kept)] + list(ours.observations))[: ledger.KEEP_OBSERVATIONS],
+        completed=tuple(completed[:KEEP_COMPLETED]),
+        observations=tuple([note for _, note in reversed(kept)] + list(ours.observations))[:KEEP_OBSERVATIONS],
     )
 
 

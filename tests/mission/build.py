@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ralph_mission.mission.findings.identity import identify
-from ralph_mission.mission.model.cycle import AgentResult, job_outcome
+from ralph_mission.mission.model.agent_job import AgentResult, job_outcome
 from ralph_mission.mission.model.effects import Comment, Effect, PushBranch, Receipt
 from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import (

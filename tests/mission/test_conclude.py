@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ralph_mission.mission.conclude import cursors
 from ralph_mission.mission.memory.text import parse_memory, render_memory
-from ralph_mission.mission.model.ledger import Header, Memory
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Observation
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.ledger import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Limits
 from tests.helpers import NOON
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.ledger import Header
+from ralph_mission.mission.model.memory import Header
 from tests.helpers import NOON
 
 TODAY, TOMORROW = "2026-05-04", "2026-05-05"

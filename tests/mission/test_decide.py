@@ -15,7 +15,8 @@ from ralph_mission.mission.decide import (
 )
 from ralph_mission.mission.model.cycle import CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.model.forge import Branch, Touch
-from ralph_mission.mission.model.ledger import FindingRecord, Header, HeldFix, Memory, OpenState
+from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, OpenState
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Status
 from tests.mission.build import BASE, BOT, NOW, finding, mission, patch, pull
 

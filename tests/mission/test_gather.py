@@ -10,7 +10,8 @@ import pytest
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.gather import check_anchor, read_ticks
 from ralph_mission.mission.model.forge import Tick
-from ralph_mission.mission.model.ledger import CompletedNote, Header, Memory, MemorySnapshot, OpenState
+from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
+from ralph_mission.mission.model.memory import CompletedNote, Header, Memory
 from ralph_mission.mission.model.mission import Mission
 from tests.mission.build import MARA, NOW, OUTSIDER, mission
 

@@ -20,7 +20,8 @@ from ralph_mission.mission.model.cycle import (
 )
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.model.ledger import FindingRecord, Header, HeldFix, Memory, MemorySnapshot, OpenState
+from ralph_mission.mission.model.ledger import FindingRecord, HeldFix, MemorySnapshot, OpenState
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Action, Observation, Status, Urgency, Verdict
 from ralph_mission.mission.model.proposal import Decision, Plan, RankedFinding
 from ralph_mission.mission.report import LATE, report_cycle, report_skipped

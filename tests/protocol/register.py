@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from ralph_mission.errors import Lost
 from ralph_mission.mission.memory.text import merge_edits, people_edits, refuse, with_people_of
-from ralph_mission.mission.model.ledger import Memory, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.memory import Memory
 
 
 @dataclass(frozen=True)

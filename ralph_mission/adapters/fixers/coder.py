@@ -25,7 +25,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.prompt import GUIDES, conventions
 from ralph_mission.mission.coder import conditions
 from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE, PICK_AGENT
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.mission.proof.claim import CodeClaim, claim_of_patch, is_code
 from ralph_mission.mission.proof.judge import ProofVerdict

@@ -19,7 +19,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign, tell_running
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle import BaseChecks, RedCheck
+from ralph_mission.mission.model.agent_job import BaseChecks, RedCheck
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification, count_findings
 from ralph_mission.safety.patch import FileChange, Patch

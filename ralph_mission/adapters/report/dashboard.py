@@ -2,7 +2,7 @@
 
 Items that wait for a person come first. It has no clock, counter or score: it only changes with events, and the same
 memory always makes the same page. On GitHub it is an issue, on the local forge a file, and the memory branch's README
-is a copy without boxes. For boxes and their bindings see `mission/lifecycle/orders.py`.
+is a copy without boxes. For boxes and their bindings see `mission/lifecycle/checkboxes.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 
 from ralph_mission.adapters.report.progress import unread
-from ralph_mission.mission.lifecycle.orders import box, explain
+from ralph_mission.mission.lifecycle.checkboxes import box, explain
 from ralph_mission.mission.lifecycle.waiting import (
     CLOSED_BY_PEOPLE,
     CLOSES_BY_ITSELF,
@@ -24,7 +24,8 @@ from ralph_mission.mission.lifecycle.waiting import (
     review_failure,
     waits_for_click,
 )
-from ralph_mission.mission.model.ledger import CompletedNote, HeldFix, IssueNote, Memory, MonitorRecord, OpenState
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState
+from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model.mission import Finding, Mission, Status
 from ralph_mission.mission.model.proposal import name_findings
 from ralph_mission.safety.secrets import redact

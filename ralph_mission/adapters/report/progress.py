@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ralph_mission.errors import Stopped
 from ralph_mission.loop.model.spec import UNWATCHED, RunEvent, RunWatch
-from ralph_mission.mission.model.ledger import CycleNote
+from ralph_mission.mission.model.memory import CycleNote
 from ralph_mission.mission.model.mission import WaitingLine
 from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.safety.secrets import redact

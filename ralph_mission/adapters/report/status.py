@@ -10,7 +10,8 @@ from typing import Any
 from ralph_mission.adapters.report.progress import cap_lines, fold_lines, indent_lines, safe, unread, waiting_blocks
 from ralph_mission.mission.lifecycle.waiting import describe_held, describe_red, needs_person
 from ralph_mission.mission.memory.schedule import day_of, is_due, spent_today
-from ralph_mission.mission.model.ledger import Header, MemorySnapshot, OpenState, Record, Rhythm, WorkRecord
+from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState, Record, Rhythm, WorkRecord
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Limits, Mission, WaitingLine
 from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.words import capitalise, count_noun, spell, stamp

@@ -23,7 +23,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.fleet.model import CONFIGURE, FleetThread, RateLimit, RepositoryHeader
 from ralph_mission.mission.memory.front_matter import read
-from ralph_mission.mission.model.ledger import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from ralph_mission.values import compile_regex, dataclass
 from ralph_mission.words import stamp

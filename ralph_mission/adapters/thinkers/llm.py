@@ -23,7 +23,7 @@ from ralph_mission.config.loop import ThinkerSettings
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.findings.ranking import ModelRanking, apply_model_rankings
 from ralph_mission.mission.memory.schedule import spent_today
-from ralph_mission.mission.model.ledger import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Acceptance, Finding, Usage
 from ralph_mission.mission.model.proposal import Brief, Plan, Route, lookup
 from ralph_mission.mission.ports import THINKER, Thinker

@@ -69,7 +69,8 @@ def report(form: str, output: Path | None, launch: bool, repo: Path, config: Pat
     is_started = recalled is not None
     if recalled is None:
         refuse_if_elsewhere(app)
-        from ralph_mission.mission.model.ledger import Header, Memory, MemorySnapshot, OpenState
+        from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
+        from ralph_mission.mission.model.memory import Header, Memory
 
         recalled = MemorySnapshot(Memory(Header()), OpenState(), "")
     if form == "html":

@@ -30,7 +30,7 @@ from ralph_mission.cli.options import (
 )
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.ledger import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.operations.salvage import Check
 from ralph_mission.safety.text import sanitise
 from ralph_mission.words import stamp

@@ -46,7 +46,7 @@ from ralph_mission.cli.options import (
 from ralph_mission.cli.spelling import iso, moment
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.schedule import is_due
-from ralph_mission.mission.model.ledger import Header
+from ralph_mission.mission.model.memory import Header
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.api import Api

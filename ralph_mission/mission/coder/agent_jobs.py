@@ -11,8 +11,9 @@ from ralph_mission.mission.coder.results import RedactingCoder
 from ralph_mission.mission.lifecycle.facts import refresh_facts
 from ralph_mission.mission.lifecycle.table import advance, interpret_facts
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle import AgentResult, MissionEvent, MissionFacts, Situation, broken_job
-from ralph_mission.mission.model.ledger import Memory
+from ralph_mission.mission.model.agent_job import AgentResult, broken_job
+from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, Situation
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status, Usage
 from ralph_mission.mission.ports import AskAgent, Coder, CyclePorts
 from ralph_mission.mission.publishing import content

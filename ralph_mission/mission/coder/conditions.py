@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.mission.lifecycle.commands import addresses_us, read_command
 from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE
-from ralph_mission.mission.model.cycle import AgentResult, BaseChecks, MissionFacts, RedCheck
+from ralph_mission.mission.model.agent_job import AgentResult, BaseChecks, RedCheck
+from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import Comment, marker
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.ledger import key_of

@@ -19,14 +19,8 @@ from ralph_mission.mission.lifecycle.ownership import Change, change_remark, fac
 from ralph_mission.mission.lifecycle.step_builder import StepBuilder, build_step, count_wait, tell_once
 from ralph_mission.mission.lifecycle.table import advance
 from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION, WAITS_FOR_AGENT
-from ralph_mission.mission.model.cycle import (
-    AgentJob,
-    AgentResult,
-    MissionEvent,
-    MissionFacts,
-    MissionStep,
-    StepContext,
-)
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.ledger import EffectRecord, key_of

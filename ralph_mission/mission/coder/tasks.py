@@ -12,7 +12,8 @@ from datetime import datetime
 from ralph_mission.mission.coder import conditions
 from ralph_mission.mission.lifecycle.approval import agent_asked_for, content_hash, is_unaltered
 from ralph_mission.mission.lifecycle.commands import addresses_us, read_command
-from ralph_mission.mission.model.cycle import AgentJob, MissionFacts
+from ralph_mission.mission.model.agent_job import AgentJob
+from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, FailedJob, Issue, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status

@@ -33,7 +33,7 @@ from ralph_mission.mission.fleet.model import (
 from ralph_mission.mission.lifecycle.waiting import UNASKED, WAITS_FOR_AGENT, is_stuck
 from ralph_mission.mission.memory.schedule import SLACK
 from ralph_mission.mission.memory.text import parse_sections
-from ralph_mission.mission.model.ledger import Memory, MissionNote
+from ralph_mission.mission.model.memory import Memory, MissionNote
 from ralph_mission.mission.model.mission import Acceptance, Limits, Status, Urgency
 from ralph_mission.values import dataclass
 from ralph_mission.words import stamp

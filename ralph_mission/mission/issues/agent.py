@@ -34,7 +34,7 @@ from ralph_mission.mission.issues.tasks import READY, WORKING, GuidanceNote, Wor
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle import INTERRUPTED, AgentJob, AgentResult, BaseChecks, broken_job, failed_job
+from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, broken_job, failed_job
 from ralph_mission.mission.model.effects import Comment, EditComment, Effect, Label, marker
 from ralph_mission.mission.model.forge import Branch, Issue
 from ralph_mission.mission.model.ledger import WorkRecord, key_of

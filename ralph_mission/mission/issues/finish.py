@@ -17,7 +17,7 @@ from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.record import OPEN
 from ralph_mission.mission.lifecycle.facts import read_if_there
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle import AgentResult
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Effect
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.ledger import MemoryBatch, WorkRecord

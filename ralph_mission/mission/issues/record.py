@@ -16,20 +16,11 @@ from ralph_mission.mission.findings.identity import touched_by
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WORKING, WorkTask
 from ralph_mission.mission.lifecycle import approval, ownership
-from ralph_mission.mission.model.cycle import AgentResult
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Comment, EditComment, Effect, Label, OpenPull, PushBranch, Receipt
 from ralph_mission.mission.model.forge import Branch, Issue
-from ralph_mission.mission.model.ledger import (
-    KEEP_ISSUES,
-    SETTLED,
-    EffectRecord,
-    IssueNote,
-    Record,
-    WorkRecord,
-    is_settled,
-    key_of,
-    work_key,
-)
+from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, WorkRecord, is_settled, key_of, work_key
+from ralph_mission.mission.model.memory import KEEP_ISSUES, IssueNote
 from ralph_mission.mission.model.mission import Action, FailureReason
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.policy import RULES

@@ -11,7 +11,7 @@ from ralph_mission.errors import Missing
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.decide import with_findings
 from ralph_mission.mission.issues.tasks import READY
-from ralph_mission.mission.lifecycle import approval, orders, ownership
+from ralph_mission.mission.lifecycle import approval, chat_commands, ownership
 from ralph_mission.mission.lifecycle.approval import agent_of_label
 from ralph_mission.mission.lifecycle.table import brought_back, interpret_facts
 from ralph_mission.mission.model.cycle import CycleSettings, MissionEvent, MissionFacts, Situation
@@ -52,7 +52,7 @@ def read_answers(ports: CyclePorts, settings: CycleSettings, state: OpenState, n
 
 def facts_about(ports: CyclePorts, settings: CycleSettings, mission: Mission, state: OpenState) -> MissionFacts:
     """What the forge says about one mission now, with what owners wrote about it in a chat."""
-    ((_, facts),) = orders.known_to(((mission.id, read_facts(ports, settings, mission)),), state, ports.seal)
+    ((_, facts),) = chat_commands.known_to(((mission.id, read_facts(ports, settings, mission)),), state, ports.seal)
     return facts
 
 
@@ -62,7 +62,7 @@ def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
     issues, pulls = ports.forge.issues("open"), ports.forge.pulls("all")
     known = [mission for mission in situation.missions if mission.thread]
     facts = tuple((mission.id, read_facts(ports, situation.settings, mission)) for mission in known)
-    branches, facts = tuple(pull.head for pull in pulls), orders.known_to(facts, situation.state, ports.seal)
+    branches, facts = tuple(pull.head for pull in pulls), chat_commands.known_to(facts, situation.state, ports.seal)
     world = replace(situation.world, facts=facts, issues=issues, pulls=pulls, branches=branches)
     return with_findings(replace(situation, world=world))
 

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.ledger import SCHEMA, Header
+from ralph_mission.mission.model.memory import SCHEMA, Header
 from ralph_mission.mission.model.mission import Urgency
 from ralph_mission.values import compile_regex
 

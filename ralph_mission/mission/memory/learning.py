@@ -13,15 +13,8 @@ from typing import Any
 from ralph_mission.mission.findings import identity, ranking
 from ralph_mission.mission.model.cycle import Lesson
 from ralph_mission.mission.model.forge import Posted
-from ralph_mission.mission.model.ledger import (
-    KEPT_POSTS,
-    CompletedNote,
-    CycleNote,
-    FindingRecord,
-    Memory,
-    MissionNote,
-    Record,
-)
+from ralph_mission.mission.model.ledger import KEPT_POSTS, FindingRecord, Record
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Acceptance, Finding, Mission, Status
 from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.values import compile_regex

@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.model.ledger import Header, Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Finding, Limits, Severity, Urgency
 
 HIGH_STREAK = 4

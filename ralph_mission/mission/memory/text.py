@@ -20,11 +20,11 @@ from typing import TypeVar
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import front_matter
 from ralph_mission.mission.memory.front_matter import escape, memory_error, unescape
-from ralph_mission.mission.model.ledger import (
+from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.mission.model.memory import (
     KEEP_COMPLETED,
     KEEP_ISSUES,
     KEEP_OBSERVATIONS,
-    Anchor,
     CompletedNote,
     CycleNote,
     Header,

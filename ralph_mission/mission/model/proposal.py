@@ -13,7 +13,8 @@ from enum import StrEnum
 
 from ralph_mission.mission.model.effects import Effect, OpenIssue, OpenPull, Publish
 from ralph_mission.mission.model.forge import Branch, Issue, Pull
-from ralph_mission.mission.model.ledger import Memory, MonitorRecord, Record
+from ralph_mission.mission.model.ledger import MonitorRecord, Record
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import (
     BRIEFS,
     Acceptance,

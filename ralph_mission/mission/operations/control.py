@@ -17,7 +17,8 @@ from ralph_mission.mission.decide import decide, with_findings
 from ralph_mission.mission.execute import AppliedEffect
 from ralph_mission.mission.model.cycle import CycleReport, Situation, thread_number
 from ralph_mission.mission.model.effects import OpenIssue, Publish, Receipt, skip_effect
-from ralph_mission.mission.model.ledger import EffectRecord, Memory, MemoryBatch, MemorySnapshot, settle
+from ralph_mission.mission.model.ledger import EffectRecord, MemoryBatch, MemorySnapshot, settle
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CycleClock, Store
 from ralph_mission.safety.secrets import strip_known

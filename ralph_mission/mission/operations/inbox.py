@@ -18,11 +18,27 @@ from typing import Protocol
 
 from ralph_mission.errors import Lost, Missing, UserError
 from ralph_mission.mission import execute, gather
-from ralph_mission.mission.lifecycle import orders
-from ralph_mission.mission.lifecycle.orders import ChatProposal, ChatReply, CommandContext, OpenQuestion
+from ralph_mission.mission.lifecycle import chat_commands
+from ralph_mission.mission.lifecycle.chat_commands import (
+    CURSOR,
+    ChatProposal,
+    ChatReply,
+    CommandContext,
+    OpenQuestion,
+    apply_commands,
+    by_chat,
+    describe_proposal,
+    how_to_answer,
+    late,
+    list_named_proposals,
+    match_question,
+    no_seal,
+    too_old,
+)
 from ralph_mission.mission.lifecycle.waiting import show
 from ralph_mission.mission.model.forge import ChatCommand
-from ralph_mission.mission.model.ledger import Memory, MemoryBatch, MemorySnapshot
+from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Limits, Mission, Status
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.ports import CyclePorts, Inbox
@@ -60,7 +76,7 @@ def apply_chat_commands(
         return past
     gather.check_anchor(ports.forge, past)
     answers, rest = _aside(waiting, aside, ports)
-    obeyed = orders.apply_commands(_redact_commands(rest, secrets), past.state, _store(ports, past, limits, rest))
+    obeyed = apply_commands(_redact_commands(rest, secrets), past.state, _store(ports, past, limits, rest))
     memory = with_cursor(past.memory, cursor)
     verbs = ", ".join(f"/{order.verb}" for order in waiting[:NAMED])
     subject = f"ralph: received {verbs}{' …' if len(waiting) > NAMED else ''} in a chat"
@@ -76,7 +92,7 @@ def _aside(
 ) -> tuple[tuple[ChatReply, ...], tuple[ChatCommand, ...]]:
     now, answers, rest = ports.clock.now(), list[ChatReply](), list[ChatCommand]()
     for order in waiting:
-        reply = None if orders.too_old(order, now) else aside(order)
+        reply = None if too_old(order, now) else aside(order)
         if reply is None:
             rest.append(order)
         else:
@@ -86,12 +102,12 @@ def _aside(
 
 def cursor_of(past: MemorySnapshot) -> str:
     """How far commands were carried out."""
-    return dict(past.memory.header.cursors).get(orders.CURSOR, "")
+    return dict(past.memory.header.cursors).get(CURSOR, "")
 
 
 def with_cursor(memory: Memory, cursor: str) -> Memory:
     """Memory with everything before `cursor` carried out."""
-    pairs = {**dict(memory.header.cursors), orders.CURSOR: cursor}
+    pairs = {**dict(memory.header.cursors), CURSOR: cursor}
     return replace(memory, header=replace(memory.header, cursors=tuple(sorted(pairs.items()))))
 
 
@@ -99,7 +115,7 @@ def send_replies(
     inbox: Inbox, answers: Sequence[ChatReply], note: Callable[[str], None], secrets: Sequence[str] = ()
 ) -> None:
     """Send the answers, one message per chat; failures are noted and not sent again."""
-    for reply in orders.by_chat(answers):
+    for reply in by_chat(answers):
         try:
             inbox.say(reply.chat, truncate(redact(reply.text, secrets), LONGEST))
         except UserError as problem:
@@ -113,9 +129,9 @@ def _redact_commands(waiting: Iterable[ChatCommand], secrets: Sequence[str]) -> 
 
 def _store(ports: CyclePorts, past: MemorySnapshot, limits: Limits, waiting: Sequence[ChatCommand]) -> CommandContext:
     now = ports.clock.now()
-    proposals = {number: _read_proposal(ports, past, number) for number in orders.list_named_proposals(waiting, now)}
-    stands = orders.status(past.memory, past.state, limits.active_missions)
-    return CommandContext(now, stands, proposals, ports.seal or orders.no_seal)
+    proposals = {number: _read_proposal(ports, past, number) for number in list_named_proposals(waiting, now)}
+    stands = chat_commands.status(past.memory, past.state, limits.active_missions)
+    return CommandContext(now, stands, proposals, ports.seal or no_seal)
 
 
 def _read_proposal(ports: CyclePorts, past: MemorySnapshot, number: int) -> ChatProposal:
@@ -125,7 +141,7 @@ def _read_proposal(ports: CyclePorts, past: MemorySnapshot, number: int) -> Chat
         issue = None
     except UserError as problem:
         return ChatProposal(why=f"it could not be read ({problem.what}); send it again later")
-    return orders.describe_proposal(issue, past.state.missions, ports.forge.identity().id)
+    return describe_proposal(issue, past.state.missions, ports.forge.identity().id)
 
 
 SHOWN = 300  # characters of what a stranger may have written: a title, and a mission's problem
@@ -272,7 +288,7 @@ class Attendant:
     def _without_memory(self) -> None:
         waiting, cursor = self.inbox.read(self.note.read())
         now = self.ports.clock.now()
-        answers = [ChatReply(o.chat, orders.late(o) if orders.too_old(o, now) else self._aside(o) or NO_MEMORY)
+        answers = [ChatReply(o.chat, late(o) if too_old(o, now) else self._aside(o) or NO_MEMORY)
                    for o in waiting]  # fmt: skip  # one list
         self.note.keep(cursor)
         self.cursor = cursor
@@ -283,7 +299,7 @@ class Attendant:
         """While a cycle runs, everything but a pause waits for its end, as memory is the cycle's."""
         now = self.ports.clock.now()
         for order in waiting:
-            if order.verb == "pause" and order.id not in self.braked and not orders.too_old(order, now):
+            if order.verb == "pause" and order.id not in self.braked and not too_old(order, now):
                 control.pause(self.store)
                 self.braked.add(order.id)
                 self.say("paused, a cycle is running")
@@ -317,7 +333,7 @@ class Attendant:
         questions = self.loop.questions()
         if not questions:
             return None
-        found = orders.match_question(order, questions)
+        found = match_question(order, questions)
         if isinstance(found, str):
             return f"Not done: {found}."
         self.loop.answer(found, order)
@@ -329,9 +345,7 @@ class Attendant:
         for question in self.loop.questions():
             if question.id not in self.told and not question.over:
                 self.told.add(question.id)
-                self._tell(
-                    f"An agent asks:\n{truncate(question.words, ASKED)}\n\nSay: {orders.how_to_answer(question)}"
-                )
+                self._tell(f"An agent asks:\n{truncate(question.words, ASKED)}\n\nSay: {how_to_answer(question)}")
 
     def _check_in(self) -> None:
         """The first poll of a loop starts its interval; its end is reported at once."""

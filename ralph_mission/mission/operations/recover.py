@@ -16,13 +16,12 @@ from ralph_mission.mission import gather
 from ralph_mission.mission.gather import is_forge_lost
 from ralph_mission.mission.issues.record import OPEN
 from ralph_mission.mission.issues.tasks import WORKING
-from ralph_mission.mission.lifecycle import approval, orders, ownership
+from ralph_mission.mission.lifecycle import approval, chat_commands, ownership
 from ralph_mission.mission.lifecycle.approval import standing_label
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import (
     Anchor,
-    Memory,
     MemoryBatch,
     MonitorRecord,
     OpenState,
@@ -31,6 +30,7 @@ from ralph_mission.mission.model.ledger import (
     key_of,
     work_key,
 )
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Action, Mission, MissionQuestion, Status, update_mission
 from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.mission.operations.salvage import (
@@ -159,7 +159,8 @@ def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now:
         next_due_at=None,
         high_streak=0,
         high_cause="",
-        cursors=tuple(pair for pair in old.header.cursors if pair[0] == orders.CURSOR),  # what was obeyed stays obeyed
+        # what was obeyed stays obeyed
+        cursors=tuple(pair for pair in old.header.cursors if pair[0] == chat_commands.CURSOR),
     )
     measured = learning.learnings(dict(state.acceptance), state.posted)
     return replace(old, header=header, active=learning.under_way(state.missions), measured=measured)

@@ -19,7 +19,6 @@ from ralph_mission.mission.model.ledger import (
     Anchor,
     EffectRecord,
     FindingRecord,
-    Memory,
     MemoryBatch,
     MonitorRecord,
     OpenState,
@@ -30,6 +29,7 @@ from ralph_mission.mission.model.ledger import (
     refers_to,
     settle,
 )
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Action, Mission, Tier
 from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.mission.ports import Forge, Store

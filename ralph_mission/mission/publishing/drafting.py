@@ -19,7 +19,8 @@ from ralph_mission.loop.prompt import line, section
 from ralph_mission.loop.prompt.session import render_hat
 from ralph_mission.loop.rules.verdicts import UnclearVerdict, parse_json
 from ralph_mission.mission.lifecycle.approval import DETAILS_END
-from ralph_mission.mission.model.cycle import AgentResult, MissionFacts
+from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.forge import Post
 from ralph_mission.mission.model.mission import Mission

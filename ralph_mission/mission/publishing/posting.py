@@ -18,14 +18,8 @@ from typing import TypeGuard
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.step_builder import TICK, StepBuilder, build_step, tell_once, wait_step
 from ralph_mission.mission.lifecycle.table import PUBLISHED, advance
-from ralph_mission.mission.model.cycle import (
-    AgentResult,
-    Interpretation,
-    MissionEvent,
-    MissionFacts,
-    MissionStep,
-    StepContext,
-)
+from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, EditComment, Effect, Label, Publish, Receipt, marker
 from ralph_mission.mission.model.forge import Chart, Measured, Post, Posted, ThreadComment, Wording
 from ralph_mission.mission.model.ledger import KEPT_POSTS, SETTLED, EffectRecord, Record, key_of, settle

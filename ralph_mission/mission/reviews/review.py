@@ -22,7 +22,8 @@ from ralph_mission.mission.lifecycle.ownership import BRANCHES, facts_in
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import MARKER, EditReview, LineComment, PostReview, marker
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
-from ralph_mission.mission.model.ledger import SETTLED, CallRecord, EffectRecord, Header, Record, key_of
+from ralph_mission.mission.model.ledger import SETTLED, CallRecord, EffectRecord, Record, key_of
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Action, Mission
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals.wording import person_name, plain

@@ -21,10 +21,11 @@ from ralph_mission.loop.planning import ReviewerAnswer, ReviewFinding
 from ralph_mission.mission import execute
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle import AgentJob
+from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.effects import Comment, Receipt, marker
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, ThreadComment
-from ralph_mission.mission.model.ledger import SETTLED, CallRecord, Header, MemoryBatch, Record, key_of
+from ralph_mission.mission.model.ledger import SETTLED, CallRecord, MemoryBatch, Record, key_of
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Action
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals.wording import person_name

@@ -17,7 +17,7 @@ from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE, PICK_AGENT
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult, BaseChecks, RedCheck
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.mission.proof.claim import CodeClaim, Refusal

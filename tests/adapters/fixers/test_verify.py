@@ -16,7 +16,7 @@ from ralph_mission.adapters.projects.setup import ProjectSetup
 from ralph_mission.adapters.sandbox.isolation import of_checkout
 from ralph_mission.config.loop import FixerSettings
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle import BaseChecks
+from ralph_mission.mission.model.agent_job import BaseChecks
 from ralph_mission.mission.ports import PatchVerifier
 from ralph_mission.safety.patch import FileChange, Patch
 from tests.helpers import commit, git, make_repo

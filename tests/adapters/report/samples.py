@@ -12,7 +12,8 @@ from ralph_mission.mission.model.cycle import (
     MissionLine,
     ObserverLine,
 )
-from ralph_mission.mission.model.ledger import CompletedNote, Header, Memory, MemorySnapshot, OpenState
+from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
+from ralph_mission.mission.model.memory import CompletedNote, Header, Memory
 from ralph_mission.mission.model.mission import (
     Acceptance,
     Action,

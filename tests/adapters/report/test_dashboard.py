@@ -14,19 +14,10 @@ from markdown_it.token import Token
 
 from ralph_mission.adapters.forges.github.dashboard import OPENING
 from ralph_mission.adapters.report.dashboard import dashboard, ours
-from ralph_mission.mission.lifecycle.orders import box, find_boxes, without_boxes
+from ralph_mission.mission.lifecycle.checkboxes import box, find_boxes, without_boxes
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
-from ralph_mission.mission.model.ledger import (
-    CompletedNote,
-    CycleNote,
-    HeldFix,
-    IssueNote,
-    Memory,
-    MonitorRecord,
-    OpenState,
-    RedBase,
-    Urgency,
-)
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState, RedBase, Urgency
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, IssueNote, Memory
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.safety.detect import mentions
 from tests.adapters.report.samples import MEMORY, NOON, STATE, mission

@@ -9,16 +9,8 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.adapters.report.status import facts, lines
-from ralph_mission.mission.model.ledger import (
-    CycleNote,
-    HeldFix,
-    IssueNote,
-    MonitorRecord,
-    OpenState,
-    RedBase,
-    WorkRecord,
-    work_key,
-)
+from ralph_mission.mission.model.ledger import HeldFix, MonitorRecord, OpenState, RedBase, WorkRecord, work_key
+from ralph_mission.mission.model.memory import CycleNote, IssueNote
 from ralph_mission.mission.model.mission import Limits, Status, Urgency
 from tests.adapters.report.samples import MEMORY, NOON, RECALLED, STATE, ask, mission
 

@@ -33,7 +33,7 @@ from ralph_mission.adapters.report.step_summary import (
     tell_runner,
     work_page,
 )
-from ralph_mission.mission.lifecycle.orders import without_boxes
+from ralph_mission.mission.lifecycle.checkboxes import without_boxes
 from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, MissionLine, ObserverLine
 from ralph_mission.mission.model.mission import Status, Tier, Usage, Verdict
 from ralph_mission.mission.policy import LIFTED_BY

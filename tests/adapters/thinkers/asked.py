@@ -8,7 +8,7 @@ from typing import Any
 from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.adapters.thinkers.llm import Bill, LlmThinker, ModelAnswer, ModelQuestion, Reply
 from ralph_mission.config.loop import ThinkerSettings
-from ralph_mission.mission.model.ledger import Header, Memory
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Severity
 from ralph_mission.mission.model.proposal import Brief, Plan
 from ralph_mission.mission.ports import THINKER

@@ -14,7 +14,7 @@ from hypothesis import given
 from ralph_mission.adapters.thinkers import RulesThinker, llm
 from ralph_mission.adapters.thinkers.llm import Bill, ModelQuestion, Reply
 from ralph_mission.config.loop import ThinkerSettings
-from ralph_mission.mission.model.ledger import Header, Memory
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Acceptance, Usage
 from ralph_mission.safety.secrets import find_secrets, redact
 from tests.adapters.thinkers.asked import LEAST, NONCE, SECOND, WORST, brief, order, ranked, reply, thing, thinker

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from ralph_mission.adapters.thinkers import llm
 from ralph_mission.adapters.thinkers.llm import ROOM, Heading, ModelAnswer, Remembered, identity, wrong
-from ralph_mission.mission.model.ledger import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.proposals.analysis import WRITABLE
 from tests.adapters.thinkers.asked import LEAST, SECOND, WORST, answer, ranked, thing
 

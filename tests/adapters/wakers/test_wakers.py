@@ -35,7 +35,8 @@ from ralph_mission.adapters.wakers import (
 from ralph_mission.cli.setup.files import ActionReference, render_workflow
 from ralph_mission.config.settings import Schedule
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.ledger import Header, Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from tests.adapters.wakers.test_wakers_dispatch import Line
 from tests.helpers import NOON

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 from ralph_mission.adapters.report.summary import schema
-from ralph_mission.mission.lifecycle.orders import without_boxes
+from ralph_mission.mission.lifecycle.checkboxes import without_boxes
 from ralph_mission.mission.model.effects import Receipt
 from tests.helpers import cli_here, commit, git, make_repo
 

@@ -10,7 +10,7 @@ from ralph_mission.mission.coder.conditions import (
     warn_of_red,
     why_not_asked,
 )
-from ralph_mission.mission.model.cycle import BaseChecks, RedCheck
+from ralph_mission.mission.model.agent_job import BaseChecks, RedCheck
 from ralph_mission.mission.proposals.wording import standing_note
 
 LINT = RedCheck("npm run lint", "exit code 1\n2 errors in src/a.ts")

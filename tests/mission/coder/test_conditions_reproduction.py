@@ -9,7 +9,8 @@ import pytest
 from ralph_mission.mission.coder import conditions, results, tasks
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION
-from ralph_mission.mission.model.cycle import QUIET, AgentResult, MissionFacts, MissionStep, StepContext
+from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import QUIET, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import HUMAN, Limits, Status

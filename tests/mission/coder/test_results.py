@@ -9,15 +9,8 @@ import pytest
 from ralph_mission.mission.coder import results
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
-from ralph_mission.mission.model.cycle import (
-    AgentJob,
-    AgentResult,
-    Interpretation,
-    MissionEvent,
-    MissionFacts,
-    PersonVerdict,
-    StepContext,
-)
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.model.proposal import BudgetUsed

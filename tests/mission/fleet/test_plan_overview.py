@@ -19,7 +19,7 @@ from ralph_mission.mission.fleet.plan import LATE, FleetAsk, FleetStanding, look
 from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF, WAITS_FOR_AGENT, find_waiting
 from ralph_mission.mission.memory.learning import learnings, under_way
 from ralph_mission.mission.memory.text import render_memory
-from ralph_mission.mission.model.ledger import CompletedNote, Memory, MissionNote
+from ralph_mission.mission.model.memory import CompletedNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Acceptance, MissionQuestion, Status, Urgency
 from tests.helpers import NOON
 from tests.mission.build import mission as mission_of

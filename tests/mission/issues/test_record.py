@@ -15,7 +15,8 @@ from ralph_mission.mission.lifecycle.approval import who_asked
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Actor, Branch, Issue, LabelEvent, ThreadComment
-from ralph_mission.mission.model.ledger import Header, OpenState, Record, WorkRecord, work_key
+from ralph_mission.mission.model.ledger import OpenState, Record, WorkRecord, work_key
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Limits
 from tests.helpers import NOON
 from tests.mission import build

@@ -6,7 +6,8 @@ import pytest
 
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.memory.schedule import SLACK, assess, drift, format_pause, is_due, plan_next
-from ralph_mission.mission.model.ledger import Header, Rhythm
+from ralph_mission.mission.model.ledger import Rhythm
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Severity, Urgency
 from tests.mission.build import NOW, finding
 

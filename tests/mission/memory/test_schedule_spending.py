@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.ledger import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Limits
 from tests.mission import build
 

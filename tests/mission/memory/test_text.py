@@ -22,7 +22,7 @@ from ralph_mission.mission.memory.text import (
     render_memory,
     trim_memory,
 )
-from ralph_mission.mission.model.ledger import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Status, Urgency
 
 AT = datetime(2026, 2, 16, 16, 0, tzinfo=UTC)

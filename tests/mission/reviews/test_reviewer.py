@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.ledger import CallRecord, Header
+from ralph_mission.mission.model.ledger import CallRecord
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.reviews import review
 from tests.mission.build import BOT, HEAD, MARA, NOW, pull
 

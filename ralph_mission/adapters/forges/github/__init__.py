@@ -34,7 +34,7 @@ from ralph_mission.adapters.forges.github.threads import RECENT, Threads
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import HEADS, Remote, RepositoryPlace
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.lifecycle.orders import hear_in_issue, hear_in_pull
+from ralph_mission.mission.lifecycle.checkboxes import hear_in_issue, hear_in_pull
 from ralph_mission.mission.lifecycle.table import SET_ASIDE
 from ralph_mission.mission.model import forge as model
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, OpenPull, Receipt

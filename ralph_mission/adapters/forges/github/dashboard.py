@@ -17,7 +17,7 @@ from ralph_mission.adapters.forges.github.limits import Doubt
 from ralph_mission.adapters.forges.github.reading import IssueWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.lifecycle import orders
+from ralph_mission.mission.lifecycle import checkboxes
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, Tick
 from ralph_mission.mission.model.ledger import Anchor, key_of
@@ -61,7 +61,7 @@ class DashboardIssue:
         our last edit crossed a tick."""
         wire = next(iter(self._list_issues()), None) or self._find_anchor_issue()
         if wire is None or (
-            self.threads.api.kept.get(CHECKED) == _last_change(wire) and not orders.find_ticked(_page(wire))
+            self.threads.api.kept.get(CHECKED) == _last_change(wire) and not checkboxes.find_ticked(_page(wire))
         ):
             return ()
         found = self._attribute(wire)
@@ -92,8 +92,8 @@ class DashboardIssue:
         if quiet and _says(wire, page, anchor):
             return
         wire = self.threads.thread(wire.number, fresh=True)
-        stands = orders.find_ticked(_page(wire))
-        written = self._send(wire.number, orders.tick(page or _page(wire), stands), anchor)
+        stands = checkboxes.find_ticked(_page(wire))
+        written = self._send(wire.number, checkboxes.tick(page or _page(wire), stands), anchor)
         try:
             crossed = {one.box for one in self._attribute(written, page)} - stands
         except UserError as problem:  # the next cycle looks
@@ -101,7 +101,7 @@ class DashboardIssue:
                 f"it is unknown whether somebody has ticked a box on the dashboard since: {problem.what}"
             )
         if crossed:  # ours are ticked then, so the history is read again
-            self._send(wire.number, orders.tick(page or _page(wire), stands | crossed), anchor)
+            self._send(wire.number, checkboxes.tick(page or _page(wire), stands | crossed), anchor)
         else:
             self._remember_checked(written)
 
@@ -121,7 +121,7 @@ class DashboardIssue:
     def _attribute(self, wire: IssueWire, page: str = "") -> tuple[Tick, ...]:
         edits = people.versions(self.threads.api, wire.number)
         versions = [replace(one, text=one.text if one.text is None else _part(one.text)) for one in edits]
-        return orders.attribute(page or _page(wire), versions, self.us().id)
+        return checkboxes.attribute(page or _page(wire), versions, self.us().id)
 
     def _found(self) -> IssueWire | None:
         """The oldest one, if a race or a late list caused several."""
@@ -170,7 +170,7 @@ def _position(wire: IssueWire) -> Anchor | None:
 
 def _says(wire: IssueWire, page: str, anchor: Anchor) -> bool:
     """Whether it already shows this page for this memory, whatever is ticked."""
-    same = page and orders.tick(_page(wire), ()) == page and wire.title == TITLE
+    same = page and checkboxes.tick(_page(wire), ()) == page and wire.title == TITLE
     return bool(
         same and LINE.findall(wire.body or "") and (position := _position(wire)) and position.lineage == anchor.lineage
     )

@@ -19,7 +19,7 @@ from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.approval import merge_objection
-from ralph_mission.mission.lifecycle.orders import hear_in_pull
+from ralph_mission.mission.lifecycle.checkboxes import hear_in_pull
 from ralph_mission.mission.model.effects import MergePull
 from ralph_mission.mission.model.forge import Actor, Review, Tick
 from ralph_mission.mission.model.mission import FailureReason

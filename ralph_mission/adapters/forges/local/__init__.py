@@ -26,7 +26,7 @@ from ralph_mission.adapters.forges.local.effects import LocalEffects, MergeReque
 from ralph_mission.adapters.forges.local.threads import ThreadStore, nothing
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.lifecycle.orders import hear_in_issue, hear_in_pull
+from ralph_mission.mission.lifecycle.checkboxes import hear_in_issue, hear_in_pull
 from ralph_mission.mission.model import forge as model
 from ralph_mission.mission.model.effects import Effect, Receipt
 from ralph_mission.mission.model.ledger import Anchor

@@ -18,7 +18,7 @@ from ralph_mission.adapters.forges.local import branches, threads
 from ralph_mission.adapters.forges.local.documents import BOT, LocalThread
 from ralph_mission.adapters.forges.local.threads import ThreadStore
 from ralph_mission.adapters.git.git import Git, Identity
-from ralph_mission.mission.lifecycle.orders import hear_in_pull
+from ralph_mission.mission.lifecycle.checkboxes import hear_in_pull
 from ralph_mission.mission.lifecycle.ownership import BRANCHES
 from ralph_mission.mission.model import effects
 from ralph_mission.mission.model.effects import Effect, Receipt

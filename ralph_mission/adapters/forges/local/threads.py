@@ -26,7 +26,7 @@ from ralph_mission.adapters.forges.local import documents
 from ralph_mission.adapters.forges.local.documents import LocalThread, Mangled
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import Damaged, UserError
-from ralph_mission.mission.lifecycle import orders
+from ralph_mission.mission.lifecycle import checkboxes
 from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment, Tick
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.values import compile_regex, dataclass
@@ -346,7 +346,7 @@ class ThreadStore:
 
     def ticks(self, now: datetime) -> tuple[Tick, ...]:
         """The ticked boxes, attributed to the present user: the file does not record who ticked them."""
-        if not (boxes := orders.find_ticked(self.dashboard())):
+        if not (boxes := checkboxes.find_ticked(self.dashboard())):
             return ()
         changed = datetime.fromtimestamp((self.root / DASHBOARD).stat().st_mtime, UTC)
         return tuple(Tick(box, documents.at_keyboard(), min(changed, now)) for box in sorted(boxes))
@@ -355,7 +355,7 @@ class ThreadStore:
         """Show this page, keeping the boxes that people ticked meanwhile."""
         with self.locked():
             before = self.dashboard()
-            if (text := orders.tick(page, orders.find_ticked(before))) != before:
+            if (text := checkboxes.tick(page, checkboxes.find_ticked(before))) != before:
                 files.write(self.root / DASHBOARD, text.encode("utf-8", "replace"))
 
     def _paths(self, folder: str) -> Iterator[Path]:

@@ -21,7 +21,7 @@ from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Guidance, StopSignal
-from ralph_mission.mission.lifecycle.orders import OpenQuestion
+from ralph_mission.mission.lifecycle.chat_commands import OpenQuestion
 from ralph_mission.mission.model.forge import ChatCommand
 from ralph_mission.values import dataclass
 

@@ -18,7 +18,8 @@ from ralph_mission.adapters.storage.memory.provenance import Anchorage, AnchorMa
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import NEXT, merge_edits, parse_memory, people_edits, refuse, with_people_of
-from ralph_mission.mission.model.ledger import Anchor, Memory, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.ports import CycleClock
 from ralph_mission.safety.secrets import texts
 from ralph_mission.values import compile_regex

@@ -110,9 +110,9 @@ def _map_objects(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]])
 
 @cache
 def _classes() -> dict[str, type]:
-    from ralph_mission.mission.model import cycle, effects, forge, ledger, mission, proposal
+    from ralph_mission.mission.model import agent_job, cycle, effects, forge, ledger, memory, mission, proposal
 
-    modules = (cycle, effects, forge, ledger, mission, proposal)
+    modules = (agent_job, cycle, effects, forge, ledger, memory, mission, proposal)
     return {
         name: thing
         for module in modules

@@ -32,7 +32,8 @@ from ralph_mission.adapters.git.remote import Remote
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.text import peek, refuse
-from ralph_mission.mission.model.ledger import Anchor, Header
+from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.safety.patch import REGULAR
 from ralph_mission.values import compile_regex, dataclass
 

@@ -18,7 +18,8 @@ from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import parse_memory, parse_notes, render_memory, render_notes
-from ralph_mission.mission.model.ledger import Memory, MemoryBatch
+from ralph_mission.mission.model.ledger import MemoryBatch
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.safety.secrets import strip_known
 from ralph_mission.values import compile_regex
 

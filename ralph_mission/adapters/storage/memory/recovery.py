@@ -16,7 +16,8 @@ from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.findings.identity import parse_bans
 from ralph_mission.mission.memory.text import parse_memory, parse_notes, people_sections, refuse
-from ralph_mission.mission.model.ledger import Anchor, Memory, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.proposal import KINDS
 from ralph_mission.mission.operations.salvage import Check, Salvage
 from ralph_mission.safety.patch import REGULAR

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.forges.github.dashboard import CHECKED
-from ralph_mission.mission.lifecycle.orders import box, find_ticked
+from ralph_mission.mission.lifecycle.checkboxes import box, find_ticked
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.ledger import key_of
 from tests.adapters.forges.github_world import GitHubWorld

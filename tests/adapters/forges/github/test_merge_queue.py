@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.lifecycle.orders import box, tick
+from ralph_mission.mission.lifecycle.checkboxes import box, tick
 from ralph_mission.mission.model.effects import LeaveQueue, MergePull
 from ralph_mission.mission.model.mission import FailureReason
 from tests.adapters.forges.github_world import GitHubWorld

@@ -16,18 +16,15 @@ from ralph_mission.mission.memory.text import parse_memory, render_memory, trim_
 from ralph_mission.mission.model.effects import Comment, OpenIssue, Receipt, marker
 from ralph_mission.mission.model.ledger import (
     Claim,
-    CompletedNote,
-    CycleNote,
     EffectRecord,
     FindingRecord,
-    Header,
-    Memory,
     MemoryBatch,
     MemorySnapshot,
     MonitorRecord,
     OpenState,
     Record,
 )
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Header, Memory
 from ralph_mission.mission.model.mission import Action, Urgency
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, copy_bare, git

@@ -13,7 +13,8 @@ from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.memory.text import merge_edits, parse_notes, render_notes
-from ralph_mission.mission.model.ledger import CompletedNote, CycleNote, MemoryBatch, MemorySnapshot
+from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote
 from ralph_mission.mission.model.mission import Urgency
 from tests.adapters.storage.memory.making import (
     LOG,

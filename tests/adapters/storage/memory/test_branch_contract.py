@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.errors import Lost, UserError
-from ralph_mission.mission.model.ledger import Header, Memory, OpenState
+from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.operations.control import Editable
 from tests.adapters.storage.memory.making import (
     batch,

@@ -11,7 +11,8 @@ import pytest
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.memory.text import check_position
-from ralph_mission.mission.model.ledger import Anchor, Memory, MemorySnapshot, MissionNote
+from ralph_mission.mission.model.ledger import Anchor, MemorySnapshot
+from ralph_mission.mission.model.memory import Memory, MissionNote
 from ralph_mission.mission.model.mission import Status
 from tests.adapters.storage.memory.making import LOG, Intruder, batch, branch_store, claim, intended, key
 from tests.helpers import NOON as _NOON

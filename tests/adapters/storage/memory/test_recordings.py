@@ -13,7 +13,8 @@ from ralph_mission.adapters.storage.memory.recordings import KEEP, Recordings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import CycleSettings, ForgeSnapshot, MissionFacts, Situation
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.model.ledger import Memory, OpenState
+from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Observation, Verdict
 from ralph_mission.mission.model.proposal import Decision, Plan, RankedFinding
 from tests.adapters.storage.memory.making import finding

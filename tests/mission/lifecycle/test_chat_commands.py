@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.lifecycle import approval, orders, steps
+from ralph_mission.mission.lifecycle import approval, chat_commands, steps
 from ralph_mission.mission.lifecycle.approval import content_hash, on_issue
-from ralph_mission.mission.lifecycle.orders import ChatProposal, CommandContext, apply_commands
+from ralph_mission.mission.lifecycle.chat_commands import ChatProposal, CommandContext, apply_commands, known_to
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.forge import Branch, ChatCommand
@@ -111,7 +111,7 @@ def test_guidance_is_of_the_missions_it_names() -> None:
     kept = apply_commands(heard, OpenState(missions=(MISSION,)), store(seal=str.upper)).state
     assert [one.mission for one in kept.guidance] == [MISSION.id]
     facts = [(one, MissionFacts(ISSUE, None, frozenset())) for one in (MISSION.id, MISSION.id + 1)]
-    known = dict(orders.known_to(facts, kept, str.upper))
+    known = dict(known_to(facts, kept, str.upper))
     assert (len(known[MISSION.id].guidance), known[MISSION.id + 1].guidance) == (1, ())
 
 
@@ -121,18 +121,16 @@ def test_guidance_is_of_the_missions_it_names() -> None:
 def test_what_memory_says_of_a_chat_counts_only_under_the_seal_of_who_heard_it(forged: dict[str, Any]) -> None:
     given = apply_commands([order("approve", number=3, words=HASH)], OpenState(), store(seal=str.upper)).state
     facts = [(MISSION.id, MissionFacts(replace(ISSUE, number=forged.get("issue", 3)), None, frozenset()))]
-    assert [f.yes for _, f in orders.known_to([(1, MissionFacts(ISSUE, None, frozenset()))], given, str.upper)] == [
-        given.yes
-    ]
+    assert [f.yes for _, f in known_to([(1, MissionFacts(ISSUE, None, frozenset()))], given, str.upper)] == [given.yes]
     other = replace(given, yes=(replace(given.yes[0], **forged),))
     for state, seal in ((other, str.upper), (given, None), (given, str.lower)):
-        assert [found.yes for _, found in orders.known_to(facts, state, seal)] == [()]
+        assert [found.yes for _, found in known_to(facts, state, seal)] == [()]
 
 
 def test_how_far_a_chat_was_heard_is_known_without_proof_and_each_issue_has_its_own() -> None:
     later, elsewhere = yes(at=NOW + MINUTE), yes(issue=ISSUE.number + 1, at=NOW + 2 * MINUTE)
     for state, heard in ((OpenState(), None), (OpenState(yes=(later, yes(), elsewhere)), later.at)):
-        (_, found) = orders.known_to([(1, MissionFacts(ISSUE, None, frozenset()))], state, None)[0]
+        (_, found) = known_to([(1, MissionFacts(ISSUE, None, frozenset()))], state, None)[0]
         assert (found.yes, found.heard_at) == ((), heard)
 
 
@@ -145,9 +143,9 @@ def test_a_yes_that_was_obeyed_is_no_news_once_an_issue_is_believed_to_be_its_mi
     around = StepContext(5, NOW + 2 * MINUTE, (), "squash", {}, Branch("main", HEAD))
     obeyed = replace(MISSION, status=Status.PLANNED)
     lost = MissionFacts(None, None, frozenset(), "issue #3 does not belong to this mission", seen_at=NOW)
-    ((_, away),) = orders.known_to([(MISSION.id, lost)], state, str.upper)
+    ((_, away),) = known_to([(MISSION.id, lost)], state, str.upper)
     aside = steps.suspend(obeyed, away, around).mission
-    ((_, back),) = orders.known_to([(MISSION.id, MissionFacts(ISSUE, None, frozenset()))], state, str.upper)
+    ((_, back),) = known_to([(MISSION.id, MissionFacts(ISSUE, None, frozenset()))], state, str.upper)
     assert (aside.status, aside.question.heard_at) == (Status.ESCALATED, NOW)
     assert (
         interpret_facts(update_mission(MISSION, status=Status.ESCALATED, seen_at=NOW), back, around.now).event
@@ -164,7 +162,7 @@ def test_a_session_hears_it_once() -> None:
 
 def test_one_message_goes_to_each_chat() -> None:
     done = apply_commands([order("pause"), order("status", chat=12), order("status")], OpenState(), store())
-    told = orders.by_chat(done.answers)
+    told = chat_commands.by_chat(done.answers)
     assert [(one.chat, one.text.count("\n\n")) for one in told] == [(CHAT, 1), (12, 0)]
 
 
@@ -183,5 +181,5 @@ def test_one_message_goes_to_each_chat() -> None:
     ],
 )
 def test_a_proposal_says_why_it_takes_no_yes(found: Any, of: Any, why: str) -> None:
-    assert why in orders.describe_proposal(found, (of,), BOT.id).why
-    assert bool(why) == bool(orders.describe_proposal(found, (of,), BOT.id).why)
+    assert why in chat_commands.describe_proposal(found, (of,), BOT.id).why
+    assert bool(why) == bool(chat_commands.describe_proposal(found, (of,), BOT.id).why)

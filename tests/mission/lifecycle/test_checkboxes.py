@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.lifecycle import table
 from ralph_mission.mission.lifecycle.approval import content_hash, on_issue, on_pull
-from ralph_mission.mission.lifecycle.orders import (
+from ralph_mission.mission.lifecycle.checkboxes import (
     attribute,
     box,
     find_boxes,
