@@ -21,7 +21,7 @@ from typing import Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import VERBS, ChatCommand
-from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_unseen
 from ralph_mission.values import compile_regex, dataclass
 
 API = "https://api.telegram.org"
@@ -81,7 +81,7 @@ class Bot:
 
     def _said(self, found: dict[str, Any]) -> str:
         words = str(found.get("description", "no reason given")).replace(self.token, "…")
-        return " ".join(without_invisible(without_controls(words)).split())[:SAID]
+        return " ".join(without_unseen(words).split())[:SAID]
 
 
 Update = Mapping[str, Any]
@@ -187,7 +187,7 @@ def parse_command(text: object) -> tuple[str, str, str] | None:
     found = COMMAND.fullmatch(text)
     if found is None:
         return None
-    words = without_invisible(without_controls(found[3] or "")).strip()
+    words = without_unseen(found[3] or "").strip()
     return found[1], found[2] or "", words[:LINES]
 
 

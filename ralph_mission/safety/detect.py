@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ralph_mission.safety.markdown import INVISIBLE, prose, without_controls, without_invisible
+from ralph_mission.safety.markdown import INVISIBLE, prose, without_unseen
 from ralph_mission.values import compile_regex
 
 ANY_CASE = re.IGNORECASE
@@ -137,13 +137,13 @@ class TextViews:
     @cached_property
     def raw(self) -> tuple[str, ...]:
         """What a reader of the source sees, without decoding."""
-        return _different(self.text, _plain(self.text))
+        return _different(self.text, without_unseen(self.text))
 
     @cached_property
     def rendered(self) -> tuple[str, ...]:
         """What a reader of the rendered text sees: raw, decoded, and without mark-up."""
-        plain = _plain(self.live)
-        meant = _plain(decode_entities(plain))
+        plain = without_unseen(self.live)
+        meant = without_unseen(decode_entities(plain))
         if not self.markdown:
             return _different(self.live, plain, meant)
         unescaped = ESCAPED.sub(r"\1", meant)
@@ -182,13 +182,9 @@ def _different(*texts: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def _plain(text: str) -> str:
-    return without_invisible(without_controls(text))
-
-
 def as_shown(text: str) -> str:
     """The text without entities, escapes and tags, emphasis kept."""
-    return _without_tags(ESCAPED.sub(r"\1", _plain(decode_entities(_plain(text)))))
+    return _without_tags(ESCAPED.sub(r"\1", without_unseen(decode_entities(without_unseen(text)))))
 
 
 def _without_tags(text: str) -> str:

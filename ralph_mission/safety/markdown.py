@@ -69,6 +69,11 @@ def without_controls(text: str) -> str:
     return SURROGATE.sub("\ufffd", BREAK.sub(_newline, plain))
 
 
+def without_unseen(text: str) -> str:
+    """`text` without terminal escapes, control characters and invisible ones; its lines stay."""
+    return without_invisible(without_controls(text))
+
+
 def _newline(match: re.Match[str]) -> str:
     return match.group() if match.group() == "\r\n" else "\n"
 
@@ -92,7 +97,7 @@ def code_spans(text: str) -> tuple[Span, ...]:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    return tuple(sorted(_spans(_parser().parse(source), lines, starts, bool(FOOTNOTE.search(source)))))
+    return tuple(sorted(_spans(build_parser().parse(source), lines, starts, bool(FOOTNOTE.search(source)))))
 
 
 @lru_cache(maxsize=64)
@@ -127,7 +132,7 @@ def blocks(text: str) -> tuple[Block, ...]:
 
     If `has_html`, other blocks may be hidden too.
     """
-    tokens = _parser().parse(text.replace("\r\n", "\n").replace("\r", "\n"))
+    tokens = build_parser().parse(text.replace("\r\n", "\n").replace("\r", "\n"))
     return tuple(block for at, token in enumerate(tokens) if (block := _block(token, tokens, at)))
 
 
@@ -142,7 +147,7 @@ def _block(token: Token, tokens: list[Token], at: int) -> Block | None:
 
 def has_html(text: str) -> bool:
     """Whether `text` contains HTML other than complete comments: it may hide everything after it."""
-    tokens = _parser().parse(text.replace("\r\n", "\n").replace("\r", "\n"))
+    tokens = build_parser().parse(text.replace("\r\n", "\n").replace("\r", "\n"))
     every = (child for token in tokens for child in (token, *(token.children or ())))
     return any(_COMMENT.sub("", one.content).strip() for one in every if one.type in ("html_block", "html_inline"))
 
@@ -163,7 +168,8 @@ def replace(pattern: re.Pattern[str], with_: Callable[[re.Match[str]], str], tex
 
 
 @lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
+def build_parser() -> MarkdownIt:
+    """A parser of pages with tables, whose inline code knows where it stands."""
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import backtick
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from ralph_mission.safety.detect import decode_entities
-from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_unseen
 from ralph_mission.values import compile_regex
 
 _KINDS = {  # by kind: its pattern, and words one of which every match holds
@@ -222,7 +222,7 @@ def _without_spans(text: str, look: Callable[[str], tuple[Span, ...]]) -> str:
 
 def without_terminal_codes(text: str) -> str:
     """The text without anything a sink removes or decodes, such as terminal colours, which could hide a secret."""
-    return without_invisible(without_controls(decode_entities(without_invisible(without_controls(text)))))
+    return without_unseen(decode_entities(without_unseen(text)))
 
 
 _as_sanitised = lru_cache(maxsize=256)(without_terminal_codes)

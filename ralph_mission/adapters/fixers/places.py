@@ -14,11 +14,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from ralph_mission.safety.bumps import SECTIONS
+from ralph_mission.safety.markdown import build_parser
 from ralph_mission.safety.paths import fixer_may_write, unsafe_path
 from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
     from pygments.lexer import Lexer
 
 CODE = frozenset(
@@ -204,7 +204,7 @@ def prose(path: str, text: str) -> str | None:
 
 def _paragraphs(text: str) -> Iterator[str]:
     """The words of Markdown: no code, address, HTML or front matter."""
-    for block in _markdown().parse(_FRONT_MATTER.sub("", text)):
+    for block in build_parser().parse(_FRONT_MATTER.sub("", text)):
         if block.type == "inline" and not _NOT_PROSE.search(block.content):
             breaks = {"softbreak": "\n", "hardbreak": "\n"}
             yield "".join(
@@ -218,13 +218,6 @@ def _comments(path: str, text: str) -> Iterator[str]:
             text_only = inspect.cleandoc(_LEADER.sub("", comment).rstrip("*/\"' \t\r\n"))
             lines = ("" if _CODE_LINE.search(line) else line for line in text_only.splitlines())
             yield from _paragraphs("\n".join(lines))
-
-
-@cache
-def _markdown() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark").enable("table")
 
 
 def python_pins(text: str, name: str, old: str, new: str) -> str:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,12 +26,12 @@ from ralph_mission.adapters.observers.looking import one_line
 from ralph_mission.config.observers import DocsSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.safety.markdown import build_parser
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.values import compile_regex, dataclass
 from ralph_mission.words import count_noun
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 NAME = "docs"
@@ -141,20 +141,13 @@ def _references(page: str) -> tuple[tuple[int, str, bool], ...]:
     found: list[tuple[int, str, bool]] = []
     at = end = 0
     lines = page.split("\n")
-    for token in _markdown().parse(page):
+    for token in build_parser().parse(page):
         at, end = (token.map[0] + 1, token.map[1]) if token.map else (at, end)
         for target in dict.fromkeys(_targets(token)):
             found += ((line, target, False) for line in _lines_of(lines, target, at, end))
         if token.type == "fence" and token.info.strip().split(" ")[0].lower() in SHELLS:
             found += ((at + 1 + offset, command, True) for offset, command in _commands(token.content))
     return tuple(found)
-
-
-@cache
-def _markdown() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # takes a while to load
-
-    return MarkdownIt("commonmark").enable("table")
 
 
 def _targets(token: Token) -> Iterator[str]:
@@ -265,7 +258,7 @@ def anchors(text: str) -> set[str]:
     """The anchors of a page, as GitHub derives them from headings."""
     found: set[str] = {name for _, name in HTML_ANCHOR.findall(text)}
     found |= set(re.findall(r"\{:?\s*#([\w-]+)[^}\n]*\}", text))
-    for words in _headings(_markdown().parse(text)):
+    for words in _headings(build_parser().parse(text)):
         slug = NOT_SLUG.sub("", re.sub(r"<[^>]+>", "", words).strip().lower()).replace(" ", "-")
         name, number = slug, 0
         while name in found:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_controls, without_unseen
 from ralph_mission.safety.text import truncate
 from ralph_mission.values import compile_regex
 
@@ -147,7 +147,7 @@ def is_untrusted(cause: str) -> bool:
 
 def _lines(stream: bytes, root: Path | None) -> list[str]:
     cut = stream if len(stream) <= 2 * READ else stream[:READ] + b"\n" + stream[-READ:]
-    plain = without_invisible(without_controls(cut.decode(errors="replace")))
+    plain = without_unseen(cut.decode(errors="replace"))
     if root is not None:
         plain = plain.replace(f"{root}/", "")
     return [truncate(line.rstrip(), LONGEST) for line in plain.splitlines() if line.strip()]

@@ -20,7 +20,7 @@ from ralph_mission.cli.spelling import iso, spell
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.commands import WORDS, addresses_us, read_command
 from ralph_mission.mission.model.forge import Issue, Pull
-from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
+from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_unseen
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.local import LocalForge, Person
@@ -102,14 +102,9 @@ def text_of(argument: str) -> str:
     return text
 
 
-def plain(text: str) -> str:
-    """Untrusted text without terminal escapes, controls and invisible characters; its lines stay."""
-    return without_invisible(without_controls(text))
-
-
 def plain_line(text: str) -> str:
     """The same on one line."""
-    return " ".join(plain(text).split())
+    return " ".join(without_unseen(text).split())
 
 
 def reveal_hidden(text: str) -> str:
@@ -171,14 +166,18 @@ VERBS = {"approved": "approved {}", "changes_requested": "requested changes to {
 
 
 def _page(value: Issue | Pull) -> list[str]:
-    lines = [f"#{value.number} {plain_line(value.title)}", *_facts(value), "", plain(value.body).strip()]
+    lines = [f"#{value.number} {plain_line(value.title)}", *_facts(value), "", without_unseen(value.body).strip()]
     entries = [(r.created_at, r.author.login, "commented", r.body) for r in value.remarks]
     if isinstance(value, Pull):
         entries += [
             (r.at, r.author.login, VERBS.get(r.state, r.state).format(r.sha[:12]), r.body) for r in value.reviews
         ]
     for at, login, verb, body in sorted(entries):
-        lines += ["", f"--- {plain_line(login)} {verb} on {iso(at)}", *([plain(body).strip()] if body.strip() else [])]
+        lines += [
+            "",
+            f"--- {plain_line(login)} {verb} on {iso(at)}",
+            *([without_unseen(body).strip()] if body.strip() else []),
+        ]
     return lines
 
 

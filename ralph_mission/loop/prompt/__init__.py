@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_unseen
 from ralph_mission.safety.secrets import redact
 from ralph_mission.values import compile_regex, dataclass
 
@@ -126,7 +126,7 @@ def _take_fitting(listing: Listing[Any], space: int) -> list[str]:
 
 def _strip_markup(text: str) -> str:
     """`text` with normalised line ends, and without invisible and control characters."""
-    return without_invisible(without_controls(text)).replace("\r\n", "\n")
+    return without_unseen(text).replace("\r\n", "\n")
 
 
 def _text_behind(text: str) -> str:

@@ -25,7 +25,7 @@ from ralph_mission.extras import require_extra
 from ralph_mission.mission.model.forge import OUTBOX, Post
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.safety import text
-from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_unseen
 from ralph_mission.values import compile_regex
 
 DIGITS = 320  # before the point: every float has fewer, and people do not read longer numbers
@@ -139,7 +139,7 @@ def clean_fact(raw: str) -> str:
 
 def _clean_once(raw: str) -> str:
     plain = _WIDE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), html.unescape(raw))
-    plain = _PILED.sub(r"\1", without_invisible(without_controls(plain)))
+    plain = _PILED.sub(r"\1", without_unseen(plain))
     plain = _ADDRESS.sub(" ", _MARK_UP.sub(" ", plain))
     plain = _LEADING.sub("", _DOMAIN.sub(". ", plain))
     return text.inline_words(" ".join(plain.split()), LONGEST)

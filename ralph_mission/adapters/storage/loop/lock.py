@@ -29,7 +29,7 @@ from ralph_mission.adapters.sandbox.process import end_orphans
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import RunState
-from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_unseen
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _note(descriptor: int) -> Holder:
 
 def _line(text: str) -> str:
     """Text on one line, without control or invisible characters."""
-    return " ".join(without_invisible(without_controls(text)).split())
+    return " ".join(without_unseen(text).split())
 
 
 FOLDER = ".omc/state"
