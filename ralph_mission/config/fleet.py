@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ralph_mission.config.shared import parse_reference
+from ralph_mission.config.shared import parse_reference, problem
 from ralph_mission.errors import UserError
 from ralph_mission.mission.fleet.model import SHARD, DailyBudget, FleetLimits
 from ralph_mission.safety.front_matter import Document, YamlError, parse
@@ -57,7 +57,7 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
     try:
         document = parse(text.removeprefix("\ufeff"))
     except YamlError as error:
-        raise _wrong(source, error.line, error.what, "fix the file") from None
+        raise problem(source, error.line, error.what, "fix the file") from None
     reader = _FleetReader(document, source)
     settings = reader.mapping((), KEYS)
     places = [reader.place(("repositories", at), one) for at, one in enumerate(reader.texts("repositories"))]
@@ -104,7 +104,7 @@ class _FleetReader:
         self._document, self._source = document, source
 
     def wrong(self, path: KeyPath, what: str, next_step: str) -> UserError:
-        return _wrong(self._source, self._document.lines.get(path, 1), what, next_step)
+        return problem(self._source, self._document.lines.get(path, 1), what, next_step)
 
     def mapping(self, path: KeyPath, known: tuple[str, ...]) -> Mapping[str, Any]:
         value: Any = self._document.value
@@ -174,7 +174,3 @@ class _FleetReader:
 def _dotted(path: KeyPath) -> str:
     text = ".".join(str(part) for part in path) or "it"
     return re.sub(r"[^\w.-]", "?", text)[:80]
-
-
-def _wrong(source: str, line: int, what: str, next_step: str) -> UserError:
-    return UserError(f"{source}{f' line {line}' if line else ''}: {what}", next_step, usage=True)

@@ -29,6 +29,7 @@ from ralph_mission.config.shared import (
     matches,
     merge_layers,
     parse_reference,
+    problem,
 )
 from ralph_mission.errors import UserError
 from ralph_mission.safety.front_matter import MAX_BYTES, Document, YamlError, parse
@@ -51,11 +52,6 @@ WANTED = {
     "string_type": "a text",
 }
 """Pydantic's error types whose messages mention Python."""
-
-
-def problem(source: str, line: int, what: str, next_step: str) -> UserError:
-    """A usage error at a line (0: the whole file)."""
-    return UserError(f"{source}{f' line {line}' if line else ''}: {what}", next_step, usage=True)
 
 
 def explain(error: ValidationError, document: Document, source: str, model: type[BaseModel]) -> UserError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ralph_mission.errors import UserError
 from ralph_mission.safety.front_matter import Document, Path
 from ralph_mission.values import compile_regex, dataclass
 
@@ -17,6 +18,11 @@ _PINNED = compile_regex(r"([A-Za-z0-9][\w.-]{0,38}/[\w.-]{1,100})//([^@\s]{1,200
 _ELSEWHERE = compile_regex(r"[^/\s]+/[^/\s]+//\S*")
 OWN = ("extensions", "memory")
 """Sections that a shared file may not have: code that runs inside Ralph, and what the gate reads before all else."""
+
+
+def problem(source: str, line: int, what: str, next_step: str) -> UserError:
+    """A usage error at a line (0: the whole file)."""
+    return UserError(f"{source}{f' line {line}' if line else ''}: {what}", next_step, usage=True)
 
 
 @dataclass(frozen=True, slots=True)

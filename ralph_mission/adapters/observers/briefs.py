@@ -243,7 +243,8 @@ def _read(path: str, text: str, now: datetime) -> DueBrief:
     """Read one of our files. Raises UserError with what its author has to change."""
     from pydantic import ValidationError
 
-    from ralph_mission.config.reading import explain, problem
+    from ralph_mission.config.reading import explain
+    from ralph_mission.config.shared import problem
 
     model = _header_of(path.partition("/")[0])
     if len(text) > LARGEST:
