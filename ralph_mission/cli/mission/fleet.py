@@ -41,6 +41,7 @@ from ralph_mission.cli.setup.files import (
     refuse_differing,
     render_template,
     runs_on,
+    write_planned,
 )
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.config.fleet import FLEET, FleetConfig
@@ -163,9 +164,7 @@ def write_fleet(repo: Path, action: str | None, runner: str | None, force: bool)
     if runner and planned[0][1] == "kept":
         raise UserError(f"{FLEET} is there already, and stays as it is", "write runner into it yourself", usage=True)
     refuse_differing(planned)
-    for file, state in planned:
-        if state in ("new", "replaced"):
-            file.write()
+    write_planned(planned)
     return planned
 
 

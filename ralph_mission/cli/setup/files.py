@@ -83,6 +83,13 @@ def refuse_differing(planned: Iterable[Planned]) -> None:
         raise UserError(what, "commit what is yours, then run it again with --force and look at git diff", usage=True)
 
 
+def write_planned(planned: Iterable[Planned]) -> None:
+    """Write the files that are new or replaced."""
+    for file, state in planned:
+        if state in ("new", "replaced"):
+            file.write()
+
+
 def read_text(place: Path) -> str | None:
     """A file's text; None when there is none, "" for what is no text. Raises OSError."""
     try:

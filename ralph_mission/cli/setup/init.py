@@ -33,6 +33,7 @@ from ralph_mission.cli.setup.files import (
     refuse_link,
     render_settings,
     render_template,
+    write_planned,
 )
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.config.reading import NAME, load
@@ -141,9 +142,7 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     if options.pull_request:
         _prepare(git, top, planned, steps, notes, as_json)
         return
-    for file, state in planned:
-        if state in ("new", "replaced"):
-            file.write()
+    write_planned(planned)
     if git.text("remote") and not files.github_name(git) and not _for_github(git, options):
         notes.append("no workflow is written, because no remote of this clone is on github.com")
     _tell(planned, names, config.hands.verify, steps, notes, as_json, repo)
