@@ -17,8 +17,8 @@ from typing import Any
 from ralph_mission.adapters.files import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.looking import age_days, block, one_line, split_lines, surroundings, valid_path
-from ralph_mission.adapters.observers.markers import PROSE, Hit, is_test_data
-from ralph_mission.adapters.observers.overdue.rules import WORDS, OverdueMarker, declared_versions, overdue
+from ralph_mission.adapters.observers.markers import Hit, is_test_data
+from ralph_mission.adapters.observers.overdue.rules import OverdueMarker, declared_versions, may_wait, overdue
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.mission import Quote, Severity, Signal, SignalPart
 from ralph_mission.mission.ports import Forge
@@ -186,7 +186,7 @@ class NamedIssue:
 def named_issues(hits: Iterable[Hit]) -> Iterator[NamedIssue]:
     """The markers that wait for an issue, as far as their words tell: where something comes from is no such thing."""
     for hit in hits:
-        if hit.word not in WORDS or is_test_data(hit.path) or hit.path.lower().endswith(PROSE):
+        if not may_wait(hit):
             continue
         text = hit.text.partition(hit.word)[2]
         for found in _REFERENCE.finditer(text):

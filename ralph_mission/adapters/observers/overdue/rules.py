@@ -272,10 +272,15 @@ class OverdueMarker:
     proof: Quote | None = None
 
 
+def may_wait(hit: Hit) -> bool:
+    """Whether a marker can tell of something to be done: its word does, and it stands in code, not in test data."""
+    return hit.word in WORDS and not is_test_data(hit.path) and not hit.path.lower().endswith(PROSE)
+
+
 def overdue(hits: Iterable[Hit], declared: Callable[[], DeclaredVersions], today: date) -> Iterator[OverdueMarker]:
     """Those of `hits` that are overdue; what the repository says of versions is asked for only where one is named."""
     for hit in hits:
-        if hit.word not in WORDS or is_test_data(hit.path) or hit.path.lower().endswith(PROSE):
+        if not may_wait(hit):
             continue
         text = hit.text.partition(hit.word)[2][:LONGEST].rstrip("*/->} ").strip()
         if found := _left(hit, text) or _dated(hit, text, today) or _by_version(hit, text, declared):
