@@ -28,7 +28,7 @@ from ralph_mission.adapters.http.guard import GuardedWeb
 from ralph_mission.adapters.packages.lockfiles import LARGEST
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.node import plain_yaml
-from ralph_mission.adapters.packages.registries import SETTINGS, apart
+from ralph_mission.adapters.packages.registries import apart, is_index_file
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.safety.address import parse_address
@@ -89,27 +89,23 @@ def files_for_manager(files: Files) -> dict[str, bytes]:
     """The files for a manager. Raises UserError for references to this machine's files or another registry."""
     for path, content in files.items():
         text = _text(path, content)
-        if _is_settings(path):
+        if is_index_file(path):
             _one_registry(path, text)
             continue
         for string in _strings_in(path, text):
             if what := leading_out(path, string):
                 raise UserError(f"{path} {what}, which no package manager is handed", YOURSELF)
-    return {path: _reduce(path, content) for path, content in files.items() if not _is_settings(path)}
+    return {path: _reduce(path, content) for path, content in files.items() if not is_index_file(path)}
 
 
 def addresses(files: Files) -> tuple[str, ...]:
     """Every web URL that a manager could take from them. Raises UserError for ambiguous contents."""
-    texts = {path: _text(path, content) for path, content in files.items() if not _is_settings(path)}
+    texts = {path: _text(path, content) for path, content in files.items() if not is_index_file(path)}
     found = (url for path, text in texts.items() for string in _strings_in(path, text) for url in _urls(string))
     return tuple(dict.fromkeys(found))
 
 
 # --- settings ------------------------------------------------------------------------
-
-
-def _is_settings(path: str) -> bool:
-    return posixpath.basename(path) in SETTINGS
 
 
 def _one_registry(path: str, text: str) -> None:
