@@ -5,7 +5,6 @@ From options and settings to a `ResolvedRun`: the command line wins, then ralph.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -364,15 +363,8 @@ def _kind(options: RunOptions, preset: LoopPreset) -> str:
 
 def _threshold(kind: str, settings: Config, root: Path) -> int:
     """The number of issues that may remain: fixed by the settings, else learned from people's verdicts."""
-    lines = (run_files.read(state.path(root), state.VERDICTS_CAP) or b"").split(b"\n")
-    return verdicts.threshold(kind, settings.loop.thresholds or {}, verdicts.read_verdicts(map(_json, lines)))
-
-
-def _json(line: bytes) -> object:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    records = run_files.read_objects(state.path(root), state.VERDICTS_CAP)
+    return verdicts.threshold(kind, settings.loop.thresholds or {}, verdicts.read_verdicts(records))
 
 
 def _find_doubts(options: RunOptions, spec: RunSpec, prd: Prd | None) -> tuple[str, ...]:

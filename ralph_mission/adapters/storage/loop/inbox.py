@@ -7,7 +7,6 @@ append-only. `.ralph/loop/signal` is a one-word request to the running loop.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -59,7 +58,9 @@ class Guide:
     def keep(self, message: Guidance) -> None:
         """Store guidance from elsewhere under its id there, once."""
         if message.id not in {known.id for known, _ in self.all()}:
-            run_files.append(self.path, _dump({"id": message.id, "ts": message.at.isoformat(), "text": message.text}))
+            run_files.append(
+                self.path, run_files.dump_object({"id": message.id, "ts": message.at.isoformat(), "text": message.text})
+            )
 
     def all(self) -> tuple[tuple[Guidance, bool], ...]:
         """All guidance, oldest first, and whether it was given."""
@@ -77,7 +78,7 @@ class Guide:
         waiting = {message.id for message in self.pending()}
         for id in dict.fromkeys(ids):
             if id in waiting:
-                run_files.append(self.path, _dump({"acknowledged": id, "ts": self.now().isoformat()}))
+                run_files.append(self.path, run_files.dump_object({"acknowledged": id, "ts": self.now().isoformat()}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class Questions:
         return self.folder / "loop" / "questions.jsonl"
 
     def _add(self, values: dict[str, str]) -> None:
-        run_files.append(self._path, _dump(values))
+        run_files.append(self._path, run_files.dump_object(values))
 
 
 def _guidance(values: dict[str, Any]) -> Guidance | None:
@@ -150,10 +151,6 @@ def _guidance(values: dict[str, Any]) -> Guidance | None:
     if not (isinstance(id, str) and id and isinstance(text, str) and text.strip()):
         return None
     return Guidance(id, text.strip(), run_files.parse_moment(values.get("ts")) or datetime.fromtimestamp(0, UTC))
-
-
-def _dump(values: dict[str, str]) -> bytes:
-    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _is_question(values: dict[str, Any]) -> bool:

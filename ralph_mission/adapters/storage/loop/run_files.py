@@ -51,6 +51,11 @@ def read_objects(path: Path, cap: int) -> list[dict[str, Any]]:
     return [value for value in found if isinstance(value, dict)]
 
 
+def dump_object(values: Mapping[str, Any]) -> bytes:
+    """A JSON object as one line, without its end."""
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+
+
 def parse_moment(found: object) -> datetime | None:
     """A time in one of them, by default in UTC; None for anything else."""
     try:

@@ -206,7 +206,7 @@ def _render(
 
 def _render_new(tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
     """The lines of new tasks."""
-    return b"".join(_dump_line(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
+    return b"".join(run_files.dump_object(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
 
 
 @lru_cache(maxsize=8192)
@@ -271,7 +271,7 @@ def _rewrite_line(line: Line, task: LoopTask | None, moment: str, more: dict[str
     if line.task is None or (same and task.id not in more):
         return line.raw
     values = json.loads(line.raw) | {"status": WRITTEN[task.status], "owner": task.owner} | more.get(task.id, {})
-    return _dump_line(_set_dates(values, task.status, moment))
+    return run_files.dump_object(_set_dates(values, task.status, moment))
 
 
 def _stored_part(task: LoopTask) -> tuple[str, str]:
@@ -293,7 +293,3 @@ def _new(task: LoopTask, moment: str) -> dict[str, Any]:
     more = {"description": task.description} if task.description else {}
     return {"id": task.id, "title": task.title, **more, "status": WRITTEN[task.status], "priority": task.priority,
             "blocked_by": list(task.needs), "created": moment}  # fmt: skip  # one line of the file
-
-
-def _dump_line(values: dict[str, Any]) -> bytes:
-    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
