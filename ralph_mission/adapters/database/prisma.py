@@ -17,7 +17,6 @@ import secrets
 import selectors
 import shlex
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -38,7 +37,7 @@ from ralph_mission.adapters.database.model import Catalog, Interest, Query, Row
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.sql import SqlDatabase, open_sql, read_rows
 from ralph_mission.adapters.database.statements import build_select
-from ralph_mission.adapters.sandbox.process import ASKED_EVERY, STOPPED, run_foreign
+from ralph_mission.adapters.sandbox.process import ASKED_EVERY, STOPPED, kill_group, run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command
 from ralph_mission.values import dataclass
@@ -342,8 +341,7 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
             process.stdin.close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(grace)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process)
     process.wait()
     if process.stdout:
         process.stdout.close()

@@ -120,7 +120,7 @@ def run_foreign(
                     remaining, over = _find_remaining(process, scratch, inside)
             finally:
                 if over:
-                    _kill_group(process)
+                    kill_group(process)
                 else:
                     _end(process, scratch, grace)
             capture.rest()
@@ -349,7 +349,7 @@ def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
             _await(process, scratch, GRACE)  # the kernel handles a kill asynchronously
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
     """A process that keeps forking is in no list, but cannot escape a signal to the group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
