@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from ralph_mission.adapters.report.progress import safe, shorten
+from ralph_mission.adapters.report.progress import print_redacted, safe, shorten
 from ralph_mission.loop.model.spec import UNWATCHED, RunEvent, RunResult, RunSpec, RunWatch
 from ralph_mission.loop.model.state import HatOutput, RunSnapshot, RunState, Session, SessionUsage
 from ralph_mission.safety.secrets import redact
@@ -196,8 +196,7 @@ class PlainRunProgress:
         ))  # fmt: skip  # one value
 
     def _say(self, line: str) -> None:
-        with suppress(OSError, ValueError):  # ValueError: the stream was closed
-            print(redact(line, self.secrets), file=self.stream, flush=True)
+        print_redacted(line, self.stream, self.secrets)
 
 
 @dataclass(slots=True)

@@ -211,8 +211,13 @@ class PlainProgress:
         self._say(f"  {safe(text)}")
 
     def _say(self, line: str) -> None:
-        with suppress(OSError, ValueError):  # ValueError: the stream was closed
-            print(redact(line, self.secrets), file=self.stream, flush=True)
+        print_redacted(line, self.stream, self.secrets)
+
+
+def print_redacted(line: str, stream: TextIO, secrets: Sequence[str]) -> None:
+    """Print a line without `secrets`, to a stream that may be closed or full."""
+    with suppress(OSError, ValueError):  # ValueError: the stream was closed
+        print(redact(line, secrets), file=stream, flush=True)
 
 
 PHASES = {
