@@ -73,7 +73,7 @@ def _is_constant(field: dataclasses.Field[Any]) -> bool:
 def _compiled_when_called(cls: Any) -> Any:
     def __init__(self: Any, *values: Any, **named: Any) -> None:
         compiled = _compile_init(cls)
-        setattr(cls, "__init__", compiled)  # noqa: B010  # this once: mypy refuses the assignment
+        cls.__init__ = compiled
         compiled(self, *values, **named)
 
     return __init__

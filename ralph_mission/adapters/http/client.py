@@ -245,7 +245,7 @@ def _read(response: requests.Response, size: int) -> requests.Response:
         answer.status_code, answer.reason, answer.url = response.status_code, response.reason, response.url
         answer.headers, answer.encoding, answer.request = response.headers, response.encoding, response.request
         answer.raw = io.BytesIO(_unpack(response.raw, response.headers.get("Content-Encoding", ""), size))
-    answer.content  # noqa: B018  # is kept from now on, also where somebody closes the answer
+    _ = answer.content  # is kept from now on, also where somebody closes the answer
     return answer
 
 

@@ -7,10 +7,11 @@ agents say is shown as plain text: nothing in it is markup.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Header, Input, RichLog
 
 from ralph_mission.adapters.git.git import Git
@@ -28,14 +29,14 @@ class RunsApp(App[None]):
 
     TITLE = "ralph"
     CSS = "#runs { height: auto; max-height: 40%; } #steps { height: 1fr; } #word { display: none; dock: bottom; }"
-    BINDINGS = (  # type: ignore[assignment]  # Textual reads any sequence
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "order('pause')", "pause"),
         Binding("r", "order('')", "resume"),
         Binding("s", "order('stop')", "stop"),
         Binding("g", "guide", "guidance"),
         Binding("d", "diff", "diff"),
         Binding("q", "quit", "quit"),
-    )
+    ]
 
     def __init__(self, git: Git) -> None:
         super().__init__()

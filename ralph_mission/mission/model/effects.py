@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from ralph_mission.mission.model.forge import OUTBOX, Post, Touch
 from ralph_mission.mission.model.mission import FailureReason
@@ -323,9 +323,9 @@ def resolve(effect: Effect, numbers: dict[str, int]) -> Effect:
     if not isinstance(issue, Ref):
         return effect
     number = numbers[issue.key]
-    changes: dict[str, object] = {"issue": number}
+    changes: dict[str, Any] = {"issue": number}
     if isinstance(effect, OpenPull | Comment):
         changes["body"] = effect.body.replace(issue.token, f"#{number}")
     if isinstance(effect, PushBranch):
         changes["message"] = effect.message.replace(issue.token, f"#{number}")
-    return replace(effect, **changes)  # type: ignore[arg-type]  # fields are those of the effect itself
+    return replace(effect, **changes)

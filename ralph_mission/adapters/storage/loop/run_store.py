@@ -106,7 +106,8 @@ class FileRunStore:
         self._tasks, self._guide = Tasks(self._home, now), Guide(self._home, now)
         self._owner = owner
         self._order: RunSpec | None = None
-        self._board, self._asked = RunSnapshot(), ""
+        self._board = RunSnapshot()
+        self._asked: StopSignal = ""
         self._state: RunState | None = None
         self._known, self._shared = LastKnown(), Shared(self._home)
         self._stood: tuple[datetime, CheckoutState] | None = None
@@ -217,7 +218,7 @@ class FileRunStore:
             self._asked = found or self._asked
         if not self._asked and self._held_by() == "stop":
             self._asked = "stop"
-        return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
+        return self._asked
 
     def heard(self) -> bool:
         """Whether there is an unhandled signal or guidance."""
