@@ -11,21 +11,15 @@ from ralph_mission.mission.reviews import review
 from tests.crash.dying import dying, writes
 from tests.crash.rounds import Rounds
 from tests.crash.snapshots import Snapshot
+from tests.crash.test_issue_agent_deaths import place as place
 from tests.crash.witness import duplicates, open_state, watched
 from tests.figures import Table, shown
 from tests.integration.at_review import NONE, Told, elsewhere, ours, proposed, read
-from tests.integration.at_work import Place, on_hub
+from tests.integration.at_work import Place
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 ROUNDS = 4
 POST = "POST", "/pulls/*/reviews"
-
-
-@pytest.fixture
-def place(tmp_path) -> Iterator[Place]:
-    with on_hub(tmp_path) as found:
-        assert found.hub is not None and found.hub.clone.exists()
-        yield found
 
 
 @pytest.fixture(scope="module")

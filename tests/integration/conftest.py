@@ -1,4 +1,4 @@
-"""Hubs after their first cycle: it runs once, and each test begins there on the same server."""
+"""A place for `ralph work` on each forge, and hubs after their first cycle: it runs once, and tests begin there."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from tests.crash.snapshots import Snapshot
 from tests.fakes.github.faults import Script
+from tests.integration.at_work import FORGES, LOCAL_FIRST, Place
 from tests.integration.hub import Hub, open_hub
 from tests.integration.test_life import BUG, BUGS
 
@@ -38,6 +39,20 @@ def reviewed(first_reviewed: First) -> Iterator[Hub]:
 def buggy(first_buggy: First) -> Iterator[Hub]:
     """One with a proposal that needs a yes."""
     yield from _again(*first_buggy)
+
+
+@pytest.fixture(params=LOCAL_FIRST)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """An empty one on each forge, unless a module has its own."""
+    with FORGES[request.param](tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Place]:
+    """Where it makes no difference which forge it is: the quick one."""
+    with FORGES["local"](tmp_path) as found:
+        yield found
 
 
 def _first(folder: Path, *world: Any) -> Iterator[First]:

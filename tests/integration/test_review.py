@@ -20,23 +20,10 @@ from ralph_mission.mission.reviews.reviewer import CallReport, call_due_reviews
 from ralph_mission.safety import detect
 from tests.helpers import NOON, Result, cli_here
 from tests.integration.at_review import NONE, ONE, RACE, SOURCE, Told, ours, proposed, pushed, read, reader, words
-from tests.integration.at_work import FILES, FORGES, LOCAL_FIRST, Place, on_hub
+from tests.integration.at_work import FILES, FORGES, Place, on_hub
 from tests.integration.world import CALM
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
-
-
-@pytest.fixture(params=LOCAL_FIRST)
-def place(request, tmp_path) -> Iterator[Place]:
-    with FORGES[request.param](tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-def here(tmp_path) -> Iterator[Place]:
-    """Where it makes no difference which forge it is: the quick one."""
-    with FORGES["local"](tmp_path) as found:
-        yield found
 
 
 def issue(**changes: object) -> dict[str, object]:

@@ -29,7 +29,6 @@ from tests.helpers import NOON
 from tests.integration.at_work import (
     FAILED,
     FORGES,
-    LOCAL_FIRST,
     READY,
     SCRIPT,
     WORKING,
@@ -45,19 +44,6 @@ from tests.mission.build import loop_result
 
 class Enough(Exception):
     """The test has seen enough."""
-
-
-@pytest.fixture(params=LOCAL_FIRST)
-def place(request, tmp_path) -> Iterator[Place]:
-    with FORGES[request.param](tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-def here(tmp_path) -> Iterator[Place]:
-    """Where it makes no difference which forge it is: the quick one."""
-    with FORGES["local"](tmp_path) as found:
-        yield found
 
 
 def test_two_ready_issues_the_oldest_first_each_once_with_one_pull_each(place, tmp_path):

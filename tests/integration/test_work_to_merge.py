@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,6 @@ from tests.integration.at_work import FORGES, Place, Scripted, made
 from tests.integration.coding import FILES, settings
 from tests.integration.coding import HEAD as PROGRAM
 from tests.integration.world import TYPOS
-
-
-@pytest.fixture(params=["local", pytest.param("github", marks=pytest.mark.long)])
-def place(request, tmp_path) -> Iterator[Place]:
-    with FORGES[request.param](tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-def here(tmp_path) -> Iterator[Place]:
-    with FORGES["local"](tmp_path) as found:
-        yield found
 
 
 def cycle(place: Place) -> list[tuple[str, int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,10 @@ def environment(folder: Path) -> dict[str, str]:
     if not os.environ["PATH"].startswith(str(NODE)):
         os.environ["PATH"] = f"{NODE}{os.pathsep}{os.environ['PATH']}"
     return {"XDG_CACHE_HOME": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    before = os.environ["PATH"]
+    yield environment(tmp_path_factory.mktemp("cache"))
+    os.environ["PATH"] = before

@@ -20,18 +20,11 @@ from ralph_mission.adapters.database.prisma import open_prisma
 from ralph_mission.errors import UserError
 from tests.adapters.database import world
 from tests.adapters.database.contract import EXACT, QUESTIONS, interest
-from tests.adapters.database.prisma_place import environment
+from tests.adapters.database.prisma_place import place as place
 from tests.adapters.database.test_sql import quoted as quoted
 
 FINE = datetime(2030, 5, 30, 12, 0, 0, 1, tzinfo=UTC)
 pytestmark = pytest.mark.real  # needs Node.js and 25 MB of packages
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    before = os.environ["PATH"]
-    yield environment(tmp_path_factory.mktemp("cache"))
-    os.environ["PATH"] = before
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,17 +12,10 @@ from ralph_mission.adapters.database.model import Query, RowOrder
 from ralph_mission.adapters.database.prisma import open_prisma
 from ralph_mission.errors import UserError
 from tests.adapters.database import world
-from tests.adapters.database.prisma_place import environment
+from tests.adapters.database.prisma_place import place as place
 from tests.adapters.database.tls_world import Trusted, speaking_tls
 
 pytestmark = pytest.mark.real  # needs Node.js and 25 MB of packages
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    before = os.environ["PATH"]
-    yield environment(tmp_path_factory.mktemp("cache"))
-    os.environ["PATH"] = before
 
 
 @pytest.fixture(scope="module")
