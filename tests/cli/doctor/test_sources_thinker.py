@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-from contextlib import contextmanager
-
 import pytest
 
 from ralph_mission.cli.doctor import sources
@@ -12,7 +9,7 @@ from ralph_mission.extras import install_command
 from tests.adapters.thinkers.test_models import serving
 from tests.cli.doctor_place import ask_sources
 from tests.fakes.model.server import KEY, ScriptedModel
-from tests.helpers import cli_here, make_repo
+from tests.helpers import cli_here, make_repo, nobody
 
 CONFIG = "thinker: {kind: llm, model: 'anthropic:scripted'}\n"
 
@@ -31,14 +28,6 @@ def checks(repo, **env):
 
 def repository(path, config=CONFIG):
     return make_repo(path / "repo", {"ralph.yml": config})
-
-
-@contextmanager
-def nobody():
-    """An address where nobody answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 def test_rules_need_nothing(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.judging import CANARY, FILES, NEW, Judge, append, both, by_patch, by_tree, diff, judged
-from tests.helpers import cli_here, git, make_repo
+from tests.helpers import cli_here, git, make_repo, name_drivers
 from tests.safety.checker import strange_modes
 
 
@@ -292,15 +292,7 @@ def test_e47_submodule_settings_are_held(repo: Path, path: str) -> None:
 @pytest.mark.attack(48)
 def test_e48_attributes_are_held_and_no_driver_runs(repo: Path, tmp_path: Path) -> None:
     witness = tmp_path / "ran"
-    for key in (
-        "filter.evil.clean",
-        "filter.evil.smudge",
-        "diff.evil.textconv",
-        "diff.evil.command",
-        "merge.evil.driver",
-    ):
-        git(repo, "config", key, f"touch {witness}; cat")
-    (repo / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
+    name_drivers(repo, witness)
     assert "protected-path" in by_tree(repo).json["rules"]
     assert (
         "protected-path" in judged(repo, NEW.format(".gitattributes", "100644")).json["rules"] or not witness.exists()
