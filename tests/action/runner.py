@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ralph_mission.cli.setup.files import ActionReference
+from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git, make_repo
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -83,6 +84,13 @@ class Job:
     temporary: list[str]
     owned: list[str]
     starts: list[tuple[str, Mapping[str, str]]] = field(repr=False)
+
+
+def assert_nothing_began(job: Job, github: FakeGitHub, line: str) -> None:
+    """It stopped before anything, and says so, with what to write instead."""
+    assert job.code != 0 and "exit status 2" in job.log
+    assert "Summary - **Ralph could not start.**" in job.log and line in job.log
+    assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])
 
 
 def release(folder: Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.action.conftest import FILES, serving
-from tests.action.runner import ROOT, Job, Runner
+from tests.action.runner import ROOT, Job, Runner, assert_nothing_began
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git
 
@@ -153,9 +153,7 @@ def test_an_input_that_means_nothing_stops_before_anything(
     runner: Runner, github: FakeGitHub, inputs: dict[str, str], line: str
 ) -> None:
     job = runner.run(github.token(), github.url, "workflow_dispatch", inputs)
-    assert job.code != 0 and "exit status 2" in job.log
-    assert "Summary - **Ralph could not start.**" in job.log and line in job.log
-    assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])
+    assert_nothing_began(job, github, line)
 
 
 @pytest.mark.parametrize("inputs", [{}, {"force": "true"}], ids=["at the gate", "in the cycle"])

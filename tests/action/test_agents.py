@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.cli.setup.files import render_workflow
 from tests.action.conftest import serving
-from tests.action.runner import INSTALLED, Job, Runner
+from tests.action.runner import INSTALLED, Job, Runner, assert_nothing_began
 from tests.action.test_action import HOSTILE
 from tests.fakes.github.nouns import Review
 from tests.fakes.github.server import FakeGitHub
@@ -209,9 +209,7 @@ def test_an_input_that_means_nothing_stops_before_anything(
     runner: Runner, github: FakeGitHub, inputs: dict[str, str], line: str
 ) -> None:
     job = runner.run(github.token(), github.url, "workflow_dispatch", inputs)
-    assert job.code != 0 and "exit status 2" in job.log
-    assert "Summary - **Ralph could not start.**" in job.log and line in job.log
-    assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])
+    assert_nothing_began(job, github, line)
 
 
 # --- the review -----------------------------------------------------------------------

@@ -370,14 +370,14 @@ def test_an_agent_that_deletes_the_folder_does_not_stop_the_server(repo: Path) -
     _with_client(repo, action)
 
 
+def start_server(repo: Path) -> subprocess.Popen[bytes]:
+    line, pipe = [RALPH, "agent", "mcp", "--repo", str(repo)], subprocess.PIPE
+    return subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe)
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, None])
 def test_it_ends_quietly(repo: Path, end: signal.Signals | None) -> None:
-    with subprocess.Popen(
-        [RALPH, "agent", "mcp", "--repo", str(repo)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as server:
+    with start_server(repo) as server:
         assert server.stdin and server.stdout and server.stderr
         server.stdin.write(b"garbage\n\xff\n" + json.dumps(HELLO).encode() + b"\n")
         server.stdin.flush()
@@ -391,12 +391,7 @@ def test_it_ends_quietly(repo: Path, end: signal.Signals | None) -> None:
 
 
 def test_whoever_closes_its_streams_gets_no_report_of_a_bug(repo: Path) -> None:
-    with subprocess.Popen(
-        [RALPH, "agent", "mcp", "--repo", str(repo)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as server:
+    with start_server(repo) as server:
         assert server.stdin and server.stdout and server.stderr
         server.stdout.close()
         long = [

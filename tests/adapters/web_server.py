@@ -77,6 +77,12 @@ def reply(body: bytes = b"", status: str = "200 OK", **headers: str) -> bytes:
     return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body
 
 
+def feed(*titles: str) -> bytes:
+    """An answer with an RSS feed of these."""
+    items = "".join(f"<item><guid>{title}</guid><title>{title}</title></item>" for title in titles)
+    return reply(f"<rss version='2.0'><channel>{items}</channel></rss>".encode(), Content_Type="text/xml")
+
+
 def saying(answer: bytes) -> Speak:
     """Always the same answer."""
     return lambda plug, _: plug.sendall(answer)

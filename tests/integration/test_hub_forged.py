@@ -370,15 +370,10 @@ def refuse(hub, number) -> None:
     assert statuses(hub.cycle()[0]) == ["REJECTED"]
 
 
-def revive(hub, number) -> None:
-    hub.person().unlabel(number, ("ralph:mission",))
-    hub.person().label(number, ("ralph:mission",))
-
-
 def test_a_deleted_remark_gets_a_successor_as_often_as_it_is_lost(place):
     hub, number, first = remarked(place)
     delete(hub, number, first)
-    revive(hub, number)
+    claim(hub, number)
     hub.cycle()
     (second,) = remarks(hub, number)
     assert "brought back" in text(hub, number)

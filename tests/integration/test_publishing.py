@@ -29,7 +29,7 @@ from ralph_mission.mission.model.forge import Measured, Post, Wording
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.control import differences
 from ralph_mission.mission.operations.recover import recover_memory
-from tests.adapters.web_server import Server, reply, serving, site
+from tests.adapters.web_server import Server, feed, serving, site
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.serving import Fault
 from tests.fakes.networks.telegram import TelegramServer
@@ -318,13 +318,19 @@ def test_a_merged_mission_is_announced_once_in_the_cycle_after_the_merge(tmp_pat
     assert past.memory.measured == recount_learnings(hub.house().store.journal())
 
 
-def test_an_announcement_waits_for_words_that_can_be_mended(tmp_path):
-    hub = publishing(tmp_path, announce=("spelling",))
+def unworded(folder):
+    """A publishing hub whose announcement waits, because it has no words; and how it finds words otherwise."""
+    hub = publishing(folder, announce=("spelling",))
     merged(hub)
     hub.cycle()
     word = hub.publisher.word
     hub.publisher.word = lambda finding: Wording(finding.fingerprint, "", problem="the template names no such fact")
     hub.cycle(after=SOON)
+    return hub, word
+
+
+def test_an_announcement_waits_for_words_that_can_be_mended(tmp_path):
+    hub, word = unworded(tmp_path)
     assert (hub.counts, len(hub.state.finished)) == (dict.fromkeys(NETWORKS, 0), 1)
     hub.publisher.word = word
     hub.cycle(after=SOON)
@@ -332,12 +338,7 @@ def test_an_announcement_waits_for_words_that_can_be_mended(tmp_path):
 
 
 def test_an_announcement_that_waits_is_not_lost_when_a_person_speaks(tmp_path):
-    hub = publishing(tmp_path, announce=("spelling",))
-    merged(hub)
-    hub.cycle()
-    word = hub.publisher.word
-    hub.publisher.word = lambda finding: Wording(finding.fingerprint, "", problem="the template names no such fact")
-    hub.cycle(after=SOON)
+    hub, word = unworded(tmp_path)
     waiting, lateness = hub.state.finished, hub.state.wakes
     house = hub.house()
     run_cycle(house.ports, house.settings, CycleRequest(trigger="person"), house.secrets)
@@ -432,11 +433,6 @@ class Town:
     @property
     def texts(self) -> list[list[str]]:
         return [self.x.texts, self.telegram.texts, self.discord.texts]
-
-
-def feed(*titles: str) -> bytes:
-    items = "".join(f"<item><guid>{title}</guid><title>{title}</title></item>" for title in titles)
-    return reply(f"<rss version='2.0'><channel>{items}</channel></rss>".encode(), Content_Type="text/xml")
 
 
 def locked(path: Path) -> Path:

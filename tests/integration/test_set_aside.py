@@ -79,20 +79,23 @@ def test_of_parking_and_approving_the_later_word_counts(reviewed):
     assert later(reviewed) == ["COMPLETED"]
 
 
+def closed_by_nobody(hub):
+    """An approved pull request that somebody without a say closed, which sets it aside."""
+    (pull,) = hub.pulls
+    hub.person().review(pull.number, "approved")
+    hub.person("stale", "triage").close_pull(pull.number)
+    assert later(hub) == ["PARKED"]
+    return pull
+
+
 def test_a_pull_request_that_was_closed_by_somebody_without_a_say_is_merged_once_it_is_open_again(reviewed):
-    (pull,) = reviewed.pulls
-    reviewed.person().review(pull.number, "approved")
-    reviewed.person("stale", "triage").close_pull(pull.number)
-    assert later(reviewed) == ["PARKED"]
+    pull = closed_by_nobody(reviewed)
     reviewed.person().reopen(pull.number)
     assert later(reviewed) == ["COMPLETED"]
 
 
 def test_an_approved_pull_request_that_somebody_without_a_say_closes_is_set_aside_once(reviewed):
-    (pull,) = reviewed.pulls
-    reviewed.person().review(pull.number, "approved")
-    reviewed.person("stale", "triage").close_pull(pull.number)
-    assert later(reviewed) == ["PARKED"]
+    pull = closed_by_nobody(reviewed)
     before = [*reviewed.said(pull.number)]
     assert later(reviewed, 3) == ["PARKED"] and reviewed.said(pull.number) == before
 

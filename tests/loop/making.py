@@ -21,6 +21,10 @@ def spec(preset="loop", **options) -> RunSpec:
     return RunSpec("Build the thing", replace(chosen, limits=replace(chosen.limits, **limits)), **options)
 
 
+def passing(prd: Prd, *names: str) -> Prd:
+    return replace(prd, stories=tuple(replace(s, passes=s.passes or s.id in names) for s in prd.stories))
+
+
 def world(*turns, forever=False, files=None, checks=(), **store) -> FakeWorld:
     agent = PlannedAgent(*turns, forever=forever)
     return FakeWorld(agent, FakeWorkplace(files, *checks), FakeStore(**store))

@@ -11,6 +11,7 @@ from ralph_mission.loop.model.spec import LoopPreset, RunSpec
 from ralph_mission.loop.model.state import CheckResult, HatOutput, NetChange, PathChange, Prd, UserStory
 from ralph_mission.loop.stories import judge as stories
 from ralph_mission.loop.stories.judge import notes
+from tests.loop.making import passing
 
 GREEN = CheckResult(green=True, ran=True)
 RED = CheckResult(green=False, ran=True, said="1 failed: test_login")
@@ -23,10 +24,6 @@ LIST = Prd(
     "X",
     tuple(UserStory(f"US-00{n}", f"Part {n}", "As a user…", ("Typecheck passes",), n) for n in (1, 2, 3)),
 )
-
-
-def passing(prd: Prd, *names: str) -> Prd:
-    return replace(prd, stories=tuple(replace(s, passes=s.passes or s.id in names) for s in prd.stories))
 
 
 def changed(prd: Prd, name: str, **values: object) -> Prd:

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.mission import Observation, Tier
 from ralph_mission.mission.model.proposal import ObservationContext, Route, lookup
 from tests.adapters.http.test_client import HOSTILE, bomb
 from tests.adapters.observers.web_world import World, looking, page, rss, titles
-from tests.adapters.web_server import Server, reply, saying, serving, site
+from tests.adapters.web_server import Server, feed, reply, saying, serving, site
 from tests.helpers import NOON, cli_here, git, make_repo
 
 
@@ -219,11 +219,6 @@ observers:
     - {{name: search, kind: search, query: words}}
     - {{name: more, kind: search, query: other words}}
 """
-
-
-def feed(*titles: str) -> bytes:
-    items = "".join(f"<item><guid>{title}</guid><title>{title}</title></item>" for title in titles)
-    return reply(f"<rss version='2.0'><channel>{items}</channel></rss>".encode(), Content_Type="text/xml")
 
 
 def test_news_of_the_web_become_findings_and_the_dead_are_lines(tmp_path: Path) -> None:

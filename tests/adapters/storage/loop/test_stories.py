@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from ralph_mission.adapters.storage.loop.stories import FOLDERS, Stories
 from ralph_mission.loop.model.spec import LoopPreset, RunSpec
 from ralph_mission.loop.model.state import CheckResult, Prd
 from ralph_mission.loop.stories import judge as judging
+from tests.loop.making import passing
 
 TEXT = """\
 {
@@ -54,10 +54,6 @@ def known(root: Path, text: str = TEXT, folder: str = "") -> tuple[Stories, Prd]
     found = store.read()
     assert found is not None
     return store, found
-
-
-def passing(prd: Prd, *names: str) -> Prd:
-    return replace(prd, stories=tuple(replace(s, passes=s.passes or s.id in names) for s in prd.stories))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
