@@ -254,10 +254,9 @@ def wrap_command(view: View, command: Sequence[str], closed: bool) -> list[str]:
 def with_helper(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], report: int) -> list[str]:
     """The command in `cwd`, started by our helper inside, which listens for `endpoints` and writes to the descriptor
     `report`."""
-    ways = [[str(number), end.listens, end.port if end.loopback else 0] for number, end in enumerate(endpoints)]
+    ways = [f"{RELAY}/{number} {end.listens} {end.port * end.loopback}" for number, end in enumerate(endpoints)]
     script = str(Path(inside.__file__).resolve())
-    order = {"cwd": str(cwd), "folder": RELAY, "ways": ways, "report": report}
-    return [sys.executable, "-I", "-S", script, json.dumps(order), *argv]
+    return [sys.executable, "-I", "-S", script, str(cwd), str(report), "\n".join(ways), *argv]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,24 @@
 """Runs inside bubblewrap, before the command and beside it: relays to the model's host, and passes on TERM.
 
-Started by its path with `python -I -S`, so that it is cheap and imports none of our code. Called with a JSON
-`{"cwd": …, "folder": …, "ways": [[socket, address, port], …], "report": …}` and the command; port 0: by way of a
-proxy. Processes still running after the command are written to the descriptor `report`, as they end with the view,
-unseen.
+Started by its path with `python -I -S`, so that it is cheap and imports none of our code, and heavy modules where they
+are used. Called with the folder to work in, the descriptor for a report, the ways (a line of socket, address and port
+each; port 0: by way of a proxy) and the command. Processes still running after the command are reported, as they end
+with the view, unseen.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+
+TYPE_CHECKING = False  # without `typing`, which is heavy
+if TYPE_CHECKING:
+    import socket
+    import threading
 
 PROXY = ("HTTPS_PROXY", "https_proxy")
 NOT_FOUND, NOT_RUN = 127, 126  # as a shell reports it
@@ -26,35 +28,41 @@ TICK = 0.02
 SHOWN = 500  # bytes of a command line
 
 
-def main(text: str, argv: list[str]) -> int:
+def main(cwd: str, report: int, lines: str, argv: list[str]) -> int:
     """Listen, start the command, relay data, and end with the command's exit code."""
-    order = json.loads(text)
-    os.chdir(order["cwd"])  # here rather than by bwrap, which may lack access
-    os.environ["PWD"] = order["cwd"]  # some ask this instead of the kernel
-    listening = [(_listen_at(address, port), f"{order['folder']}/{name}") for name, address, port in order["ways"]]
-    proxies = [
-        listener.getsockname()[1] for (listener, _), way in zip(listening, order["ways"], strict=True) if not way[2]
-    ]
+    os.chdir(cwd)  # here rather than by bwrap, which may lack access
+    os.environ["PWD"] = cwd  # some ask this instead of the kernel
+    ways = [line.split(" ") for line in lines.splitlines()]
+    listening = [(_listen_at(address, int(port)), place) for place, address, port in ways]
+    proxies = [listener.getsockname()[1] for (listener, _), way in zip(listening, ways, strict=True) if way[2] == "0"]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    os.set_inheritable(order["report"], False)
+    os.set_inheritable(report, False)
     child = os.fork()
     if child == 0:
         _become(argv, proxies)
     for listener, place in listening:
-        threading.Thread(target=_serve, args=(listener, place), daemon=True).start()
+        _in_background(_serve, listener, place)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    _report(order["report"])
+    if left := still(_others):
+        _report(report, left)
     return code if code >= 0 else 128 - code
 
 
 def pass_on(one: socket.socket, other: socket.socket) -> None:
     """Relay data in both directions until both sides are done."""
     with one, other:
-        back = threading.Thread(target=_copy, args=(other, one), daemon=True)
-        back.start()
+        back = _in_background(_copy, other, one)
         _copy(one, other)
         back.join()
+
+
+def _in_background(work: Callable[..., None], *arguments: object) -> threading.Thread:
+    import threading
+
+    thread = threading.Thread(target=work, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def still(running: Callable[[], list[int]]) -> tuple[str, ...]:
@@ -73,11 +81,13 @@ def command_line(pid: int) -> str:
     return f"process {pid}"
 
 
-def _report(place: int) -> None:
+def _report(place: int, left: tuple[str, ...]) -> None:
     """Write without blocking, so that a full pipe cannot make us wait."""
+    import json
+
     os.set_blocking(place, False)
     with suppress(OSError):
-        os.write(place, json.dumps(still(_others)).encode())
+        os.write(place, json.dumps(left).encode())
 
 
 def _others() -> list[int]:
@@ -94,17 +104,21 @@ def stat_fields(pid: int) -> list[bytes]:
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
+    from socket import SHUT_RDWR, SHUT_WR
+
     try:
         while chunk := source.recv(65536):
             target.sendall(chunk)
-        target.shutdown(socket.SHUT_WR)
+        target.shutdown(SHUT_WR)
     except OSError:  # one side is gone, so the relay ends
         for end in (source, target):
             with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                end.shutdown(SHUT_RDWR)
 
 
 def _listen_at(address: str, port: int) -> socket.socket:
+    import socket
+
     listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     listener.bind((address, port))
     listener.listen(LINES)
@@ -112,6 +126,8 @@ def _listen_at(address: str, port: int) -> socket.socket:
 
 
 def _serve(listener: socket.socket, place: str) -> None:
+    import socket
+
     while True:
         client, _ = listener.accept()
         try:
@@ -120,7 +136,7 @@ def _serve(listener: socket.socket, place: str) -> None:
         except OSError:
             client.close()
             continue
-        threading.Thread(target=pass_on, args=(client, onward), daemon=True).start()
+        _in_background(pass_on, client, onward)
 
 
 def _become(argv: list[str], proxies: list[int]) -> None:
@@ -142,4 +158,4 @@ def _become(argv: list[str], proxies: list[int]) -> None:
 
 if __name__ == "__main__":
     sys.stdout.flush()
-    os._exit(main(sys.argv[1], sys.argv[2:]))
+    os._exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]))
