@@ -7,11 +7,13 @@ run: a busy machine changes both. `--beside PYTHON` measures another installatio
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +28,7 @@ WHO = "git -c user.name=Inge -c user.email=inge@slackwater.example"
 AGENT = f"date +%s%N >> notes.txt && git add notes.txt && {WHO} commit --quiet --message Note"
 QUIET = "observers: {forge: {}, code: {markers: {}}}\n"
 ALONE = "import click"
+PR_SET_CHILD_SUBREAPER = 36
 Task = Callable[[], float]
 
 
@@ -80,14 +83,21 @@ def _spend_around(ralph: Sequence[str], repo: Path, python: str) -> float:
 
 
 def _spend(command: Sequence[str], folder: Path, python: str) -> float:
-    """Seconds of processors that a command and its children took. Exit codes are its own business."""
+    """Seconds of processors that a command and its children took. Exit codes are its own business.
+
+    Those that their parent did not wait for, such as all within a bubblewrap's view, end as our own.
+    """
     path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     files = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
     line = ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(folder), *command]
-    child = os.posix_spawn("/bin/sh", line, environment | {"PATH": path}, file_actions=files)
-    usage = os.wait4(child, 0)[2]
-    return usage.ru_utime + usage.ru_stime
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    os.posix_spawn("/bin/sh", line, environment | {"PATH": path}, file_actions=files)
+    spent = 0.0
+    with suppress(ChildProcessError):
+        while usage := os.wait4(-1, 0)[2]:
+            spent += usage.ru_utime + usage.ru_stime
+    return spent
 
 
 if __name__ == "__main__":
