@@ -244,10 +244,15 @@ def find_tests(path: str, content: bytes) -> bytes:
     if path.endswith(".rs") and not TEST_PATH.search(path):
         found = BESIDE_CODE.search(content)
         return content[found.start() :] if found else b""
-    if not TEST_PATH.search(path) or PROSE.search(path):
+    if not may_hold_tests(path):
         return b""
     text = _side_text(content)
     return content if SCRIPT.search(path) or TEST.search(text) or ASSERTION.search(text) else b""
+
+
+def may_hold_tests(path: str) -> bool:
+    """Whether a file of this name can hold tests, whatever its content is."""
+    return path.endswith(".rs") or bool(TEST_PATH.search(path) and not PROSE.search(path))
 
 
 def lines_of_tests(path: str, content: bytes) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ from ralph_mission.adapters.workspace.snapshot import (
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import CheckoutState, CheckResult, NetChange, PathChange
 from ralph_mission.loop.ports import SessionWork
-from ralph_mission.safety.objections import lines_of_tests
+from ralph_mission.safety.objections import lines_of_tests, may_hold_tests
 from ralph_mission.safety.paths import unsafe_path
 
 IN_MEMORY = 64 * 1024 * 1024
@@ -222,9 +222,11 @@ class Workspace:
             content = self._content(files.get(path))
             if path in self._hidden or path in self._lists() or not content:
                 continue
+            if not (credentials := find_credentials(path, content)):
+                continue
             before = self._content(self._before.get(path))
             new = sorted(
-                kind for kind, value in find_credentials(path, content)
+                kind for kind, value in credentials
                 if (raw := value.encode("utf-8", "replace")) not in before
                 and not self._objects.holds(self._at.head, raw)
             )  # fmt: skip  # one value
@@ -428,15 +430,18 @@ class Workspace:
             old = self._before
         lists, named = self._lists(), {word.removeprefix("./") for word in self._words_of_checks()}
         paths = [path for path in differing(old, self._now) if path in old or self._committable(path, lists)]
-        before = {path: lines_of_tests(path, self._content(old.get(path))) for path in paths}
+        before = {path: self._lines_of_tests(path, old.get(path)) for path in paths}
         moved = {before[path] for path in paths if not self._now.get(path)}
         tests = [
             path
             for path in paths
             if (file := self._now.get(path))
-            and (path in named or lines_of_tests(path, self._content(file)) not in {(), before[path], *moved})
+            and (path in named or self._lines_of_tests(path, file) not in {(), before[path], *moved})
         ]  # a file that a check names counts as a test
         return NetChange(tuple(paths), tuple(tests))
+
+    def _lines_of_tests(self, path: str, file: File | None) -> tuple[str, ...]:
+        return lines_of_tests(path, self._content(file)) if may_hold_tests(path) else ()
 
     def _files_at(self, mark: str) -> Files:
         """The files of an earlier mark; the last one is cached, as a run compares with its beginning each time."""
