@@ -233,6 +233,11 @@ class Git:
         raw = self.run("ls-tree", "-z", *flags, "--full-tree", commit, "--", *paths)
         return tuple(entry(line) for line in raw.split(b"\0") if line)
 
+    def paths(self, commit: str) -> list[str]:
+        """The paths of a commit's tree."""
+        names = self.run("ls-tree", "-z", "-r", "--name-only", "--full-tree", commit)
+        return [name.decode("utf-8", "surrogateescape") for name in names.split(b"\0") if name]
+
     def blobs(
         self, names: Iterable[str], env: Mapping[str, str] | None = None, *, strict: bool = False
     ) -> dict[str, bytes]:

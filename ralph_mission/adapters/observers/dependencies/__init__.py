@@ -40,6 +40,6 @@ class PackageObserver:
     def observe(self, context: ObservationContext) -> Observation:
         """All vulnerable and outdated packages."""
         commit = context.head.sha
-        if not commit or not any(LOCKED.search(entry.path) for entry in self.git.listing(commit)):
+        if not commit or not any(map(LOCKED.search, self.git.paths(commit))):
             return Observation(self.name, "ok", detail="no lock files and no exact versions")
         return self.make().observe(context)

@@ -175,7 +175,7 @@ class Dependencies:
         updates = self._updates(findings, tended, (*at_work, *bumped.done), bumped)
         propose = len(updates) >= bots.BEHIND and not tended and bots.is_wanted(self.git, commit)
         importers = self._importers(commit, findings.reading) if vulnerable or updates else Importers({})
-        gradle = [entry.path for entry in self.git.listing(commit) if bots.is_gradle(entry.path)] if propose else None
+        gradle = [*filter(bots.is_gradle, self.git.paths(commit))] if propose else None
         routine = bots.routine_signal(updates, findings.reading, importers, commit, gradle)
         return (
             *about.bump_signals(bumped, known),

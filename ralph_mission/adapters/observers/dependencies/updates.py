@@ -245,7 +245,7 @@ def is_wanted(git: Git, commit: str) -> bool:
     """Whether Dependabot would read a file here, no bot is configured, none was removed and nothing else does its work.
     A shallow clone cannot tell what was removed."""
     known = [*RENOVATE, *DEPENDABOT]
-    paths = [entry.path for entry in git.listing(commit)]
+    paths = git.paths(commit)
     if set(known).intersection(paths) or not any(path.startswith(".github/") for path in paths):
         return False
     if git.try_text("log", "-1", "--format=%h", "--diff-filter=D", commit, "--", *known):

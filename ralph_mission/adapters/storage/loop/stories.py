@@ -44,6 +44,7 @@ class Stories:
         self, root: Path, named: Path | None = None, copies: Path | None = None, going_on: bool = False
     ) -> None:
         self.root = root
+        self._places = tuple(root / folder / NAME for folder in FOLDERS)
         self.named = named
         self.going_on = going_on
         self.complaint = ""
@@ -59,7 +60,7 @@ class Stories:
         found = self.find()
         if found or self._path or self.named:
             return (found or self._path or self.named or self.root).parent
-        logs = (self.root / name for name in FOLDERS if (self.root / name / LOG).is_file())
+        logs = (place.parent for place in self._places if place.with_name(LOG).is_file())
         return next(logs, self.root)
 
     @property
@@ -71,7 +72,7 @@ class Stories:
         """The named file, else the first existing one, or None."""
         if self.named:
             return self.named if self.named.is_file() else None
-        return next((path for path in self._places() if path.is_file()), None)
+        return next((path for path in self._places if path.is_file()), None)
 
     def read(self) -> Prd | None:
         """The stories; the last readable ones if the file is missing or broken. None: there never were any."""
@@ -155,9 +156,6 @@ class Stories:
             else:
                 aside.unlink(missing_ok=True)
             os.replace(path, aside)
-
-    def _places(self) -> Iterator[Path]:
-        return (self.root / folder / NAME for folder in FOLDERS)
 
     def _name(self, path: Path | None) -> str:
         if path is None:
