@@ -202,9 +202,10 @@ class Code:
         head = context.head.sha
         if not head:
             return Observation(self.name, "ok", detail="no commits yet", cursor=context.cursor)
-        before = self.git.resolve(context.cursor) if re.fullmatch(r"[0-9a-f]{40,64}", context.cursor) else ""
+        before = self._known(context.cursor, head)
         since = context.last_cycle_at or context.now - FIRST_LOOK
-        commits = history(self.git, *((f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)))
+        revisions = (f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)
+        commits = history(self.git, *revisions) if before != head else ()
         look = self._news(before, head, commits, context.now) if before else (*self._first(head, context.now), ())
         authors = count_noun(len({commit.origin.author for commit in commits}), "author")
         detail = f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or stamp(since)}"
@@ -213,6 +214,12 @@ class Code:
             self.name, "ok", look[0], detail=f"{look[1]}; {detail}", cursor=head, complete=not before, gone=look[2],
             whole=(KIND,) if late < MOST_OVERDUE else (), at_commit=True,
         )  # fmt: skip  # one look
+
+    def _known(self, cursor: str, head: str) -> str:
+        """The commit that was seen last, or ""."""
+        if cursor == head:
+            return head
+        return self.git.resolve(cursor) if re.fullmatch(r"[0-9a-f]{40,64}", cursor) else ""
 
     def _first(self, head: str, now: datetime) -> tuple[tuple[Signal, ...], str]:
         hits = self._scan(head, None)
