@@ -88,10 +88,17 @@ def pytest_runtest_logstart() -> None:
         faulthandler.dump_traceback_later(HANGS_AFTER, file=_HANGS["stderr"])
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of tests stay where they are: the collector need not look at them again and again."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests stay where they are: the collector need not look at them again and again, nor while they
+    are made."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
