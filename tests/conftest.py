@@ -10,6 +10,7 @@ import faulthandler
 import gc
 import ipaddress
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,7 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"
 ROOMY, MANY = 4 * 2**30, 1_000_000  # bytes, and files: the suite takes about a quarter of each
 HANGS_AFTER = 160  # seconds
 _HANGS: dict[str, Any] = {}
+_FOLDERS = count()
 WRITABLE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _HOME = f"{str(REAL_HOME).rstrip(os.sep)}{os.sep}"
 # What may lie below a home and is written all the same; a home may in turn lie below one of them.
@@ -130,6 +133,15 @@ def _environment_is_put_back() -> Iterator[None]:
     for name in after.keys() - before.keys() - {"PYTEST_CURRENT_TEST"}:
         del os.environ[name]
     os.environ.update({name: value for name, value in before.items() if after.get(name) != value})
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """pytest's own looks through the folders of all tests before it makes one."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / "each" / f"{name}{next(_FOLDERS)}"
+    folder.mkdir(mode=0o700, parents=True)
+    return folder
 
 
 def _keep_byte_code() -> None:
