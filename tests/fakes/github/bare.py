@@ -71,7 +71,7 @@ class Bare:
         # Objects never change, so what is worked out of them is worked out once.
         self.commit = lru_cache(maxsize=None)(self._commit)
         self.merged_tree = lru_cache(maxsize=None)(self._merged_tree)
-        self.history = lru_cache(maxsize=None)(self._history)
+        self._lines: dict[str, tuple[str, ...]] = {}  # what each commit that was asked for comes from
         self.resolved: set[str] = set()
         self.told: dict[Hashable, Any] = {}  # what git said of its refs, by all that it was said by
 
@@ -147,12 +147,20 @@ class Bare:
             signed="gpgsig" in fields,
         )
 
-    def _history(self, head: str) -> tuple[str, ...]:
+    def history(self, head: str) -> tuple[str, ...]:
         """What a commit comes from, and itself: parents before their children."""
-        parents = self.commit(head).parents if read_object(self.path, head) else ("", "in a pack")
-        if len(parents) > 1:
-            return tuple(self.line("rev-list", "--reverse", "--topo-order", head).split())
-        return (*(self.history(parents[0]) if parents else ()), head)
+        line: list[str] = []  # from the head back, as far as there is one parent
+        while head and head not in self._lines:
+            parents = self.commit(head).parents if read_object(self.path, head) else ("", "in a pack")
+            if len(parents) > 1:
+                self._lines[head] = tuple(self.line("rev-list", "--reverse", "--topo-order", head).split())
+                break
+            line.append(head)
+            head = parents[0] if parents else ""
+        known = self._lines[head] if head else ()
+        if line:
+            known = self._lines[line[0]] = (*known, *reversed(line))
+        return known
 
     def is_ancestor(self, old: str, new: str) -> bool:
         return old in self.history(new)
