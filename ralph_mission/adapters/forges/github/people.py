@@ -89,8 +89,10 @@ class Heads:
         return not merged or not commits.is_ancestor(self.git, merged, default.sha)
 
     def _find_missing(self, refs: Mapping[str, str]) -> dict[str, str]:
-        """Those of `refs` (ref -> commit) whose commit is not here, in one git call."""
-        oids = list(dict.fromkeys(refs.values()))
+        """Those of `refs` (ref -> commit) whose commit is not here, in one git call at most."""
+        oids = [oid for oid in dict.fromkeys(refs.values()) if oid not in self._here]
+        if not oids:
+            return {}
         output = self.git.text("cat-file", "--batch-check", stdin="".join(f"{oid}\n" for oid in oids).encode())
         self._here.update(line.split(" ")[0] for line in output.split("\n") if " commit " in line)
         absent = {line.split(" ")[0] for line in output.split("\n") if line.endswith(" missing")}
