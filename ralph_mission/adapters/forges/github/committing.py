@@ -33,11 +33,11 @@ class VerifiedRemote(Remote):
 
     def push(self, branch: str, new: str, old: str) -> str:
         """As `Remote.push`; the branch's commit then has the same content as `new`, and may not be in our clone."""
-        parents = self.git.text("rev-list", "--parents", "--max-count=1", new).split()[1:]
+        line, _, message = self.git.text("show", "--no-patch", "--format=%P%n%B", new).partition("\n")
+        parents, message = line.split(), message.strip()
         if not parents:
             return self._begin(branch, new, old)
         changes = _plain_changes(self.git, parents[0], new) if len(parents) == 1 else None
-        message = self.git.text("show", "--no-patch", "--format=%B", new).strip()
         if changes is None or not message or old not in ("", parents[0]):
             return Remote.push(self, branch, new, old)
         if not old and not Remote.push(self, branch, parents[0], "") and self.head(branch) != parents[0]:
