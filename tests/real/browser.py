@@ -7,11 +7,15 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or ""
+
+
+class NavigatedError(Exception):
+    """The page went elsewhere while a script ran in it."""
 
 
 class Tab:
@@ -37,6 +41,8 @@ class Tab:
             answer, _, self._read = self._read.partition(b"\0")
             said = json.loads(answer)
             if said.get("id") == self._number:
+                if "navigated" in str(said.get("error")):
+                    raise NavigatedError
                 assert "error" not in said, said
                 result: dict[str, Any] = said["result"]
                 return result
@@ -47,8 +53,11 @@ class Tab:
 
     def until(self, script: str) -> None:
         """Wait in the page until a condition is true, through its navigations."""
-        while not self.run(script):
-            self.run("new Promise(done => setTimeout(done, 50))")
+        while True:
+            with suppress(NavigatedError):
+                if self.run(script):
+                    return
+                self.run("new Promise(done => setTimeout(done, 50))")
 
 
 @contextmanager

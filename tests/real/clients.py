@@ -145,9 +145,7 @@ def figures_of_each_session(told: Any, said: str, cost: float) -> None:
         assert abs(usage["cost_usd"] - cost) < 1e-9 and usage["seconds"] > 0
     sessions = re.findall(r"passed US-00\d, .*\$(\d\.\d\d), 3,150 tokens, 3 turns(?:, \d+s)?$", said, re.MULTILINE)
     assert sessions == [f"{cost:.2f}"] * 2, said
-    assert re.search(rf"^complete: .*in all \${2 * cost:.2f}, \d+\S*s, 6,300 tokens, 6 turns$", said, re.MULTILINE), (
-        said
-    )
+    assert re.search(rf"^complete: .*total \${2 * cost:.2f}, \d+\S*s, 6,300 tokens, 6 turns$", said, re.MULTILINE), said
 
 
 def environment(model: ScriptedModel) -> dict[str, str]:

@@ -143,5 +143,5 @@ def test_nothing_of_it_runs_when_it_was_stopped(claude: Player) -> None:
     started, mark = claude.tree / "started", claude.tree.parent.name
     with ScriptedModel([call("Bash", command=f"sh -c 'touch started; sleep 300; :' {mark}-works")]) as model:
         turn = claude.play(model, stopped=started.exists)
-    assert turn.failure == "exit" and "asked" in turn.detail
+    assert turn.failure == "exit" and turn.detail == "ended on request"
     assert started.exists() and working(f"{mark}-works") == []

@@ -87,6 +87,6 @@ def test_a_login_in_the_home_of_a_person_is_enough_and_is_told(ground: Path) -> 
         env = {"HOME": str(home), "ANTHROPIC_BASE_URL": model.url, "PATH": path}
         done = here.run_apart("--prd", "--agent", "claude", "--verify", "ls part-*.txt", env=env)
     assert done.code == 0, done.err
-    assert f"by your login in {home}/.claude" in done.err and "isolation: env: " in done.err
+    assert f"uses your login in {home}/.claude" in done.err and "isolation: env: " in done.err
     asked = [request for request in model.journal if not request.aside]
     assert asked and all(b"Bearer sk-ant-oat01-of-nobody" in request.raw for request in asked)

@@ -27,7 +27,7 @@ TOLD = [
 
 def claude(aside: Path) -> str:
     program = aside / "claude"
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAMS["claude"])} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAMS["claude-cli"])} "$@"\n')
     program.chmod(0o755)
     agent = f"{{kind: claude, model: {MODELS['claude']}, sandbox: env, run: {str(program)!r}}}"
     return f"hands:\n  fixers: []\n  agent: {agent}\nobservers:\n  code: {{markers: {{}}}}\n"

@@ -22,6 +22,7 @@ from tests.adapters.database import world
 from tests.adapters.database.contract import EXACT, QUESTIONS, interest
 from tests.adapters.database.prisma_place import place as place
 from tests.adapters.database.test_sql import quoted as quoted
+from tests.conftest import ROOT
 
 FINE = datetime(2030, 5, 30, 12, 0, 0, 1, tzinfo=UTC)
 pytestmark = pytest.mark.real  # needs Node.js and 25 MB of packages
@@ -230,5 +231,5 @@ def test_nothing_of_it_is_left(asking):
 
 def test_the_packages_are_those_of_our_lock():
     ours = (tools.OURS / "package.json").read_text()
-    theirs = (Path(__file__).parents[3] / "real" / "node" / "package.json").read_text()
+    theirs = (ROOT / "tests/real/node/package.json").read_text()
     assert json.loads(ours)["dependencies"].items() <= json.loads(theirs)["dependencies"].items()
