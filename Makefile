@@ -3,7 +3,8 @@ PYTHON ?= python3
 SAMPLE := sample/slackwater
 REPO = $(SAMPLE)
 BIN := .venv/bin
-WORKERS ?= 2
+# One more than the processors of a small runner: tests wait for programs that they start.
+WORKERS ?= 3
 
 # Byte code is kept, out of the way of the sources: else each process of the tests compiles the product anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -18,7 +18,7 @@ from tests.figures import Told
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "figures"
-PYTEST = ("-m", "pytest", "-q", "-n", "2")
+PYTEST = ("-m", "pytest", "-q", "-n", "3")
 CRASH = (*PYTEST, "-m", "crash")
 AGENTS = tuple(
     f"tests/crash/test_{what}.py"
