@@ -27,6 +27,7 @@ SESSIONS = 5
 WHO = "git -c user.name=Inge -c user.email=inge@slackwater.example"
 AGENT = f"date +%s%N >> notes.txt && git add notes.txt && {WHO} commit --quiet --message Note"
 QUIET = "observers: {forge: {}, code: {markers: {}}}\n"
+OPEN = f"{QUIET}hands: {{agent: {{sandbox: env}}}}\n"
 ALONE = "import click"
 PR_SET_CHILD_SUBREAPER = 36
 Task = Callable[[], float]
@@ -59,6 +60,7 @@ def _table(least: dict[tuple[str, str], float], pythons: Sequence[str]) -> Table
 def _tasks(python: str, folder: Path) -> Iterator[tuple[str, Task]]:
     repo = generate(folder / "repo", datetime.now(UTC), FILES)
     (repo / "ralph.yml").write_text(QUIET)
+    (folder / "open.yml").write_text(OPEN)
     subprocess.run(f"git add ralph.yml && {WHO} commit --quiet --message Settings", shell=True, cwd=repo, check=True)
     ralph = [python, "-m", "ralph_mission"]
     cycle = [*ralph, "cycle", "--force", "--repo", str(repo)]
@@ -69,14 +71,15 @@ def _tasks(python: str, folder: Path) -> Iterator[tuple[str, Task]]:
     yield "ralph status", lambda: _spend([*ralph, "status", "--repo", str(repo)], repo, python)
     yield f"an idle cycle, {FILES:,} files", lambda: _spend(cycle, repo, python)
     yield "around a session", lambda: _spend_around(ralph, repo, python)
+    yield "the same, at the level env", lambda: _spend_around(ralph, repo, python, f"--config={folder / 'open.yml'}")
 
 
-def _spend_around(ralph: Sequence[str], repo: Path, python: str) -> float:
+def _spend_around(ralph: Sequence[str], repo: Path, python: str, *options: str) -> float:
     """What one more session of a run costs, without its agent's own: of many, less that of one."""
 
     def run(sessions: int) -> float:
-        line = [*ralph, "run", "Take notes", "--command", AGENT, "--max-iterations", str(sessions), "--repo", str(repo)]
-        return _spend(line, repo, python)
+        limits = ["--max-iterations", str(sessions), "--repo", str(repo), *options]
+        return _spend([*ralph, "run", "Take notes", "--command", AGENT, *limits], repo, python)
 
     agent = _spend(["/bin/sh", "-c", AGENT], repo, python)
     return (run(1 + SESSIONS) - run(1)) / SESSIONS - agent
