@@ -139,7 +139,7 @@ def _environment_is_put_back() -> Iterator[None]:
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """pytest's own looks through the folders of all tests before it makes one."""
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    folder = tmp_path_factory.getbasetemp() / "each" / f"{name}{next(_FOLDERS)}"
+    folder = tmp_path_factory.getbasetemp() / "each" / f"{name}-{next(_FOLDERS)}"
     folder.mkdir(mode=0o700, parents=True)
     return folder
 

@@ -169,7 +169,7 @@ def replace(pattern: re.Pattern[str], with_: Callable[[re.Match[str]], str], tex
 
 @lru_cache(maxsize=1)
 def build_parser() -> MarkdownIt:
-    """A parser of pages with tables, whose inline code knows where it stands."""
+    """The one parser of pages, with tables; its inline code knows where it stands. All share it: do not change it."""
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import backtick
 

@@ -98,7 +98,7 @@ def own(git: Git, base: str, head: str, who: Identity = Identity()) -> frozenset
     Commits made on the server have its name as committer.
     """
     us = {f"{one.name} <{one.email}>" for one in (who, Identity())}
-    log = git.text("log", "--no-show-signature", "--format=%H %an <%ae>%x00%cn <%ce>", head, f"^{base}")
+    log = git.text("log", "--format=%H %an <%ae>%x00%cn <%ce>", head, f"^{base}")
     lines = (line.partition(" ") for line in log.split("\n"))
     return frozenset(oid for oid, _, names in lines if _names_us(names, us))
 

@@ -117,6 +117,7 @@ PINS = (
     "submodule.recurse=false",
     "commit.gpgSign=false",
     "core.quotePath=false",
+    "log.showSignature=false",
     "advice.detachedHead=false",
 )
 ANSWER = 30.0  # seconds to find a repository: slower than any disk

@@ -111,7 +111,7 @@ def find_ours(git: Git, written: Mapping[Place, Origin]) -> frozenset[Place]:
     commits = sorted({origin.commit for origin in written.values() if origin.commit})
     ours = set[str]()
     if commits:
-        text = git.text("log", "--no-walk=unsorted", "-z", "--no-show-signature", "--format=%H %B", *commits, "--")
+        text = git.text("log", "--no-walk=unsorted", "-z", "--format=%H %B", *commits, "--")
         ours = {record[: record.index(" ")] for record in text.split("\0") if is_ours(record.partition(" ")[2])}
     name = Identity().name
     return frozenset(place for place, origin in written.items() if origin.author == name or origin.commit in ours)
@@ -136,7 +136,7 @@ class HistoryCommit:
 def history(git: Git, *revisions: str) -> tuple[HistoryCommit, ...]:
     """The newest `MOST` commits of `revisions`, in `git log` syntax."""
     fence = "\x01" + os.urandom(8).hex()  # a random separator, as a file may have any name
-    shape = ("-z", "--name-only", "--no-renames", "--no-show-signature", f"--format={fence}%an%x00%at%x00%H")
+    shape = ("-z", "--name-only", "--no-renames", f"--format={fence}%an%x00%at%x00%H")
     raw = git.run("log", *shape, f"--max-count={MOST}", *revisions, "--")
     records = raw.decode("utf-8", "surrogateescape").split(fence)[1:]
     return tuple(_commit(record) for record in records)

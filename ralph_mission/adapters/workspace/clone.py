@@ -63,7 +63,7 @@ def position(git: Git, branch: str | None = None) -> Position:
 def read_state(git: Git, branch: str) -> CheckoutState:
     """The state of a branch ("" for HEAD), for a prompt. `readable` is False if git does not answer."""
     try:
-        last = git.try_text("log", "--no-show-signature", "-5", "--format=%H %s", branch or "HEAD")
+        last = git.try_text("log", "-5", "--format=%H %s", branch or "HEAD")
         if not last:  # before the first commit, or git fails
             git.text("rev-parse", "--git-dir")
     except GitError:

@@ -88,6 +88,16 @@ def test_a_ref_is_moved_only_from_where_it_was_expected(plumbing, repo):
     assert not plumbing.move_ref("refs/heads/x", head, "1" * 40)
 
 
+def test_what_git_says_of_a_signature_is_no_part_of_an_answer(plumbing, repo):
+    head, tree = git(repo, "rev-parse", "HEAD").strip(), git(repo, "rev-parse", "HEAD^{tree}").strip()
+    who = "Inge <inge@slackwater.example> 1700000000 +0000"
+    signature = "gpgsig -----BEGIN SSH SIGNATURE-----\n U1NIU0lH\n -----END SSH SIGNATURE-----"
+    raw = f"tree {tree}\nparent {head}\nauthor {who}\ncommitter {who}\n{signature}\n\nSigned\n"
+    signed = plumbing.text("hash-object", "-t", "commit", "-w", "--stdin", stdin=raw.encode()).strip()
+    git(repo, "config", "log.showSignature", "true")
+    assert plumbing.text("show", "--no-patch", "--format=%P%n%B", signed).split() == [head, "Signed"]
+
+
 def test_a_question_that_takes_too_long_is_an_error_that_says_so(plumbing, monkeypatch):
     def slow(*_: object, **options: object) -> None:
         raise subprocess.TimeoutExpired("git", 3.0)
