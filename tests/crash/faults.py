@@ -9,10 +9,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
+from typing import Any
 from unittest import mock
 
 from ralph_mission.adapters.forges import github
 from ralph_mission.adapters.git import remote
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.publishers import networks
 from tests.crash.calls import Call
 from tests.crash.dying import dying
@@ -173,11 +175,14 @@ def a_stranger_takes_the_name(hub: Hub, call: Call) -> None:
 @contextmanager
 def patience(seconds: float) -> Iterator[None]:
     """Nobody waits here long for an answer that does not come, and nobody takes a slow one for none."""
-    plain = networks.HttpLimits
+    plain, run, usual = networks.HttpLimits, Git.run, remote.PATIENCE
+
+    def hurried(git: Git, *arguments: str, timeout: float | None = 600, **others: Any) -> bytes:
+        return run(git, *arguments, timeout=seconds if timeout == usual else timeout, **others)
 
     with (
         mock.patch.dict(github.connect.__kwdefaults__, {"timeout": seconds}),
-        mock.patch.object(remote, "PATIENCE", seconds),
+        mock.patch.object(Git, "run", hurried),
         mock.patch.object(networks, "HttpLimits", lambda whole, pause, size: plain(whole, seconds, size)),
     ):
         yield

@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
-from ralph_mission.adapters.forges import github
-from ralph_mission.adapters.git import remote
 from ralph_mission.mission.issues.agent import work_once
 from tests.crash.calls import NAMES
 from tests.crash.dying import dying, told, writes
+from tests.crash.faults import patience
 from tests.crash.interleaving import Runner, every_schedule, race
 from tests.crash.snapshots import Snapshot
 from tests.crash.witness import duplicates, watched
@@ -30,10 +28,7 @@ from tests.integration.hub import UNPACED
 @pytest.fixture(autouse=True)
 def patient() -> Iterator[None]:
     """Who is kept waiting by a whole round of another one does not take it for a lost answer."""
-    with (
-        mock.patch.dict(github.connect.__kwdefaults__, {"timeout": 600.0}),
-        mock.patch.object(remote, "PATIENCE", 600.0),
-    ):
+    with patience(600.0):
         yield
 
 
