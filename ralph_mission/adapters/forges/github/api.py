@@ -66,6 +66,11 @@ class ReadCache:
         self.values[name] = value
         self.changed = True
 
+    def put_lasting(self, name: str, value: Any) -> None:
+        """Store a value that the next cycle has to know even if this one ends with an error."""
+        self.put(name, value)
+        self.save()
+
     def drop(self, name: str) -> None:
         """Delete the value under a name."""
         self.changed |= self.values.pop(name, None) is not None

@@ -101,7 +101,7 @@ class Labelling:
         if owed := [name for name in names if name.startswith(PREFIX)]:
             after[number] = owed
         if after != before:
-            self.threads.api.kept.put(OWED_LABELS, {str(other): debt for other, debt in after.items()})
+            self.threads.api.kept.put_lasting(OWED_LABELS, {str(other): debt for other, debt in after.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,4 +159,4 @@ class FinishedBranches:
         return {int(n): sha for n, sha in pairs if re.fullmatch(r"[0-9]{1,9}", n) and isinstance(sha, str)}
 
     def _owe(self, debts: Mapping[int, str]) -> None:
-        self.threads.api.kept.put(OWED_DELETIONS, {str(number): sha for number, sha in debts.items()})
+        self.threads.api.kept.put_lasting(OWED_DELETIONS, {str(number): sha for number, sha in debts.items()})

@@ -31,21 +31,23 @@ def test_a_deletion_without_an_answer_is_made_up_for_at_the_end_of_the_cycle(wor
     assert world.fake.branch("ralph/fix") == ""
 
 
-def owing(world: GitHubWorld) -> Opened:
-    """A server that does not answer until the cycle is over."""
+def owing(world: GitHubWorld, *, failed: bool = False) -> Opened:
+    """A server that does not answer until the cycle is over, or has `failed` before its end."""
     opened = pulled(world)
     world.human("mara").merge(opened.number)
     forge = world.connected()
     fault = world.fake.fail("502_not_applied", ("GET", "/info/refs*"), times=99)
     assert forge.perform(merge_pull(opened)).status == "adopted" and fault.used
-    end_cycle(forge)
+    if not failed:
+        end_cycle(forge)
     world.fake.faults.clear()
     assert world.fake.branch("ralph/fix") == opened.sha
     return opened
 
 
-def test_a_deletion_without_an_answer_is_made_up_for_by_a_later_cycle_once(world: GitHubWorld) -> None:
-    owing(world)
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_deletion_without_an_answer_is_made_up_for_by_a_later_cycle_once(world: GitHubWorld, failed: bool) -> None:
+    owing(world, failed=failed)
     end_cycle(world.connected())
     assert world.fake.branch("ralph/fix") == ""
     later = world.connected()
