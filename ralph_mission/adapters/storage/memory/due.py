@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.git.remote import RepositoryPlace
 
 _OID = compile_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-SCHEMA = 1  # of `mission.model.memory`, as the next
+SCHEMA = 1  # as in `mission.model.memory`, whose import would cost more
 _FRONT = compile_regex(rb"---\n((?:[a-z].*\n)+)(?:  - .*\n)*---\n")  # the cursors, which stand last, are left out
 _FIELD = compile_regex(r"([a-z_]+): ?(.*)")
 USUAL = timedelta(hours=6)  # the longest pause of `schedule.Rhythm()`, whose import would cost more than all else here
