@@ -32,6 +32,7 @@ from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import compile_regex, dataclass
 
 MOST = 8_000_000  # characters of the file
+LASTING = "owed.json"
 BALLAST = frozenset({"secret", "_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
 VERSION = 2
 
@@ -46,7 +47,10 @@ class Page:
 
 
 class ReadCache:
-    """A bounded cache of JSON values by name, which `save` writes at once; without a path it is never written."""
+    """A bounded cache of JSON values by name, which `save` writes; without a path it is never written.
+
+    Lasting values stand in a small file of their own beside it, which is read and written at once.
+    """
 
     def __init__(self, path: Path | None, scope: str) -> None:
         self.path, self.scope = path, scope
@@ -66,10 +70,17 @@ class ReadCache:
         self.values[name] = value
         self.changed = True
 
+    def get_lasting(self, name: str) -> Any:
+        """The lasting value under a name, or None. An older version kept it among the others."""
+        lasting = _load(self.path.with_name(LASTING), self.scope) if self.path else {}
+        return lasting.get(name, self.values.get(name))
+
     def put_lasting(self, name: str, value: Any) -> None:
         """Store a value that the next cycle has to know even if this one ends with an error."""
-        self.put(name, value)
-        self.save()
+        if self.path is not None:
+            place = self.path.with_name(LASTING)
+            self._write(place, {**_load(place, self.scope), name: value}, lasting=True)
+        self.drop(name)
 
     def drop(self, name: str) -> None:
         """Delete the value under a name."""
@@ -91,13 +102,17 @@ class ReadCache:
         """Write what fits, the newest first. A failed write only costs some requests."""
         if self.path is None or not self.changed:
             return
-        with suppress(OSError, ValueError):
-            text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._load_answers()})
-            self.path.unlink(missing_ok=True)  # an existing file would keep its mode
-            files.write(self.path, text.encode(), 0o600, lasting=False)
-            self.changed = False
+        self.changed = not self._write(self.path, self._newest())
 
-    def _load_answers(self) -> dict[str, Any]:
+    def _write(self, path: Path, values: Mapping[str, Any], lasting: bool = False) -> bool:
+        """Whether the file was replaced; a failed write leaves the old one."""
+        with suppress(OSError, ValueError):
+            text = json.dumps({"version": VERSION, "scope": self.scope, "values": values})
+            files.write(path, text.encode(), 0o600, lasting=lasting, keep=False)
+            return True
+        return False
+
+    def _newest(self) -> dict[str, Any]:
         space, fitting = MOST, []
         for name, value in reversed(self.values.items()):
             space -= len(name) + len(json.dumps(value))

@@ -90,7 +90,7 @@ class Labelling:
 
     def _debts(self) -> Iterator[tuple[int, list[str]]]:
         """Owed labels that could be ours: files in a clone are not trusted."""
-        entry = self.threads.api.kept.get(OWED_LABELS)
+        entry = self.threads.api.kept.get_lasting(OWED_LABELS)
         for number, names in entry.items() if isinstance(entry, Mapping) else ():
             if re.fullmatch(r"[0-9]{1,9}", number) and isinstance(names, list):
                 yield int(number), [name for name in names if isinstance(name, str) and name.startswith(PREFIX)]
@@ -119,18 +119,24 @@ class FinishedBranches:
         another open pull request has as base or head waits, as GitHub would close that. `pay` tries again, also where
         no answer came.
         """
+        if not self._try_deletion(wire, head_sha):
+            self._owe({**self._debts(), wire.number: head_sha})
+
+    def _try_deletion(self, wire: PullWire, head_sha: str) -> bool:
+        """False if it has to be tried again."""
         if not head_sha or self.threads.api.staged or not wire.ours or not wire.head.ref.startswith(BRANCHES):
-            return
+            return True
         try:
             if self.remote.head(wire.head.ref) != head_sha:
-                return
+                return True
             if self.threads.needed_by_others(wire):
-                self._owe({**self._debts(), wire.number: head_sha})
-            else:
-                self.remote.delete(wire.head.ref, head_sha)
-        except (Denied, UserError) as problem:
-            if not (isinstance(problem, Denied) and problem.lasting):
-                self._owe({**self._debts(), wire.number: head_sha})
+                return False
+            self.remote.delete(wire.head.ref, head_sha)
+        except Denied as denied:
+            return denied.lasting
+        except UserError:
+            return False
+        return True
 
     def pay(self, stopped: Callable[[], bool]) -> None:
         """Retry owed deletions, at the end of a cycle, as often no other effect follows a merge. Never an error.
@@ -148,13 +154,13 @@ class FinishedBranches:
                 continue
             if finished and stopped():
                 return
-            self._owe({other: sha for other, sha in self._debts().items() if other != number})
-            if finished:
-                self.drop(wire, head_sha)
+            waits = finished and not self._try_deletion(wire, head_sha)  # it stays owed until it is deleted
+            others = {other: sha for other, sha in self._debts().items() if other != number}
+            self._owe({**others, number: head_sha} if waits else others)  # last: so all others get their turn
 
     def _debts(self) -> dict[int, str]:
         """Commits by pull request, as far as they can be read: files in a clone are not trusted."""
-        entry = self.threads.api.kept.get(OWED_DELETIONS)
+        entry = self.threads.api.kept.get_lasting(OWED_DELETIONS)
         pairs = entry.items() if isinstance(entry, Mapping) else ()
         return {int(n): sha for n, sha in pairs if re.fullmatch(r"[0-9]{1,9}", n) and isinstance(sha, str)}
 

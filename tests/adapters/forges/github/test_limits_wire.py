@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -239,6 +241,22 @@ def test_whoever_left_a_file_there_does_not_choose_who_reads_and_writes_it(tmp_p
     kept.put("GET /", {})
     kept.save()
     assert place.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    kept = ReadCache(tmp_path / "github.json", "scope")
+    kept.put("GET /", {"body": 1})
+    kept.save()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        kept.put("GET /", {"body": 2})
+        kept.save()
+    assert ReadCache(tmp_path / "github.json", "scope").get("GET /") == {"body": 1}
+    kept.save()
+    assert ReadCache(tmp_path / "github.json", "scope").get("GET /") == {"body": 2}
 
 
 # --- Answers that no GitHub gives: a list without an end, a redirect in a circle, numbers and depths beyond reason. ---

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.adapters.forges.github import GitHubForge
-from ralph_mission.adapters.forges.github.owed import OWED_DELETIONS
-from tests.adapters.forges.github_world import GitHubWorld
+from ralph_mission.adapters.forges.github.owed import OWED_DELETIONS, OWED_LABELS
+from ralph_mission.adapters.git.remote import Remote
+from tests.adapters.forges.github_world import GitHubWorld, kept_file
 from tests.contract.dashboard import ANCHOR
 from tests.contract.forge_world import Opened, merge_pull, pulled
 
@@ -55,6 +56,59 @@ def test_a_deletion_without_an_answer_is_made_up_for_by_a_later_cycle_once(world
     assert world.fake.count(below="/pulls/1") and later.requests.mutations == 0
 
 
+class Killed(BaseException):
+    """A kill, a cancelled job or Ctrl-C."""
+
+
+@pytest.mark.parametrize("call", ["head", "delete"])
+def test_a_kill_while_an_owed_deletion_is_made_up_for_leaves_it_owed(
+    world: GitHubWorld, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def die(*_: object) -> None:
+        raise Killed
+
+    owing(world)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(Remote, call, die)
+        end_cycle(world.connected())
+    end_cycle(world.connected())
+    assert world.fake.branch("ralph/fix") == ""
+
+
+def test_what_is_owed_outlasts_any_number_of_answers(world: GitHubWorld) -> None:
+    owing(world)
+    kept = world.connected().api.kept
+    for number in range(90):
+        kept.put(f"GET /{number}", "x" * 100_000)
+    kept.save()
+    kept.put_lasting(OWED_LABELS, {})
+    end_cycle(world.connected())
+    assert world.fake.branch("ralph/fix") == ""
+
+
+def test_what_an_older_version_owed_is_made_up_for(world: GitHubWorld) -> None:
+    opened = owing(world)
+    kept = world.connected().api.kept
+    kept_file(world).with_name("owed.json").unlink()
+    kept.put(OWED_DELETIONS, {str(opened.number): opened.sha})
+    kept.save()
+    end_cycle(world.connected())
+    assert world.fake.branch("ralph/fix") == ""
+    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) == {}
+
+
+def test_those_that_wait_let_the_others_go_first(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.push("eve", {"y.txt": b"y\n"})
+    world.human("eve").open_pull("eve", "ralph/fix", "More", "On top.")
+    forge = world.connected()
+    assert forge.perform(merge_pull(opened)).status == "done"
+    forge.api.kept.put_lasting(OWED_DELETIONS, {str(opened.number): opened.sha, "77": "a" * 40, "78": "b" * 40})
+    world.fake.fail("502_not_applied", ("GET", "/pulls/77"), times=9)
+    end_cycle(forge)
+    assert list(forge.api.kept.get_lasting(OWED_DELETIONS)) == ["77", str(opened.number)]
+
+
 def test_a_branch_that_another_pull_request_needed_is_deleted_once_that_is_closed(world: GitHubWorld) -> None:
     opened = pulled(world)
     world.push("eve", {"y.txt": b"y\n"})
@@ -83,7 +137,7 @@ def test_a_deletion_that_was_refused_for_now_is_owed(world: GitHubWorld) -> None
     forge = world.connected()
     fault = world.fake.fail("rate_secondary_429", ("POST", "/git-receive-pack"))
     assert forge.perform(merge_pull(opened)).status == "adopted" and fault.used
-    assert forge.api.kept.get(OWED_DELETIONS) == {str(opened.number): opened.sha}
+    assert forge.api.kept.get_lasting(OWED_DELETIONS) == {str(opened.number): opened.sha}
     end_cycle(forge)
     assert world.fake.branch("ralph/fix") == ""
 
@@ -100,20 +154,20 @@ def test_an_owed_deletion_never_takes_what_was_pushed_after_the_pull_request_was
     opened = owing(world)
     theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
     forge = world.connected()
-    forge.api.kept.put(OWED_DELETIONS, {str(opened.number): theirs})
+    forge.api.kept.put_lasting(OWED_DELETIONS, {str(opened.number): theirs})
     end_cycle(forge)
-    assert (world.fake.branch("ralph/fix"), forge.api.kept.get(OWED_DELETIONS)) == (theirs, {})
+    assert (world.fake.branch("ralph/fix"), forge.api.kept.get_lasting(OWED_DELETIONS)) == (theirs, {})
 
 
 @pytest.mark.parametrize("owed", [None, [1], "x", {"x": "a"}, {"1": 7}, {"9" * 5000: "a"}])
 def test_an_owed_deletion_that_was_written_by_somebody_else_deletes_nothing(world: GitHubWorld, owed: object) -> None:
     opened = pulled(world)
-    world.forge.api.kept.put(OWED_DELETIONS, owed or {"1": opened.sha})
+    world.forge.api.kept.put_lasting(OWED_DELETIONS, owed or {"1": opened.sha})
     end_cycle(world.forge)
     assert world.fake.branch("ralph/fix") == opened.sha
 
 
 def test_an_owed_deletion_of_a_deleted_pull_request_is_forgotten(world: GitHubWorld) -> None:
-    world.forge.api.kept.put(OWED_DELETIONS, {"77": "a" * 40})
+    world.forge.api.kept.put_lasting(OWED_DELETIONS, {"77": "a" * 40})
     end_cycle(world.forge)
-    assert world.forge.api.kept.get(OWED_DELETIONS) == {}
+    assert world.forge.api.kept.get_lasting(OWED_DELETIONS) == {}

@@ -5,7 +5,6 @@ What is not there, or not what it should be.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from ralph_mission.adapters.forges.github.owed import OWED_LABELS
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.effects import Label, OpenIssue, marker
 from ralph_mission.mission.model.forge import Actor
-from tests.adapters.forges.github_world import GitHubWorld, kept_file
+from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.forge_world import KEY, OTHER, comment, open_issue, open_pull, pulled, push_branch
 
 GIVING = ("POST", "/issues/*/labels")
@@ -98,7 +97,7 @@ def test_pull_that_was_closed_or_deleted_is_owed_no_label(world: GitHubWorld) ->
     world.human("mara").close_pull(number)
     next_cycle(world)
     assert world.fake.pull(number).labels == []
-    assert json.loads(kept_file(world).read_text())["values"][OWED_LABELS] == {}
+    assert world.connected().api.kept.get_lasting(OWED_LABELS) == {}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_debt_that_was_written_by_somebody_else_gives_nothing(world: GitHubWorld
     assert pulled(world).number == 1
     world.push("topic", {"x.txt": b"x\n"})
     assert world.human("mara").open_pull("topic", "main", "Mine") == 2
-    world.forge.api.kept.put(OWED_LABELS, owed)
+    world.forge.api.kept.put_lasting(OWED_LABELS, owed)
     world.forge.close()
     next_cycle(world)
     assert [world.fake.pull(number).labels for number in (1, 2)] == [["ralph:auto-fix"], []]
