@@ -173,7 +173,7 @@ def _replayable(settings: Config) -> Config:
     observers = settings.observers
     return settings.model_copy(
         update={
-            "observers": Observers(code=observers.code, docs=observers.docs, releases=observers.releases),
+            "observers": Observers(**{name: getattr(observers, name) for name in GIT_ALONE}),
             "hands": CoderSettings(fixers=_own_fixers(settings)),
             "thinker": settings.thinker.model_copy(update={"kind": "rules"}),
             "publishers": Publishers(),

@@ -182,6 +182,7 @@ def build_parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark").enable("table")  # GitHub splits table cells before it looks for code
     parser.inline.ruler.at("backticks", located)
+    parser.parse("x")  # compiles its rules, which threads must not do at once: one would find none
     return parser
 
 

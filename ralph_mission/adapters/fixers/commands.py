@@ -55,7 +55,7 @@ PRETTIER = (
 NAMING = (".pre-commit-config.yaml", "Makefile", "makefile", "justfile", "tox.ini", "noxfile.py", "lefthook.yml")
 FOLDERS = ("scripts", "script", ".github/workflows", ".husky")
 """Files and folders that say what is run here."""
-RUNNERS = frozenset({"npx", "pnpm", "yarn", "bunx", "exec", "dlx", "run", "-s", "--silent"})
+RUNNERS = frozenset({"npx", "pnpm", "yarn", "bun", "bunx", "exec", "dlx", "run", "-s", "--silent"})
 WRITES = frozenset({"--fix", "--write", "-w", "--check", "-c", "--list-different", "-l"})
 CACHES = ("--cache", "--format", "-f", "--output-file", "-o", "--watch")
 _PARTS = compile_regex(r"&&|\|\||[;|]")

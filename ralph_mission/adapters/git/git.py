@@ -118,6 +118,9 @@ PINS = (
     "commit.gpgSign=false",
     "core.quotePath=false",
     "log.showSignature=false",
+    "log.showRoot=true",
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
     "advice.detachedHead=false",
 )
 ANSWER = 30.0  # seconds to find a repository: slower than any disk

@@ -23,6 +23,7 @@ def manifest(*tools: str, **scripts: str) -> str:
         ("eslint .", "eslint ."),
         ("eslint --fix --cache src test", "eslint src test"),
         ("npx eslint . --max-warnings 0", "eslint . --max-warnings 0"),
+        ("bun run eslint src", "eslint src"),
         ("tsc && eslint 'src/**/*.ts'", "eslint 'src/**/*.ts'"),
         ("next lint", "eslint ."),
         ("eslint $(git ls-files)", "eslint ."),

@@ -98,6 +98,16 @@ def test_what_git_says_of_a_signature_is_no_part_of_an_answer(plumbing, repo):
     assert plumbing.text("show", "--no-patch", "--format=%P%n%B", signed).split() == [head, "Signed"]
 
 
+@pytest.mark.parametrize("setting", ["i18n.commitEncoding", "i18n.logOutputEncoding"])
+def test_a_commit_is_the_same_whatever_encoding_a_clone_prefers(plumbing, repo, setting):
+    head, at = git(repo, "rev-parse", "HEAD").strip(), NOON
+    tree = plumbing.write_tree(head, {"n.txt": ("100644", b"n")})
+    before = plumbing.commit_tree(tree, [head], "Fix the naïve café", at)
+    git(repo, "config", setting, "ISO-8859-1")
+    assert plumbing.commit_tree(tree, [head], "Fix the naïve café", at) == before
+    assert plumbing.text("show", "--no-patch", "--format=%B", before).strip() == "Fix the naïve café"
+
+
 def test_a_question_that_takes_too_long_is_an_error_that_says_so(plumbing, monkeypatch):
     def slow(*_: object, **options: object) -> None:
         raise subprocess.TimeoutExpired("git", 3.0)
