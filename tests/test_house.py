@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import subprocess
 import sys
@@ -336,6 +337,34 @@ def test_functions_are_named_by_a_verb_and_an_object() -> None:
     names = [node.name for _, node in _definitions(ast.FunctionDef)]  # type: ignore[attr-defined]  # as above
     bare = [name for name in names if "_" not in name.strip("_") and PARTICIPLE.fullmatch(name.strip("_"))]
     assert len(bare) <= 0.04 * len(names), sorted(bare)
+
+
+def test_helpers_with_one_caller_do_not_become_more() -> None:
+    """Those that are left are steps with a name, called where a loop, a generator or an early return has no place."""
+    trees = [tree for _, tree in _definitions(ast.Module)]
+    functions, helpers = 0, 0
+    for tree in trees:
+        nodes = list(ast.walk(tree))
+        names = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
+        loads = (node for node in nodes if isinstance(node, ast.Name | ast.Attribute))
+        uses = Counter(node.id if isinstance(node, ast.Name) else node.attr for node in loads)
+        functions += len(names)
+        helpers += sum(re.match(r"_[a-z]", name) is not None and uses[name] == 1 for name in names)
+    assert helpers <= 0.32 * functions
+
+
+def test_what_a_function_is_documented_to_raise_exists() -> None:
+    known = {node.name for _, node in _definitions(ast.ClassDef) if isinstance(node, ast.ClassDef)} | set(dir(builtins))
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    texts = [(module, ast.get_docstring(node) or "") for kind in kinds for module, node in _definitions(kind)]  # type: ignore[arg-type]  # these three have one
+    named = r"[Rr]aises? ((?:[A-Z]\w+(?:, | and | or )?)+)"
+    found = [
+        (module, name)
+        for module, text in texts
+        for hit in re.finditer(named, text)
+        for name in re.findall(r"\w+", hit[1])
+    ]
+    assert [f"{module}: {name}" for module, name in found if name[0].isupper() and name not in known] == []
 
 
 def test_local_names_are_nouns() -> None:

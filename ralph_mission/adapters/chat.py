@@ -58,7 +58,7 @@ class Bot:
     seconds: float = 10.0
 
     def ask(self, method: str, wait: int = 0, **fields: Any) -> Any:
-        """What `method` gives; sent once. Raises ForgeRefused, and UserError when nobody knows what became of it."""
+        """What `method` gives; sent once. Raises TelegramRefused, and UserError when nobody knows what became of it."""
         from ralph_mission.adapters.http.client import ask_network, open_session  # takes a while to load
 
         address = f"{self.api.rstrip('/')}/bot{self.token}/{method}"

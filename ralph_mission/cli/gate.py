@@ -35,7 +35,7 @@ from ralph_mission.adapters.storage.memory.due import (
 from ralph_mission.cli.spelling import iso, moment, read_words
 from ralph_mission.errors import UserError
 from ralph_mission.mission import memory as layout
-from ralph_mission.mission.lifecycle.commands import read_command
+from ralph_mission.mission.lifecycle.comment_commands import read_command
 from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:

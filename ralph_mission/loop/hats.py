@@ -2,7 +2,8 @@
 
 Hats are defined in hat files (TOML) and under `hats:` in `ralph.yml`, whose keys `config` reads.
 
-    [hat]      name, model, max_tokens; besides: description, triggers, publishes, default_publishes, instructions
+    [hat]      name, model, max_tokens; besides: agent, description, triggers, publishes, default_publishes,
+               instructions
     [context]  load
     [tools]    denied; besides: commands
     [files]    write_allowed, write_denied
@@ -10,9 +11,9 @@ Hats are defined in hat files (TOML) and under `hats:` in `ralph.yml`, whose key
 
 The keys after "besides" are ours. A tool written as `Bash(git push:*)`, or with a space, is a command.
 
-plan.complete -> builder · build.complete -> reviewer · review.verdict with issues -> fixer, without -> the end ·
-fix.complete -> reviewer · verification.failed -> builder, with what failed. In every pattern the builder also
-listens to plan.complete, which the engine emits when work is left, and the first hat listens to task.resume.
+In `plan-build-review`: plan.complete -> builder · build.complete -> reviewer · review.verdict with issues -> fixer,
+without -> the end · fix.complete -> reviewer · verification.failed -> builder, with what failed. In every pattern the
+hat that writes also listens to plan.complete, which the engine emits when work is left, and the first to task.resume.
 
 The presets are data too: one row for each of the original tools, with their numbers.
 
@@ -64,7 +65,7 @@ def parse_hats(text: str, where: str) -> Found:
 
 
 def from_toml(value: Mapping[str, Any], where: str) -> Found:
-    """A hat from TOML. Defaults come from the built-in hat of its name."""
+    """A hat from TOML. Missing triggers and events are those of the built-in hat of its name."""
     flat = {f"{section}.{key}": item for section, keys in value.items()
             for key, item in (keys.items() if isinstance(keys, dict) else ())}  # fmt: skip  # one table
     loose = tuple(key for key, item in value.items() if not isinstance(item, dict))
@@ -106,7 +107,7 @@ def complaints(
 
 
 def _make_hat(fields: dict[str, Any]) -> Hat:
-    """Denied tools that are commands are denied as commands; missing triggers are the built-in hat's."""
+    """Denied tools that are commands are denied as commands; missing triggers and events are the built-in hat's."""
     tools = fields.get("tools_denied", ())
     commands = tuple(found for tool in tools if (found := _parse_command(tool)))
     fields["tools_denied"] = tuple(tool for tool in tools if not _parse_command(tool))
@@ -360,7 +361,7 @@ GUARD = replace(
 )
 
 HATS: Mapping[str, Hat] = {hat.name: hat for hat in (PLANNER, BUILDER, REVIEWER, FIXER, TESTER, DEBUGGER, REFACTORER)}
-"""Every hat by its name."""
+"""The hats that a user's own is compared with, by name. A pattern may have others, such as `GUARD`."""
 
 PATTERNS: Mapping[str, HatPattern] = {
     pattern.name: pattern

@@ -223,7 +223,7 @@ class ArtifactStore(Protocol):
 class ParallelSession:
     """A parallel session, in its own clone of the last commit.
 
-    `papers` are written below its `.ralph/` before it, and read after it. `name` is unique within a call.
+    `artifacts` are written below its `.ralph/` before it, and read after it. `name` is unique within a call.
     """
 
     name: str

@@ -29,7 +29,7 @@ from ralph_mission.mission.model.ledger import (
     Record,
     absorb,
     build_intents,
-    is_settled,
+    may_be_done,
     remaining,
     settle,
 )
@@ -137,7 +137,7 @@ def begin_missions(
         if mission := proposal.interim:
             for effect in proposal.effects:
                 record = known.get(effect.key)
-                if isinstance(record, EffectRecord) and is_settled(record) and record.receipt:
+                if isinstance(record, EffectRecord) and may_be_done(record) and record.receipt:
                     mission = absorb(mission, effect, record.receipt)
             begun[mission.id] = mission
     return tuple(begun.values())

@@ -16,7 +16,7 @@ from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.cycle import CycleDecisions, Lesson, MissionFacts, MissionStep, Situation
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, PushBranch, Receipt, opens_mission
 from ralph_mission.mission.model.forge import Posted
-from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
+from ralph_mission.mission.model.ledger import FinishedMission, absorb, may_be_done
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import (
     Acceptance,
@@ -235,7 +235,7 @@ def _new_posts(situation: Situation, acts: Iterable[ExecutedDecision]) -> Iterab
     for act in acts:
         for effect, receipt in _receipts((act,)):
             post = posting.to_posted(effect, receipt, act.decision.proposal.kind, situation.now)
-            if post and not is_settled(situation.records.get(effect.key)):
+            if post and not may_be_done(situation.records.get(effect.key)):
                 yield post
 
 

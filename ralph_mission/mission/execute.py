@@ -26,7 +26,15 @@ from ralph_mission.mission.model.effects import (
     resolve,
     skip_effect,
 )
-from ralph_mission.mission.model.ledger import EffectRecord, OpenState, Record, is_settled, may_redo, numbers, refers_to
+from ralph_mission.mission.model.ledger import (
+    EffectRecord,
+    OpenState,
+    Record,
+    may_be_done,
+    may_redo,
+    numbers,
+    refers_to,
+)
 from ralph_mission.mission.model.mission import FailureReason, Mission
 from ralph_mission.mission.model.proposal import Decision, Proposal
 from ralph_mission.mission.ports import CyclePorts
@@ -135,7 +143,7 @@ def _unapproved_post(
     text edited.
     """
     mission = proposal.before
-    if not isinstance(effect, Publish) or mission is None or is_settled(record):
+    if not isinstance(effect, Publish) or mission is None or may_be_done(record):
         return ""
     try:
         ports.forge.forget_lists()
@@ -150,7 +158,7 @@ def _unapproved_post(
 def send(ports: CyclePorts, effect: Effect, known: dict[str, Record]) -> Receipt:
     """Carry out one effect unless it was done before, and add its receipt to `known`."""
     record = known.get(effect.key)
-    if isinstance(record, EffectRecord) and is_settled(record) and record.receipt:
+    if isinstance(record, EffectRecord) and may_be_done(record) and record.receipt:
         return record.receipt
     try:
         ready = resolve(effect, numbers(known.values()))

@@ -85,7 +85,10 @@ class Store(Protocol):
 
 
 class Forge(Protocol):
-    """Issues, pull requests, branches. Only `perform` and the two at the end of a cycle change anything."""
+    """Issues, pull requests, branches.
+
+    Only `perform` and the two at the end of a cycle change anything, and `find`, where a run ended in the middle of it.
+    """
 
     def identity(self) -> Actor:
         """Our own bot account."""

@@ -4,7 +4,7 @@ A known value is found verbatim, URL-encoded and in base64, whatever surrounds i
 characters and entities within it do not hide it. Other encodings (hex, reversed, split, compressed) do: this prevents
 accidental leaks, and cannot stop somebody who has a secret and wants to send it. Results name kinds, never values.
 
-Token formats are those their issuers publish (most are also in gitleaks' rules). Each has a distinctive prefix, or is
+Token formats are those their issuers publish (most are also in gitleaks' rules). Each has a distinctive part, or is
 preceded by a word that says what it is, so ordinary text, hashes, URLs and encoded data do not match.
 """
 
@@ -99,15 +99,15 @@ def _quick(pattern: str) -> str:
 FORMATS = {kind: compile_regex(_quick(pattern)) for kind, (pattern, _) in _KINDS.items()}
 HINTS = {kind: hints.split() for kind, (_, hints) in _KINDS.items() if hints}
 """Words that a kind requires: most texts are only searched for these, which is much faster."""
-PLACEHOLDERS = compile_regex(
-    r"(?:pass(?:word|wd|phrase)?|secret|changeme|example|user(?:name)?|token|x+|\*+|\.+|postgres|root|admin|test|[<${%\[].*)$",
-    re.IGNORECASE,
-)
 CORES = {
     "discord-token": compile_regex(r"\.[\w-]{6}\.[\w-]{27}"),
     "authorization": compile_regex("authorization", re.IGNORECASE),
 }
-"""The same for those without such a word."""
+"""The same for kinds without such a word, each of which needs a row here."""
+PLACEHOLDERS = compile_regex(
+    r"(?:pass(?:word|wd|phrase)?|secret|changeme|example|user(?:name)?|token|x+|\*+|\.+|postgres|root|admin|test|[<${%\[].*)$",
+    re.IGNORECASE,
+)
 ASSIGNABLE = ("apikey", "api_key", "secret", "token", "passw", "credent", "accesskey", "access_key")
 """The same for what is assigned, in any case."""
 URL_PASSWORD = compile_regex(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ralph_mission.mission.model.effects import Effect, at_most_once, resolve
-from ralph_mission.mission.model.ledger import EffectRecord, is_settled, numbers, refers_to
+from ralph_mission.mission.model.ledger import EffectRecord, may_be_done, numbers, refers_to
 from tests.protocol.world import Sent, State, Step, World
 
 MOST_BEGUN, MOST_OPEN = 3, 4  # the fifth thread of a week is kept for what is grave
@@ -58,7 +58,7 @@ def _unlawful(world: World, state: State, sent: Sent) -> Iterator[str]:
     record, opened = records.get(effect.key), world.open_state(state)
     if not isinstance(record, EffectRecord) or effect.key not in opened.effects or not _same(record, effect, records):
         yield f"sent without an intent: {sent.ask}"
-    if is_settled(record):
+    if may_be_done(record):
         yield f"sent though it is settled: {sent.ask}"
     alone = world.config.setting.lists_at_once  # one clone, whose lock lets one cycle in
     if at_most_once(effect) and not alone and (opened.claim is None or opened.claim.holder != sent.holder):

@@ -65,7 +65,7 @@ def is_work(body: str) -> bool:
 
 
 class EffectVerbs:
-    """`find_KIND` and `do_KIND` for every kind of effect of a forge, by its name in `KINDS`."""
+    """`find_KIND` and `do_KIND` for every kind of effect that a forge performs, by its name in `KINDS`."""
 
     def find(self, effect: Effect) -> Receipt | None:
         """An adopted receipt if `effect` already exists. Raises ForgeRefused, Missing, UserError."""

@@ -1,8 +1,8 @@
 """Detects how a repository installs its dependencies and which checks it has, by its files. Runs nothing.
 
-A tool is chosen by its lock file, and by `packageManager` of package.json if there are two lock files
-(https://nodejs.org/api/packages.html#packagemanager). A Node.js tool that is not on PATH is installed into the home of
-the set-up in the version that the repository names.
+A tool is chosen by its lock file; `packageManager` of package.json, which Corepack insists on, comes first
+(https://nodejs.org/api/packages.html#packagemanager). A Node.js tool that is not on PATH, or in another major version,
+is installed into the home of the set-up in the version that the repository names.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _node(folder: Folder) -> Detected:
     manifest = read_json(folder.text("package.json"))
     if not isinstance(manifest, dict):
         return NOTHING
-    tool, version = _node_tool(folder, manifest)
+    tool, version = _package_manager(folder, manifest)
     rc = (".npmrc", ".yarnrc", ".yarnrc.yml", "pnpm-workspace.yaml", "bunfig.toml", ".pnpmfile.cjs")
     manifests = [name for name in folder.files if posixpath.basename(name) == "package.json"]
     inputs = (*manifests, *NODE_LOCKS, *rc)
@@ -241,7 +241,7 @@ def _has_check(manifest: Mapping[str, Any], script: str) -> bool:
     return line is not None and not NO_CHECK.search(str(line))
 
 
-def _node_tool(folder: Folder, manifest: Mapping[str, Any]) -> tuple[str, str]:
+def _package_manager(folder: Folder, manifest: Mapping[str, Any]) -> tuple[str, str]:
     """(tool, required version, "" for any)."""
     named, _, required = str(manifest.get("packageManager") or "").partition("@")
     version = required.partition("+")[0]

@@ -18,7 +18,7 @@ import click
 from ralph_mission.cli.options import SharedGroup, SharedOption, json_option, print_json, read_settings, repo_option
 from ralph_mission.cli.spelling import iso, spell
 from ralph_mission.errors import UserError
-from ralph_mission.mission.lifecycle.commands import WORDS, addresses_us, read_command
+from ralph_mission.mission.lifecycle.comment_commands import WORDS, addresses_us, read_command
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_unseen
 

@@ -1,7 +1,7 @@
 """The prompt of one session, and the handoff to the next. Sessions share no other memory.
 
 The prompt has our sections around all contents of files. The objective is complete and constant; everything else is
-bounded, so that the thousandth session reads as much as the third. Foreign text is quoted (`framing`). DONE only
+bounded, so that the thousandth session reads as much as the third. Foreign text is quoted (`quote_text`). DONE only
 appears without a hat: a hat emits its one event and stops, while a session without one decides when to end.
 
 The handoff is one JSON document of at most 5 KB with everything that the next session's orchestrator needs. Key names

@@ -123,7 +123,7 @@ def _parse_payload(payload: str) -> tuple[ReviewIssue, ...]:
 
 
 def parse_json(payload: str) -> Any:
-    """The JSON of a verdict, alone or in a fence. Raises Unclear for what is none, or says one key twice."""
+    """The JSON of a verdict, alone or in a fence. Raises UnclearVerdict for what is none, or says one key twice."""
     fenced = FENCE.search(payload)
     text = payload.strip()
     try:

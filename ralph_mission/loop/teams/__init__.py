@@ -30,7 +30,7 @@ class RunOver(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SessionPart:
-    """A session's part. `item`: the task it counts for; `papers`: files for a session in a separate clone."""
+    """A session's part. `item`: the task it counts for; `artifacts`: files for a session in a separate clone."""
 
     name: str
     hat: Hat

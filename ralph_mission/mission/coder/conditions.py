@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ralph_mission.mission.lifecycle.commands import addresses_us, read_command
+from ralph_mission.mission.lifecycle.comment_commands import addresses_us, read_command
 from ralph_mission.mission.lifecycle.waiting import CORRECT_BASE
 from ralph_mission.mission.model.agent_job import AgentResult, BaseChecks, RedCheck
 from ralph_mission.mission.model.cycle import MissionFacts

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from ralph_mission.mission.coder import conditions
 from ralph_mission.mission.lifecycle.approval import agent_asked_for, content_hash, is_unaltered
-from ralph_mission.mission.lifecycle.commands import addresses_us, read_command
+from ralph_mission.mission.lifecycle.comment_commands import addresses_us, read_command
 from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import marker

@@ -19,7 +19,7 @@ from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Comment, EditComment, Effect, Label, OpenPull, PushBranch, Receipt
 from ralph_mission.mission.model.forge import Branch, Issue
-from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, WorkRecord, is_settled, key_of, work_key
+from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, WorkRecord, key_of, may_be_done, work_key
 from ralph_mission.mission.model.memory import KEEP_ISSUES, IssueNote
 from ralph_mission.mission.model.mission import Action, FailureReason
 from ralph_mission.mission.model.proposal import Proposal
@@ -244,7 +244,7 @@ def find_unsent_change(record: WorkRecord, records: Mapping[str, Record], issue:
     found = [records.get(one) for one in change_keys(record)]
     if not all(isinstance(one, EffectRecord) for one in found):
         return None
-    unsent = [one.effect for one in found if isinstance(one, EffectRecord) and not is_settled(one)]
+    unsent = [one.effect for one in found if isinstance(one, EffectRecord) and not may_be_done(one)]
     effects = tuple(effect for effect in unsent if isinstance(effect, PushBranch | OpenPull))
     if len(effects) < len(unsent) or not {ownership.change_digest(effect) for effect in effects} <= named:
         return None

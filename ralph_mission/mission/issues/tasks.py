@@ -15,7 +15,7 @@ from ralph_mission.mission.coder.tasks import REMARK, REMARKS, quote_issue, read
 from ralph_mission.mission.findings.identity import closed_issues
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.approval import agent_of_label
-from ralph_mission.mission.lifecycle.commands import addresses_us, read_command
+from ralph_mission.mission.lifecycle.comment_commands import addresses_us, read_command
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import WorkRecord

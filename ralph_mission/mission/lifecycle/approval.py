@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 
-from ralph_mission.mission.lifecycle.commands import read_command
+from ralph_mission.mission.lifecycle.comment_commands import DECIDING, read_command
 from ralph_mission.mission.model.cycle import NO_VERDICT, PersonVerdict
 from ralph_mission.mission.model.effects import MARKER, MergePull
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
@@ -24,8 +24,6 @@ APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
 AGENT = "agent:"
 """Prefix of a label that asks for work by the named agent. Only people set it."""
-DECIDING = ("approve", "reject", "revise", "park", "retry")
-"""Commands that decide about a mission: only those who may decide are heard."""
 YES = compile_regex(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
 """The whole comment must match: a question, a condition or a "not yet" after the command makes it no approval."""
 ASKED_LINE = compile_regex(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)

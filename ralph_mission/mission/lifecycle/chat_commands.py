@@ -1,6 +1,7 @@
 """What owners order in a chat: their messages become commands with a reply each. Pure.
 
-A command can pause, resume, give guidance to a session, and approve one text by its hash. None can loosen a limit.
+A command can ask how things stand, pause, resume, restart, answer, give guidance to a session, and approve one text by
+its hash. None can loosen a limit.
 An ambiguous answer to an agent's questions answers none of them.
 """
 

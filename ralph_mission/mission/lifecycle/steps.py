@@ -177,7 +177,7 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
 
 
 def park(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """Nobody answered: free its slot until somebody revives it."""
+    """Nobody answered, or a person wants it: free its slot until somebody revives it."""
     step = build_step(mission, context).advance(MissionEvent.UNANSWERED).change(**_last_seen(mission, facts))
     step = step.tell(f"parked: {reading.words}", "Remove the label `ralph:parked` to bring it back.")
     slot = f"parked {len(mission.story)}"

@@ -3,8 +3,8 @@
     DISCOVERED -> PLANNED -> EXECUTING -> IN_REVIEW <-> FIXING -> COMPLETED
 
 From any active state, a person's rejection leads to REJECTED and being stuck to ESCALATED; a proposal, pull request or
-escalation that nobody answers leads to PARKED, from where a person's label revives it. The state is derived from the
-forge again in each cycle: `interpret_facts` looks at facts, never at what an earlier cycle believed.
+escalation that nobody answers, or that a person parks, leads to PARKED, until a person revives it. The state is derived
+from the forge again in each cycle: `interpret_facts` looks at facts, never at what an earlier cycle believed.
 """
 
 from __future__ import annotations

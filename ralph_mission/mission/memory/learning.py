@@ -97,7 +97,7 @@ def not_said(record: FindingRecord, occurrence: str) -> FindingRecord:
 
 
 def learnings(acceptance: Mapping[str, Acceptance], posts: Sequence[Posted]) -> tuple[str, ...]:
-    """The lines under `### Measured by Ralph`; `recount` counts each number again from the journal."""
+    """The lines under `### Measured by Ralph`; `recount_learnings` counts each number again from the journal."""
     return (*_verdicts(acceptance), *ranking.engagement_lines(posts))
 
 

@@ -1,7 +1,8 @@
 """When the next cycle is due, how many wakes a day has, and what models may cost today. Pure: time is an argument.
 
-Nothing new: 6 h; an opportunity or anomaly: 1 h; a bug, an error or a vulnerability: 15 min. One finding keeps urgency
-high for at most four cycles. Missions, issues and reviews share one budget.
+Unless configured otherwise, 6 h if there is nothing new, 1 h after an opportunity or anomaly, 15 min after a bug, an
+error or a vulnerability. One finding keeps urgency high for at most four cycles. Missions, issues and reviews share one
+budget.
 """
 
 from __future__ import annotations

@@ -343,11 +343,11 @@ def settle(record: EffectRecord, receipt: Receipt) -> EffectRecord:
 
 def remaining(effects: Iterable[Effect], records: Mapping[str, Record]) -> tuple[Effect, ...]:
     """The effects that were not done before: the same effect is never done twice."""
-    return tuple(effect for effect in effects if not is_settled(records.get(effect.key)))
+    return tuple(effect for effect in effects if not may_be_done(records.get(effect.key)))
 
 
-def is_settled(record: Record | None) -> bool:
-    """Whether this effect has been done, or may have been."""
+def may_be_done(record: Record | None) -> bool:
+    """Whether this effect has been done, or may have been (`unknown`): it is never sent again."""
     return isinstance(record, EffectRecord) and record.state in (*SETTLED, "unknown")
 
 

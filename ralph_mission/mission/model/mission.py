@@ -346,7 +346,8 @@ class WaitingLine:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The ceilings. Configuration may lower them, and raise them with `limits.above_ceilings` alone."""
+    """What a cycle may do at most. The defaults are the ceilings: configuration may lower them, and raise them with
+    `limits.above_ceilings` alone."""
 
     active_missions: int = 3
     new_missions_per_cycle: int = 1
@@ -355,7 +356,7 @@ class Limits:
     auto_pr_lines: int = 49  # "under 50 changed lines"
     dispatches_per_day: int = 48
     posts_per_day: int = 10  # on each network
-    threads_per_week: int = 5  # issues and pulls that nobody asked for; so many of them may be without an answer, too
+    threads_per_week: int = 5  # issues and pull requests opened unasked; so many may be unanswered, too
     usd_per_cycle: float = 2.0
     usd_per_day: float = 10.0
     auto_kinds: tuple[str, ...] = ()  # kinds of high tier whose fixes need no question: the owner wants that

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.lifecycle.commands import read_command
+from ralph_mission.mission.lifecycle.comment_commands import read_command
 from ralph_mission.mission.model.cycle import MissionFacts, ShownPosts
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Chart, Post, ThreadComment

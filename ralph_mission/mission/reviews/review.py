@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from ralph_mission.mission.lifecycle.commands import read_command
+from ralph_mission.mission.lifecycle.comment_commands import read_command
 from ralph_mission.mission.lifecycle.ownership import BRANCHES, facts_in
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import MARKER, EditReview, LineComment, PostReview, marker

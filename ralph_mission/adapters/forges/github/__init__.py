@@ -310,7 +310,8 @@ class GitHubForge:
     # --- doing
 
     def find(self, effect: Effect) -> Receipt | None:
-        """The receipt of an existing `effect`, or None. Our pull request gets missing labels.
+        """The receipt of an existing `effect`, or None. Our pull request gets missing labels; a branch of ours
+        without a commit of ours is removed.
 
         This settles what an ended run left behind, so a pull request is found even if no list shows it yet.
         """

@@ -37,7 +37,7 @@ class ForgeCursor:
     """What is remembered: when we looked, since when we count, what was read in this round and what waits."""
 
     at: datetime | None = None
-    since: datetime | None = None  # the start of the window that `forge_pulse` counts in
+    since: datetime | None = None  # the start of the window that `Forge.pulse` counts in
     stars: int | None = None  # at that moment
     read: frozenset[int] = frozenset()
     told: frozenset[Told] = frozenset()

@@ -54,7 +54,7 @@ def dump_any(value: object) -> bytes:
 
 
 def load_any(data: bytes) -> object:
-    """The inverse of `dump_any`. Raises Unreadable."""
+    """The inverse of `dump_any`. Raises UnreadableDocument."""
     try:
         return _unpack(json.loads(data))
     except (ValueError, KeyError, TypeError, RecursionError):

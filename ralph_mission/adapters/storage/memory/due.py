@@ -26,7 +26,7 @@ _OID = compile_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 SCHEMA = 1  # as in `mission.model.memory`, whose import would cost more
 _FRONT = compile_regex(rb"---\n((?:[a-z].*\n)+)(?:  - .*\n)*---\n")  # the cursors, which stand last, are left out
 _FIELD = compile_regex(r"([a-z_]+): ?(.*)")
-USUAL = timedelta(hours=6)  # the longest pause of `schedule.Rhythm()`, whose import would cost more than all else here
+USUAL = timedelta(hours=6)  # `Rhythm().longest` of `mission.model.ledger`, whose import would cost too much
 PAUSED = "not due: memory says paused"
 
 

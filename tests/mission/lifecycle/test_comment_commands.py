@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.lifecycle.commands import WORDS, addresses_us, read_command
+from ralph_mission.mission.lifecycle.comment_commands import WORDS, addresses_us, read_command
 
 
 @pytest.mark.parametrize("word", WORDS)

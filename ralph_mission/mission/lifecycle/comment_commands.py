@@ -9,7 +9,9 @@ import re
 
 from ralph_mission.values import compile_regex
 
-WORDS = ("approve", "reject", "park", "retry", "revise", "review", "guidance")
+DECIDING = ("approve", "reject", "park", "retry", "revise")
+"""Commands that decide about a mission: only those who may decide are heard."""
+WORDS = (*DECIDING, "review", "guidance")
 COMMAND = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+([a-z]+)(?![\w-])[ \t]*", re.IGNORECASE)
 
 
