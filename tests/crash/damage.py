@@ -24,6 +24,16 @@ def no_cache(hub: Hub) -> None:
     (kept(hub) / "github.json").unlink(missing_ok=True)
 
 
+def torn_debts(hub: Hub) -> None:
+    place = kept(hub) / "owed.json"
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(b'{"version": 2, "scope": "http')
+
+
+def no_debts(hub: Hub) -> None:
+    (kept(hub) / "owed.json").unlink(missing_ok=True)
+
+
 def half_an_anchor_beside_it(hub: Hub) -> None:
     (kept(hub) / ".anchor.json.4711").write_bytes(b'{"lineage": "abc')
 
@@ -60,6 +70,8 @@ def index_locked(hub: Hub) -> None:
 HEALED: Mapping[str, Callable[[Hub], None]] = {
     "the cache of answers is torn": torn_cache,
     "the cache of answers is gone": no_cache,
+    "the file of what is owed is torn": torn_debts,
+    "the file of what is owed is gone": no_debts,
     "half a position lies beside the whole one": half_an_anchor_beside_it,
     "half a cache lies beside the whole one": half_a_cache_beside_it,
     "nothing is remembered any more": forgotten,

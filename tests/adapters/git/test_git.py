@@ -98,6 +98,13 @@ def test_what_git_says_of_a_signature_is_no_part_of_an_answer(plumbing, repo):
     assert plumbing.text("show", "--no-patch", "--format=%P%n%B", signed).split() == [head, "Signed"]
 
 
+def test_a_first_commit_has_its_files_whatever_a_clone_shows_of_it(plumbing, repo):
+    git(repo, "config", "log.showRoot", "false")
+    first = plumbing.text("rev-list", "--max-parents=0", "HEAD").strip()
+    listed = plumbing.text("log", "--format=", "--name-only", first)
+    assert listed.split() == plumbing.text("ls-tree", "-r", "--name-only", first).split()
+
+
 @pytest.mark.parametrize("setting", ["i18n.commitEncoding", "i18n.logOutputEncoding"])
 def test_a_commit_is_the_same_whatever_encoding_a_clone_prefers(plumbing, repo, setting):
     head, at = git(repo, "rev-parse", "HEAD").strip(), NOON

@@ -1,9 +1,9 @@
 """Sends and counts requests to GitHub, one at a time; retries reads, never mutations.
 
 PyGithub's requester is the HTTP client; this module builds requests and interprets answers. A read is retried after a
-failure and waits for a rate limit; a mutation is sent once, and ends as done, `Refused` (it certainly did not happen)
-or `Doubt`. One file caches answers with their ETags and details of quiet threads; a missing or broken file, or another
-account's, counts as empty.
+failure and waits for a rate limit; a mutation is sent once, and ends as done, `ForgeRefused` (it certainly did not
+happen) or `Doubt`. One file caches answers with their ETags and details of quiet threads, another keeps what is owed; a
+missing or broken file, or another account's answers, count as empty.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import compile_regex, dataclass
 
 MOST = 8_000_000  # characters of the file
+CAP = 2 * MOST  # bytes that are read of it
 LASTING = "owed.json"
 BALLAST = frozenset({"secret", "_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
 VERSION = 2
@@ -49,12 +50,14 @@ class Page:
 class ReadCache:
     """A bounded cache of JSON values by name, which `save` writes; without a path it is never written.
 
-    Lasting values stand in a small file of their own beside it, which is read and written at once.
+    Lasting values stand in a small file of their own beside it, which is read and written at once, and belongs to the
+    repository: a renewed token still finds them.
     """
 
     def __init__(self, path: Path | None, scope: str) -> None:
         self.path, self.scope = path, scope
         self.values: dict[str, Any] = _load(path, scope) if path else {}
+        self.unwritten: dict[str, Any] = {}
         self.changed = False
 
     def get(self, name: str) -> Any:
@@ -71,16 +74,30 @@ class ReadCache:
         self.changed = True
 
     def get_lasting(self, name: str) -> Any:
-        """The lasting value under a name, or None. An older version kept it among the others."""
-        lasting = _load(self.path.with_name(LASTING), self.scope) if self.path else {}
-        return lasting.get(name, self.values.get(name))
+        """The lasting value under a name, or None. What an older version kept of it among the others is added."""
+        if name in self.unwritten:
+            return self.unwritten[name]
+        older, lasting = self.values.get(name), self._load_lasting().get(name)
+        if isinstance(older, dict) and isinstance(lasting, dict):
+            return older | lasting
+        return older if lasting is None else lasting
 
     def put_lasting(self, name: str, value: Any) -> None:
         """Store a value that the next cycle has to know even if this one ends with an error."""
-        if self.path is not None:
-            place = self.path.with_name(LASTING)
-            self._write(place, {**_load(place, self.scope), name: value}, lasting=True)
-        self.drop(name)
+        self.unwritten[name] = value
+        self._save_lasting()
+
+    def _load_lasting(self) -> dict[str, Any]:
+        return _load(self.path.with_name(LASTING), _repository(self.scope)) if self.path else {}
+
+    def _save_lasting(self) -> None:
+        if self.path is None or not self.unwritten:
+            return
+        values = {**self._load_lasting(), **self.unwritten}
+        if self._write(self.path.with_name(LASTING), _repository(self.scope), values, lasting=True):
+            for name in self.unwritten:
+                self.drop(name)
+            self.unwritten = {}
 
     def drop(self, name: str) -> None:
         """Delete the value under a name."""
@@ -100,14 +117,15 @@ class ReadCache:
 
     def save(self) -> None:
         """Write what fits, the newest first. A failed write only costs some requests."""
+        self._save_lasting()  # what could not be written when it was put there
         if self.path is None or not self.changed:
             return
-        self.changed = not self._write(self.path, self._newest())
+        self.changed = not self._write(self.path, self.scope, self._newest())
 
-    def _write(self, path: Path, values: Mapping[str, Any], lasting: bool = False) -> bool:
+    def _write(self, path: Path, scope: str, values: Mapping[str, Any], lasting: bool = False) -> bool:
         """Whether the file was replaced; a failed write leaves the old one."""
         with suppress(OSError, ValueError):
-            text = json.dumps({"version": VERSION, "scope": self.scope, "values": values})
+            text = json.dumps({"version": VERSION, "scope": scope, "values": values})
             files.write(path, text.encode(), 0o600, lasting=lasting, keep=False)
             return True
         return False
@@ -128,6 +146,11 @@ def scope_of(place: RepositoryPlace) -> str:
     token = "" if place.of_app else current_token(place.credential)
     account = hashlib.sha256(token.encode()).hexdigest()[:16] if token else "installation"
     return f"{place.api} {place.repository} {account}"
+
+
+def _repository(scope: str) -> str:
+    """A scope of any account of the repository."""
+    return scope.rpartition(" ")[0]
 
 
 def slim(value: Any) -> Any:
@@ -153,12 +176,11 @@ def _is_link(key: str) -> bool:
 
 
 def _load(path: Path, scope: str) -> dict[str, Any]:
-    with suppress(OSError, ValueError, RecursionError):
-        known = json.loads(path.read_bytes())
-        if isinstance(known, dict) and (known.get("version"), known.get("scope")) == (VERSION, scope):
-            values = known.get("values")
-            return values if isinstance(values, dict) else {}
-    return {}
+    known = files.read_json(path, CAP)
+    if not isinstance(known, dict) or (known.get("version"), known.get("scope")) != (VERSION, scope):
+        return {}
+    values = known.get("values")
+    return values if isinstance(values, dict) else {}
 
 
 BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is retried

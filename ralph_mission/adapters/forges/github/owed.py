@@ -147,16 +147,17 @@ class FinishedBranches:
         for number, head_sha in list(self._debts().items())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
-                finished = (wire.state, wire.head.sha) == ("closed", head_sha) and self.people.owns(wire)
+                waits = (wire.state, wire.head.sha) == ("closed", head_sha) and self.people.owns(wire)
+                if waits and stopped():
+                    return
+                waits = waits and not self._try_deletion(wire, head_sha)
             except Missing:
-                finished = False
+                waits = False
             except UserError:
-                continue
-            if finished and stopped():
-                return
-            waits = finished and not self._try_deletion(wire, head_sha)  # it stays owed until it is deleted
+                waits = True
+            # Only now, as it stays owed until it is done; what waits goes last, so that all others get their turn.
             others = {other: sha for other, sha in self._debts().items() if other != number}
-            self._owe({**others, number: head_sha} if waits else others)  # last: so all others get their turn
+            self._owe({**others, number: head_sha} if waits else others)
 
     def _debts(self) -> dict[int, str]:
         """Commits by pull request, as far as they can be read: files in a clone are not trusted."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
 from ralph_mission.adapters.forges.github import GitHubForge
+from ralph_mission.adapters.forges.github.api import ReadCache
 from ralph_mission.adapters.forges.github.owed import OWED_DELETIONS, OWED_LABELS
 from ralph_mission.adapters.git.remote import Remote
 from tests.adapters.forges.github_world import GitHubWorld, kept_file
@@ -86,15 +90,53 @@ def test_what_is_owed_outlasts_any_number_of_answers(world: GitHubWorld) -> None
     assert world.fake.branch("ralph/fix") == ""
 
 
-def test_what_an_older_version_owed_is_made_up_for(world: GitHubWorld) -> None:
+@pytest.mark.parametrize("returned", [False, True])
+def test_what_an_older_version_owed_is_made_up_for(world: GitHubWorld, returned: bool) -> None:
     opened = owing(world)
     kept = world.connected().api.kept
-    kept_file(world).with_name("owed.json").unlink()
+    kept.put_lasting(OWED_DELETIONS, {})
+    if not returned:
+        kept_file(world).with_name("owed.json").unlink()
     kept.put(OWED_DELETIONS, {str(opened.number): opened.sha})
     kept.save()
     end_cycle(world.connected())
     assert world.fake.branch("ralph/fix") == ""
     assert world.connected().api.kept.get_lasting(OWED_DELETIONS) == {}
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_without_room_to_write_it_down_a_deletion_is_owed_until_there_is(
+    world: GitHubWorld, monkeypatch: pytest.MonkeyPatch, lasting: bool
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    opened = pulled(world)
+    world.human("mara").merge(opened.number)
+    forge = world.connected()
+    world.fake.fail("502_not_applied", ("GET", "/info/refs*"), times=99)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        assert forge.perform(merge_pull(opened)).status == "adopted"
+        if lasting:
+            forge.close()
+    world.fake.faults.clear()
+    end_cycle(forge)
+    assert world.fake.branch("ralph/fix") == ""
+
+
+def test_what_is_owed_outlasts_a_token(world: GitHubWorld) -> None:
+    opened = owing(world)
+    kept = world.connected().api.kept
+    renewed = ReadCache(kept.path, f"{kept.scope.rpartition(' ')[0]} another")
+    assert renewed.get_lasting(OWED_DELETIONS) == {str(opened.number): opened.sha}
+
+
+def test_what_is_no_plain_file_is_not_waited_for(world: GitHubWorld) -> None:
+    place = kept_file(world).with_name("owed.json")
+    place.parent.mkdir(exist_ok=True)
+    os.mkfifo(place)
+    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) is None
 
 
 def test_those_that_wait_let_the_others_go_first(world: GitHubWorld) -> None:
@@ -103,10 +145,11 @@ def test_those_that_wait_let_the_others_go_first(world: GitHubWorld) -> None:
     world.human("eve").open_pull("eve", "ralph/fix", "More", "On top.")
     forge = world.connected()
     assert forge.perform(merge_pull(opened)).status == "done"
-    forge.api.kept.put_lasting(OWED_DELETIONS, {str(opened.number): opened.sha, "77": "a" * 40, "78": "b" * 40})
-    world.fake.fail("502_not_applied", ("GET", "/pulls/77"), times=9)
+    debts = {str(opened.number): opened.sha, "77": "a" * 40, "78": "b" * 40, "79": "c" * 40}
+    forge.api.kept.put_lasting(OWED_DELETIONS, debts)
+    world.fake.fail("502_not_applied", ("GET", "/pulls/78"), times=9)
     end_cycle(forge)
-    assert list(forge.api.kept.get_lasting(OWED_DELETIONS)) == ["77", str(opened.number)]
+    assert list(forge.api.kept.get_lasting(OWED_DELETIONS)) == [str(opened.number), "78"]
 
 
 def test_a_branch_that_another_pull_request_needed_is_deleted_once_that_is_closed(world: GitHubWorld) -> None:
