@@ -10,7 +10,6 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twitter_text.extract_urls import extract_urls_with_indices
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Finding, Signal
@@ -223,6 +222,8 @@ def test_a_keyword_that_would_close_an_issue_closes_none() -> None:
 @pytest.mark.attack(28, 36)
 @given(st.text(max_size=300))
 def test_nothing_that_calls_leads_or_formats_is_left(said: str) -> None:
+    from twitter_text.extract_urls import extract_urls_with_indices  # 0.4 seconds, which listing tests can do without
+
     calm = clean_fact(said)
     assert len(calm) <= LONGEST
     assert not set("@#<>*_`~|\\[]{}^\n\r") & set(calm)
