@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -50,8 +51,7 @@ class Page:
 class ReadCache:
     """A bounded cache of JSON values by name, which `save` writes; without a path it is never written.
 
-    Lasting values stand in a small file of their own beside it, which is read and written at once, and belongs to the
-    repository: a renewed token still finds them.
+    Lasting values stand in a small file of their own beside it, which is read and written at once.
     """
 
     def __init__(self, path: Path | None, scope: str) -> None:
@@ -74,13 +74,8 @@ class ReadCache:
         self.changed = True
 
     def get_lasting(self, name: str) -> Any:
-        """The lasting value under a name, or None. What an older version kept of it among the others is added."""
-        if name in self.unwritten:
-            return self.unwritten[name]
-        older, lasting = self.values.get(name), self._load_lasting().get(name)
-        if isinstance(older, dict) and isinstance(lasting, dict):
-            return older | lasting
-        return older if lasting is None else lasting
+        """The lasting value under a name, or None. An older version kept it among the others."""
+        return {**self.values, **self._load_lasting(), **self.unwritten}.get(name)
 
     def put_lasting(self, name: str, value: Any) -> None:
         """Store a value that the next cycle has to know even if this one ends with an error."""
@@ -88,13 +83,13 @@ class ReadCache:
         self._save_lasting()
 
     def _load_lasting(self) -> dict[str, Any]:
-        return _load(self.path.with_name(LASTING), _repository(self.scope)) if self.path else {}
+        return _load(self.path.with_name(LASTING), self.scope) if self.path else {}
 
     def _save_lasting(self) -> None:
         if self.path is None or not self.unwritten:
             return
         values = {**self._load_lasting(), **self.unwritten}
-        if self._write(self.path.with_name(LASTING), _repository(self.scope), values, lasting=True):
+        if self._write(self.path.with_name(LASTING), values, lasting=True):
             for name in self.unwritten:
                 self.drop(name)
             self.unwritten = {}
@@ -120,12 +115,13 @@ class ReadCache:
         self._save_lasting()  # what could not be written when it was put there
         if self.path is None or not self.changed:
             return
-        self.changed = not self._write(self.path, self.scope, self._newest())
+        with suppress(RecursionError):  # nested too deeply, by whoever else writes there
+            self.changed = not self._write(self.path, self._newest())
 
-    def _write(self, path: Path, scope: str, values: Mapping[str, Any], lasting: bool = False) -> bool:
+    def _write(self, path: Path, values: Mapping[str, Any], lasting: bool = False) -> bool:
         """Whether the file was replaced; a failed write leaves the old one."""
         with suppress(OSError, ValueError):
-            text = json.dumps({"version": VERSION, "scope": scope, "values": values})
+            text = json.dumps({"version": VERSION, "scope": self.scope, "values": values})
             files.write(path, text.encode(), 0o600, lasting=lasting, keep=False)
             return True
         return False
@@ -146,11 +142,6 @@ def scope_of(place: RepositoryPlace) -> str:
     token = "" if place.of_app else current_token(place.credential)
     account = hashlib.sha256(token.encode()).hexdigest()[:16] if token else "installation"
     return f"{place.api} {place.repository} {account}"
-
-
-def _repository(scope: str) -> str:
-    """A scope of any account of the repository."""
-    return scope.rpartition(" ")[0]
 
 
 def slim(value: Any) -> Any:
@@ -176,11 +167,12 @@ def _is_link(key: str) -> bool:
 
 
 def _load(path: Path, scope: str) -> dict[str, Any]:
-    known = files.read_json(path, CAP)
-    if not isinstance(known, dict) or (known.get("version"), known.get("scope")) != (VERSION, scope):
-        return {}
-    values = known.get("values")
-    return values if isinstance(values, dict) else {}
+    with suppress(OSError, ValueError, RecursionError), open(files.open_regular(path, os.O_RDONLY), "rb") as file:
+        known = json.loads(file.read(CAP))
+        if isinstance(known, dict) and (known.get("version"), known.get("scope")) == (VERSION, scope):
+            values = known.get("values")
+            return values if isinstance(values, dict) else {}
+    return {}
 
 
 BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is retried

@@ -87,6 +87,7 @@ class Labelling:
                 self._owe(number, ())
             except UserError as problem:
                 self.threads.api.note(f"pull request #{number} could not be labelled: {problem.what}")
+                self._owe(number, names)
 
     def _debts(self) -> Iterator[tuple[int, list[str]]]:
         """Owed labels that could be ours: files in a clone are not trusted."""
@@ -99,8 +100,8 @@ class Labelling:
         before = dict(self._debts())
         after = {other: debt for other, debt in before.items() if other != number}
         if owed := [name for name in names if name.startswith(PREFIX)]:
-            after[number] = owed
-        if after != before:
+            after[number] = owed  # last, so that all others get their turn
+        if [*after.items()] != [*before.items()]:
             self.threads.api.kept.put_lasting(OWED_LABELS, {str(other): debt for other, debt in after.items()})
 
 

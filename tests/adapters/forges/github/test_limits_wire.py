@@ -243,6 +243,16 @@ def test_whoever_left_a_file_there_does_not_choose_who_reads_and_writes_it(tmp_p
     assert place.stat().st_mode & 0o777 == 0o600
 
 
+def test_answers_that_are_nested_too_deeply_to_be_written_end_no_cycle(tmp_path: Path) -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    kept = ReadCache(tmp_path / "github.json", "scope")
+    kept.put("GET /", deep)
+    kept.save()
+    assert not (tmp_path / "github.json").exists()
+
+
 def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -90,13 +90,10 @@ def test_what_is_owed_outlasts_any_number_of_answers(world: GitHubWorld) -> None
     assert world.fake.branch("ralph/fix") == ""
 
 
-@pytest.mark.parametrize("returned", [False, True])
-def test_what_an_older_version_owed_is_made_up_for(world: GitHubWorld, returned: bool) -> None:
+def test_what_an_older_version_owed_is_made_up_for(world: GitHubWorld) -> None:
     opened = owing(world)
     kept = world.connected().api.kept
-    kept.put_lasting(OWED_DELETIONS, {})
-    if not returned:
-        kept_file(world).with_name("owed.json").unlink()
+    kept_file(world).with_name("owed.json").unlink()
     kept.put(OWED_DELETIONS, {str(opened.number): opened.sha})
     kept.save()
     end_cycle(world.connected())
@@ -125,11 +122,14 @@ def test_without_room_to_write_it_down_a_deletion_is_owed_until_there_is(
     assert world.fake.branch("ralph/fix") == ""
 
 
-def test_what_is_owed_outlasts_a_token(world: GitHubWorld) -> None:
+def test_a_cycle_of_another_account_forgets_nothing_that_is_owed(world: GitHubWorld) -> None:
     opened = owing(world)
     kept = world.connected().api.kept
-    renewed = ReadCache(kept.path, f"{kept.scope.rpartition(' ')[0]} another")
-    assert renewed.get_lasting(OWED_DELETIONS) == {str(opened.number): opened.sha}
+    theirs = ReadCache(kept.path, f"{kept.scope} of another")
+    assert theirs.get_lasting(OWED_DELETIONS) is None
+    theirs.put("GET /", {})
+    theirs.save()
+    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) == {str(opened.number): opened.sha}
 
 
 def test_what_is_no_plain_file_is_not_waited_for(world: GitHubWorld) -> None:

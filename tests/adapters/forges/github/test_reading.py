@@ -100,6 +100,16 @@ def test_pull_that_was_closed_or_deleted_is_owed_no_label(world: GitHubWorld) ->
     assert world.connected().api.kept.get_lasting(OWED_LABELS) == {}
 
 
+def test_labels_that_cannot_be_given_let_the_others_go_first(world: GitHubWorld) -> None:
+    number = refused_once(world)
+    kept = world.connected().api.kept
+    kept.put_lasting(OWED_LABELS, {str(missing): ["ralph:auto-fix"] for missing in (*range(70, 80), number)})
+    fault = world.fake.fail("502_not_applied", ("GET", "/pulls/7*"), times=999)
+    next_cycle(world)
+    next_cycle(world)
+    assert fault.used and world.fake.pull(number).labels == ["ralph:auto-fix"]
+
+
 @pytest.mark.parametrize(
     "owed", [{"1": ["agent:claude", 7]}, {"2": ["ralph:auto-fix"]}, {"1": 7}, {"x": []}, [1], "x", {"1" * 5000: []}]
 )
