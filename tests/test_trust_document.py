@@ -13,13 +13,18 @@ from tests.crash.recoveries import PATHS
 from tests.promises import PROMISES
 from tools.trust import named
 from tools.trust.attacks import CASES
-from tools.trust.document import EVIDENCE, FILE, WRONG, document, evidence
+from tools.trust.document import EVIDENCE, FILE, TRIED, WRONG, document, evidence
 from tools.trust.suites import ROOT, SUITES, kept
 
 
 def test_the_document_is_what_the_figures_say():
     assert FILE.read_text("utf-8") == document(kept()), "write it again: python -m tools.trust"
     assert EVIDENCE.read_text("utf-8") == evidence(kept()), "write it again: python -m tools.trust"
+
+
+def test_everything_that_the_page_counts_was_measured():
+    measured = {name for one in kept().values() for name in one.tables}
+    assert TRIED.keys() - measured == set()
 
 
 def test_every_test_that_a_promise_names_is_there():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from tests.integration.hub import Hub
@@ -14,24 +15,14 @@ def kept(hub: Hub) -> Path:
     return hub.clone / ".git" / "ralph"
 
 
-def torn_cache(hub: Hub) -> None:
-    place = kept(hub) / "github.json"
+def tear(name: str, hub: Hub) -> None:
+    place = kept(hub) / name
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(b'{"version": 2, "scope": "http')
 
 
-def no_cache(hub: Hub) -> None:
-    (kept(hub) / "github.json").unlink(missing_ok=True)
-
-
-def torn_debts(hub: Hub) -> None:
-    place = kept(hub) / "owed.json"
-    place.parent.mkdir(exist_ok=True)
-    place.write_bytes(b'{"version": 2, "scope": "http')
-
-
-def no_debts(hub: Hub) -> None:
-    (kept(hub) / "owed.json").unlink(missing_ok=True)
+def remove(name: str, hub: Hub) -> None:
+    (kept(hub) / name).unlink(missing_ok=True)
 
 
 def half_an_anchor_beside_it(hub: Hub) -> None:
@@ -68,10 +59,10 @@ def index_locked(hub: Hub) -> None:
 
 
 HEALED: Mapping[str, Callable[[Hub], None]] = {
-    "the cache of answers is torn": torn_cache,
-    "the cache of answers is gone": no_cache,
-    "the file of what is owed is torn": torn_debts,
-    "the file of what is owed is gone": no_debts,
+    "the cache of answers is torn": partial(tear, "github.json"),
+    "the cache of answers is gone": partial(remove, "github.json"),
+    "the file of what is owed is torn": partial(tear, "owed.json"),
+    "the file of what is owed is gone": partial(remove, "owed.json"),
     "half a position lies beside the whole one": half_an_anchor_beside_it,
     "half a cache lies beside the whole one": half_a_cache_beside_it,
     "nothing is remembered any more": forgotten,

@@ -77,12 +77,11 @@ behind it, with commit and day, is in the [evidence](../tools/trust/evidence.md)
 `trust-evidence.md`."""
 TRIED = {
     "crashes by stage": ("cases", "a runner dies before or after a call of a cycle"),
-    "faults": ("cases", "lists are late while a mission is under way"),
     "pairs": ("pairs", "two faults, one after the other"),
     "interleavings": ("interleavings", "two or three runners interleave"),
     "soak": ("cycles", "cycles with deaths, faults, wrong clocks and other runners"),
-    "deaths of the issue agent": ("deaths", "a runner dies while an agent works on an issue"),
-    "faults of the issue agent": ("faults", "a fault while an agent works on an issue"),
+    "crashes of the issue agent": ("cases", "a runner dies while an agent works on an issue"),
+    "crashes of reviews": ("cases", "a runner dies while a pull request is reviewed"),
     "model": ("states", "all states of a model of the protocol in a small world"),
     "obeying planner": ("cases", "a model obeys the attacker when it ranks findings"),
     "obeying agent": ("cases", "an agent obeys the attacker when it changes code"),

@@ -115,7 +115,7 @@ class ReadCache:
         self._save_lasting()  # what could not be written when it was put there
         if self.path is None or not self.changed:
             return
-        with suppress(RecursionError):  # nested too deeply, by whoever else writes there
+        with suppress(RecursionError):  # a damaged file may hold values that are nested too deeply
             self.changed = not self._write(self.path, self._newest())
 
     def _write(self, path: Path, values: Mapping[str, Any], lasting: bool = False) -> bool:
