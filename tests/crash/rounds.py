@@ -24,12 +24,17 @@ class Rounds:
     rest: Callable[[], Collection[str]]
 
     def struck(self, kinds: Iterable[str], table: Table, row: str, everywhere: bool = True) -> Iterator[str]:
-        """Strike each call by each of these faults, or one call of each sort and phase. Gives which, after the end."""
+        """Strike each call by each of these faults, or one call of each sort and phase. Gives which, after the end.
+
+        Raises AssertionError where there is no such call: nothing would have been tried.
+        """
         start, known = Snapshot.of(self.hub, "start"), set[tuple[str, ...]]()
         with dying(self.hub) as life, moves(self.hub, lambda: len(life.requests)) as moved:
             self.once()
         asked = calls(life.requests, moved)
-        for kind, call in ((kind, call) for kind in kinds for call in asked if KINDS[kind].at(call)):
+        found = [(kind, call) for kind in kinds for call in asked if KINDS[kind].at(call)]
+        assert found, f"no call to strike: {row}"
+        for kind, call in found:
             if everywhere or (kind, *call.sort) not in known:
                 known.add((kind, *call.sort))
                 start.restore(self.hub)
