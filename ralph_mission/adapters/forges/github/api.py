@@ -34,7 +34,7 @@ from ralph_mission.values import compile_regex, dataclass
 
 MOST = 8_000_000  # characters of the file
 CAP = 2 * MOST  # bytes that are read of it
-LASTING = "owed.json"
+LASTING, LASTING_CAP = "owed.json", 100_000
 BALLAST = frozenset({"secret", "_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
 VERSION = 2
 
@@ -51,11 +51,13 @@ class Page:
 class ReadCache:
     """A bounded cache of JSON values by name, which `save` writes; without a path it is never written.
 
-    Lasting values stand in a small file of their own beside it, which is read and written at once.
+    Lasting values stand in a small file of their own beside it, which is read and written at once, and belong to the
+    repository, whichever account or token is in use. Two processes do not write them at once: memory's lock is held.
     """
 
     def __init__(self, path: Path | None, scope: str) -> None:
         self.path, self.scope = path, scope
+        self.repository = scope.rpartition(" ")[0]
         self.values: dict[str, Any] = _load(path, scope) if path else {}
         self.unwritten: dict[str, Any] = {}
         self.changed = False
@@ -83,13 +85,13 @@ class ReadCache:
         self._save_lasting()
 
     def _load_lasting(self) -> dict[str, Any]:
-        return _load(self.path.with_name(LASTING), self.scope) if self.path else {}
+        return _load(self.path.with_name(LASTING), self.repository, LASTING_CAP) if self.path else {}
 
     def _save_lasting(self) -> None:
         if self.path is None or not self.unwritten:
             return
         values = {**self._load_lasting(), **self.unwritten}
-        if self._write(self.path.with_name(LASTING), values, lasting=True):
+        if _write(self.path.with_name(LASTING), self.repository, values, lasting=True):
             for name in self.unwritten:
                 self.drop(name)
             self.unwritten = {}
@@ -116,15 +118,7 @@ class ReadCache:
         if self.path is None or not self.changed:
             return
         with suppress(RecursionError):  # a damaged file may hold values that are nested too deeply
-            self.changed = not self._write(self.path, self._newest())
-
-    def _write(self, path: Path, values: Mapping[str, Any], lasting: bool = False) -> bool:
-        """Whether the file was replaced; a failed write leaves the old one."""
-        with suppress(OSError, ValueError):
-            text = json.dumps({"version": VERSION, "scope": self.scope, "values": values})
-            files.write(path, text.encode(), 0o600, lasting=lasting, keep=False)
-            return True
-        return False
+            self.changed = not _write(self.path, self.scope, self._newest())
 
     def _newest(self) -> dict[str, Any]:
         space, fitting = MOST, []
@@ -166,9 +160,19 @@ def _is_link(key: str) -> bool:
     return key.endswith("_url") and key not in ("html_url", "issue_url")
 
 
-def _load(path: Path, scope: str) -> dict[str, Any]:
-    with suppress(OSError, ValueError, RecursionError), open(files.open_regular(path, os.O_RDONLY), "rb") as file:
-        known = json.loads(file.read(CAP))
+def _write(path: Path, scope: str, values: Mapping[str, Any], lasting: bool = False) -> bool:
+    """Whether the file was replaced; a failed write leaves the old one."""
+    with suppress(OSError, ValueError):
+        text = json.dumps({"version": VERSION, "scope": scope, "values": values})
+        files.write(files.own(path.parent) / path.name, text.encode(), 0o600, lasting=lasting, keep=False)
+        return True
+    return False
+
+
+def _load(path: Path, scope: str, cap: int = CAP) -> dict[str, Any]:
+    with suppress(OSError, ValueError, RecursionError):
+        with open(files.open_regular(files.own(path.parent) / path.name, os.O_RDONLY), "rb") as file:
+            known = json.loads(file.read(cap))
         if isinstance(known, dict) and (known.get("version"), known.get("scope")) == (VERSION, scope):
             values = known.get("values")
             return values if isinstance(values, dict) else {}

@@ -22,7 +22,7 @@ from ralph_mission.values import dataclass
 
 OWED_LABELS = "owed labels"  # where they are kept: the names by the pull request's number, as a string
 MOST = 10  # pull requests that a cycle retries: there are never more than a few
-PREFIX = "ralph:"  # the prefix of every label that can be owed; people set all others
+OWABLE = frozenset({"ralph:auto-fix", "ralph:mission"})  # what our pull requests open with; others may be a decision
 OWED_DELETIONS = "owed deletions"  # where they are kept: the commit by the pull request's number, as a string
 
 
@@ -49,8 +49,7 @@ class Labelling:
 
     def make(self, names: Iterable[str]) -> None:
         """Create missing labels with our colours. A failure has certainly sent nothing else."""
-        raw = self.threads.once("labels", lambda: self.threads.api.all("/labels?per_page=100"))
-        known = reading.names(reading.read(tuple[reading.Named, ...], raw))
+        known = self.threads.once("labels", self.threads.label_names)
         for name in (name for name in names if canonical(name) not in known):
             self._make(name)
 
@@ -82,7 +81,10 @@ class Labelling:
         for number, names in list(self._debts())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
-                self.repair(wire, names if self.people.owns(wire) else ())
+                if self.people.owns(wire):
+                    self.repair(wire, names)
+                else:  # another account of ours may have opened it
+                    self._owe(number, names if wire.state == "open" else ())
             except Missing:
                 self._owe(number, ())
             except UserError as problem:
@@ -94,12 +96,12 @@ class Labelling:
         entry = self.threads.api.kept.get_lasting(OWED_LABELS)
         for number, names in entry.items() if isinstance(entry, Mapping) else ():
             if re.fullmatch(r"[0-9]{1,9}", number) and isinstance(names, list):
-                yield int(number), [name for name in names if isinstance(name, str) and name.startswith(PREFIX)]
+                yield int(number), [name for name in names if isinstance(name, str) and name in OWABLE]
 
     def _owe(self, number: int, names: Iterable[str]) -> None:
         before = dict(self._debts())
         after = {other: debt for other, debt in before.items() if other != number}
-        if owed := [name for name in names if name.startswith(PREFIX)]:
+        if owed := [name for name in names if name in OWABLE]:
             after[number] = owed  # last, so that all others get their turn
         if [*after.items()] != [*before.items()]:
             self.threads.api.kept.put_lasting(OWED_LABELS, {str(other): debt for other, debt in after.items()})
@@ -127,6 +129,7 @@ class FinishedBranches:
         """False if it has to be tried again."""
         if not head_sha or self.threads.api.staged or not wire.ours or not wire.head.ref.startswith(BRANCHES):
             return True
+        self.threads.api.forget()  # somebody may have opened a pull request on it since
         try:
             if self.remote.head(wire.head.ref) != head_sha:
                 return True
@@ -148,10 +151,11 @@ class FinishedBranches:
         for number, head_sha in list(self._debts().items())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
-                waits = (wire.state, wire.head.sha) == ("closed", head_sha) and self.people.owns(wire)
-                if waits and stopped():
-                    return
-                waits = waits and not self._try_deletion(wire, head_sha)
+                waits = (wire.state, wire.head.sha) == ("closed", head_sha) and wire.ours
+                if waits and self.people.owns(wire):  # else another account of ours may have opened it
+                    if stopped():
+                        return
+                    waits = not self._try_deletion(wire, head_sha)
             except Missing:
                 waits = False
             except UserError:

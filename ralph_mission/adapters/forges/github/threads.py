@@ -94,6 +94,13 @@ class Threads:
             return found
         return reading.read(IssueWire, self.one(f"/issues/{number}", f"issue or pull request #{number}", fresh))
 
+    def label_names(self) -> frozenset[str]:
+        """The repository's labels. Raises UserError."""
+        pages = self._list_pages("/labels?per_page=100")
+        return frozenset(
+            name for page in pages for name in reading.names(reading.read(tuple[reading.Named, ...], page))
+        )
+
     # --- pulls
 
     def pulls(self) -> Mapping[int, PullWire]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from ralph_mission.adapters.forges.github import GitHubForge
-from ralph_mission.adapters.forges.github.api import ReadCache
 from ralph_mission.adapters.forges.github.owed import OWED_DELETIONS, OWED_LABELS
 from ralph_mission.adapters.git.remote import Remote
 from tests.adapters.forges.github_world import GitHubWorld, kept_file
@@ -122,14 +122,47 @@ def test_without_room_to_write_it_down_a_deletion_is_owed_until_there_is(
     assert world.fake.branch("ralph/fix") == ""
 
 
-def test_a_cycle_of_another_account_forgets_nothing_that_is_owed(world: GitHubWorld) -> None:
+@pytest.mark.parametrize("login", ["mara", "other[bot]"])
+def test_a_cycle_of_another_account_forgets_nothing_that_is_owed(world: GitHubWorld, login: str) -> None:
     opened = owing(world)
-    kept = world.connected().api.kept
-    theirs = ReadCache(kept.path, f"{kept.scope} of another")
-    assert theirs.get_lasting(OWED_DELETIONS) is None
-    theirs.put("GET /", {})
-    theirs.save()
-    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) == {str(opened.number): opened.sha}
+    theirs = world.connected(world.fake.token(login))
+    theirs.api.kept.put_lasting(OWED_LABELS, {})
+    end_cycle(theirs)
+    assert world.fake.branch("ralph/fix") == opened.sha
+    end_cycle(world.connected())
+    assert world.fake.branch("ralph/fix") == ""
+
+
+def test_what_is_owed_outlasts_the_token(world: GitHubWorld) -> None:
+    world.forge = world.connected(world.fake.token("mara"))
+    opened = pulled(world)
+    world.human("bob").merge(opened.number)
+    before = world.connected(world.fake.token("mara"))
+    world.fake.fail("502_not_applied", ("GET", "/info/refs*"), times=99)
+    assert before.perform(merge_pull(opened)).status == "adopted"
+    world.fake.faults.clear()
+    end_cycle(world.connected(world.fake.token("mara")))
+    assert world.fake.branch("ralph/fix") == ""
+
+
+def test_a_linked_folder_is_not_followed(world: GitHubWorld, tmp_path: Path) -> None:
+    folder = kept_file(world).parent
+    folder.rename(tmp_path / "elsewhere") if folder.exists() else (tmp_path / "elsewhere").mkdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    world.connected().api.kept.put_lasting(OWED_DELETIONS, {"1": "a" * 40})
+    assert not (tmp_path / "elsewhere" / "owed.json").exists()
+    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) is None
+
+
+def test_a_pull_request_that_was_stacked_meanwhile_keeps_the_branch(world: GitHubWorld) -> None:
+    opened = owing(world)
+    forge = world.connected()
+    forge.threads.pulls_on("ralph/fix")
+    assert not forge.threads.needed_by_others(forge.threads.pull(opened.number))
+    world.push("eve", {"y.txt": b"y\n"})
+    world.human("eve").open_pull("eve", "ralph/fix", "More", "On top.")
+    end_cycle(forge)
+    assert world.fake.branch("ralph/fix") == opened.sha
 
 
 def test_what_is_no_plain_file_is_not_waited_for(world: GitHubWorld) -> None:

@@ -84,6 +84,21 @@ def test_pull_whose_labels_cannot_be_looked_up_is_opened_all_the_same(world: Git
     assert world.fake.pull(number).labels == ["ralph:auto-fix"]
 
 
+@pytest.mark.parametrize("owed", [False, True])
+def test_a_missing_list_of_labels_stops_nothing(world: GitHubWorld, owed: bool) -> None:
+    number = refused_once(world) if owed else 1
+    world.fake.fail("404", ("GET", "/labels"))
+    world.forge = world.connected()
+    if owed:
+        question = world.human("mara").create_issue("Question")
+        assert world.forge.perform(comment(question, OTHER)).status == "done"
+    else:
+        assert pulled(world).number == number
+    world.forge.close()
+    next_cycle(world, "c3" * 8)
+    assert world.fake.pull(number).labels == ["ralph:auto-fix"]
+
+
 def test_idle_cycle_gives_no_label(world: GitHubWorld) -> None:
     number = refused_once(world)
     forge = world.connected()
@@ -111,7 +126,16 @@ def test_labels_that_cannot_be_given_let_the_others_go_first(world: GitHubWorld)
 
 
 @pytest.mark.parametrize(
-    "owed", [{"1": ["agent:claude", 7]}, {"2": ["ralph:auto-fix"]}, {"1": 7}, {"x": []}, [1], "x", {"1" * 5000: []}]
+    "owed",
+    [
+        {"1": ["agent:claude", 7, "ralph:rejected", "ralph:visit me"]},
+        {"2": ["ralph:auto-fix"]},
+        {"1": 7},
+        {"x": []},
+        [1],
+        "x",
+        {"1" * 5000: []},
+    ],
 )
 def test_debt_that_was_written_by_somebody_else_gives_nothing(world: GitHubWorld, owed: object) -> None:
     assert pulled(world).number == 1
