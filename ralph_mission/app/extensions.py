@@ -11,9 +11,8 @@ from __future__ import annotations
 import importlib.util
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,6 +21,9 @@ from ralph_mission.adapters.publishers.channel import Channel
 from ralph_mission.config.settings import Config, Extension
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import Forge, Observer, Thinker
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Build = Callable[..., Any]
 PORTS: Mapping[str, type[Any]] = {
@@ -77,10 +79,14 @@ def _build(chosen: Extension, checkout: Path | None, arguments: tuple[object, ..
 
 
 def _written(chosen: Extension) -> EntryPoint:
+    from importlib.metadata import EntryPoint
+
     return EntryPoint(name=chosen.use, value=chosen.use, group=_group(chosen))
 
 
 def _registered(chosen: Extension) -> EntryPoint:
+    from importlib.metadata import entry_points
+
     known = entry_points(group=_group(chosen))
     found = {entry.value: entry for entry in known if entry.name == chosen.use}
     if not found:

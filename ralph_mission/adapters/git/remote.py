@@ -264,7 +264,7 @@ class Remote:
 
         Commits that are here already are not fetched again. Raises UserError.
         """
-        refs = {ref: oid for ref, oid in refs.items() if (ref, oid) not in self._held}
+        refs = {ref: oid for ref, oid in refs.items() if not self._holds(ref, oid)}
         missing = [ref for ref, oid in refs.items() if not self.has(oid)]
         if missing:
             specs = [f"+{ref}:{_kept_ref(ref)}" if self.keep else ref for ref in missing]
@@ -324,6 +324,11 @@ class Remote:
             return self.head(branch) == new
         what = f"the server refused the push to {branch} ({_reason(error.detail)})"
         raise Denied(what, "look at its rules and hooks", lasting=not BUSY.search(error.detail))
+
+    def _holds(self, ref: str, oid: str) -> bool:
+        if self.keep and (ref, oid) not in self._held and self.git.resolve(_kept_ref(ref)) == oid:
+            self._held.add((ref, oid))
+        return (ref, oid) in self._held
 
     def _hold(self, references: Iterable[tuple[str, str]]) -> None:
         for ref, oid in references:

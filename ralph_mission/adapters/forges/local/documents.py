@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, fields
 from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
@@ -28,7 +28,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, StrictS
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
 from ralph_mission.safety.front_matter import FENCE, YamlError, parse_front_matter, render_front_matter
-from ralph_mission.values import compile_regex
+from ralph_mission.values import compile_regex, dataclass
 
 BOT = Actor(1, "ralph[bot]", is_bot=True)
 FIRST_PERSON = 1000  # ids below are reserved for our accounts
@@ -117,7 +117,7 @@ Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(_as_list)]
 Events = Annotated[tuple[Annotated[LabelEvent, PlainValidator(_event)], ...], BeforeValidator(_as_list)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ThreadFacts:
     """The front matter's fields, in this order. A pull request has a `head`.
 
@@ -126,6 +126,7 @@ class ThreadFacts:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
+    _: KW_ONLY
     number: Annotated[int, Field(strict=True, ge=1)]
     title: StrictStr
     state: Literal["open", "closed", "merged"] = "open"
@@ -151,19 +152,21 @@ class ThreadFacts:
         return "pull" if self.head else "issue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LocalThread(ThreadFacts):
     """A file: an issue or a pull request, with all its texts."""
 
+    _: KW_ONLY
     body: str
     remarks: tuple[ThreadComment, ...] = ()
     reviews: tuple[Review, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ThreadFrontMatter(ThreadFacts):
     """The same with the headings' boundary."""
 
+    _: KW_ONLY
     state: Literal["open", "closed", "merged"]
     boundary: StrictStr
 
