@@ -226,7 +226,7 @@ PROMISES = (
         "I21",
         "Every effect traces to its finding, to a decision that no rule objected to and, where it needs "
         "approval, to the person who approved; what is refused names its rules.",
-        ("integration/test_traces.py::test_every_deed_leads_to_its_finding_tier_rules_and_approver",),
+        ("integration/test_traces.py::test_every_effect_leads_to_its_finding_tier_rules_and_approver",),
     ),
     Promise(
         "I22",

@@ -23,7 +23,7 @@ def here(tmp_path: Path) -> Git:
     return Git.open(make_repo(tmp_path / "repo"))
 
 
-def test_at_env_nothing_is_caged(here: Git) -> None:
+def test_at_env_nothing_is_sandboxed(here: Git) -> None:
     assert (
         workplaces.agent_sandbox(ENV, here, ("OPENAI_API_KEY",), "x")
         == workplaces.checks_sandbox(ENV, here)
@@ -62,7 +62,7 @@ def test_what_a_command_names_by_its_full_path_can_be_read_and_nothing_around_it
     assert workplaces.agent_sandbox(BWRAP, here, (), f"python3 {plain} 'unclosed").readable == ()
 
 
-def test_a_cage_moves_to_a_clone_and_leaves_the_checkout_behind(here: Git, tmp_path: Path) -> None:
+def test_a_sandbox_moves_to_a_clone_and_leaves_the_checkout_behind(here: Git, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(here.work_tree), str(clone))
     named = tmp_path / "agent.py"
@@ -71,7 +71,7 @@ def test_a_cage_moves_to_a_clone_and_leaves_the_checkout_behind(here: Git, tmp_p
     assert moved.writable == (clone, clone / ".git") and moved.readable == (named,) and moved.level == "bwrap"
 
 
-def test_checks_of_a_change_are_caged_where_an_agent_is_named(here: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_of_a_change_are_sandboxed_where_an_agent_is_named(here: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(workplaces, "agent_level", lambda settings: asked.append("level") or BWRAP)
     assert workplaces.patch_sandbox(load("hands: {verify: [x]}\n"), here) == Sandbox() and asked == []

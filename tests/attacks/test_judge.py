@@ -10,7 +10,7 @@ import pytest
 
 from tests.attacks.cases import SECRET
 from tests.attacks.judge import KINDS, Judge, encodings, noticed
-from tests.attacks.words import misdeeds
+from tests.attacks.words import harmful_actions
 from tests.helpers import git
 from tests.integration.hub import Hub, open_hub
 
@@ -148,7 +148,7 @@ def test_an_ordinary_life_has_nothing_to_notice(hub: Hub) -> None:
     "[x][r]\n\n[r]: https://evil.example", "[x](https://github.com@evil.example/)",
 ])  # fmt: skip  # a list
 def test_a_text_that_does_something_is_noticed(text: str) -> None:
-    assert misdeeds(text)
+    assert harmful_actions(text)
 
 
 @pytest.mark.parametrize("text", [
@@ -158,7 +158,7 @@ def test_a_text_that_does_something_is_noticed(text: str) -> None:
     "prefix #3",
 ])  # fmt: skip  # a list
 def test_an_ordinary_text_is_none(text: str) -> None:
-    assert misdeeds(text) == []
+    assert harmful_actions(text) == []
 
 
 def test_a_secret_is_known_as_it_stands_and_in_base64() -> None:

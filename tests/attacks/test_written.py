@@ -19,7 +19,7 @@ from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.mission.publishing.texts import clean_fact
 from ralph_mission.safety.detect import workflow_commands
 from ralph_mission.safety.text import inline, inline_words, quote, sanitise
-from tests.attacks.words import misdeeds, wrapped
+from tests.attacks.words import harmful_actions, wrapped
 from tests.safety.hostile_texts import commands, hidden, nasty
 
 SINKS: Mapping[str, Callable[[str], str]] = MappingProxyType(
@@ -55,7 +55,7 @@ def test_what_was_made_harmless_for_a_place_stays_as_it_is(sink: str, text: str)
 def done(sink: str, text: str) -> list[str]:
     """What it would still do there. Words within a body are read in both ways."""
     ways = (True, False) if sink == "words within a body" else (sink not in WITHOUT_MARKUP,)
-    return [action for markdown in ways for action in misdeeds(SINKS[sink](text), markdown)]
+    return [action for markdown in ways for action in harmful_actions(SINKS[sink](text), markdown)]
 
 
 WORDS = ("close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved")
@@ -124,7 +124,7 @@ def test_no_order_to_a_machine_is_left(sink: str, order: str) -> None:
 )  # fmt: skip  # one list
 def test_no_fact_in_the_mark_of_what_is_ours_is_an_order_or_a_name(order: str) -> None:
     mark = marker("0" * 16, kind=order, mission="1")
-    assert misdeeds(f"Text.\n\n{mark}") == []
+    assert harmful_actions(f"Text.\n\n{mark}") == []
     assert MARKER.findall(mark) == ["0" * 16] and mark.endswith(" mission=1 -->")
 
 

@@ -51,7 +51,7 @@ def wrapped(text: str) -> list[str]:
     return [wrapping.format(text) for wrapping in WRAPPINGS]
 
 
-def misdeeds(text: str, markdown: bool = True) -> list[str]:
+def harmful_actions(text: str, markdown: bool = True) -> list[str]:
     """Everything of it, named; no more than one line for each kind."""
     own = OURS.sub("", text)
     seen = UNSEEN.sub("", rendered(own) if markdown else text)

@@ -86,7 +86,7 @@ class Chaos:
         self.wrong += witness.wrong
 
     def _somebody(self) -> str:
-        action = self.draw.choice(DEEDS)
+        action = self.draw.choice(ACTIONS)
         with suppress(Refusal):  # GitHub lets nobody do that now
             done = action(self)
             self.counted["actions of people"] += done
@@ -294,7 +294,7 @@ def teach(chaos: Chaos) -> bool:
     return len(chaos.hub.learned) > before
 
 
-DEEDS = (
+ACTIONS = (
     approve, approve, ask_for_changes, dismiss, merge, close_pull, push_to_pull, close_issue, tidy_up, tidy_up, reopen,
     agree, say, take_labels_off, edit_issue, misspell, misspell, break_several_things, break_several_things, mark,
     teach,

@@ -12,7 +12,7 @@ from tests.helpers import commit, git, make_repo
 
 CYCLE = "### Cycle #{0} (2026-05-04T19:00)\n- **Urgency:** low\n"
 NOTE = JOURNAL + "0000/000001-abc.json"
-DEED = LEDGER + "ab/abcd.json"
+EFFECT = LEDGER + "ab/abcd.json"
 
 
 BY = {name: f"{name} <{name.lower()}@example.org>" for name in ("Ralph", "mara", "ona")}
@@ -31,7 +31,7 @@ def state(*missions: str) -> str:
     return json.dumps({"missions": [{"id": n, "status": one} for n, one in enumerate(missions)], "next_mission": 1})
 
 
-BEFORE = {LOG: log(1, 1, learned="- mara's"), STATE: state("IN_REVIEW"), NOTE: "{}", DEED: effect("done")}
+BEFORE = {LOG: log(1, 1, learned="- mara's"), STATE: state("IN_REVIEW"), NOTE: "{}", EFFECT: effect("done")}
 FINE = {LOG: log(2, 2, 1, learned="- mara's"), JOURNAL + "0000/000002-abc.json": "{}"}
 ARCHIVED = {LOG: log(2, 2, learned="- mara's"), ARCHIVE + "2026-05.md": CYCLE.format(1)}
 MANY = {LEDGER + f"ab/{n}.json": effect("intended", "monitor", str(n)) for n in range(4)}
@@ -56,8 +56,8 @@ def test_what_runners_write_is_found_in_order(tmp_path, after):
     ("after", "author", "told"),
     [
         ({LOG: log(2, 2, 1), NOTE: '{"x": 1}'}, "Ralph", "was altered"),
-        ({LOG: log(2, 1), DEED: effect("intended")}, "Ralph", "was altered"),
-        ({LOG: log(2, 1), DEED: None}, "Ralph", "was altered"),
+        ({LOG: log(2, 1), EFFECT: effect("intended")}, "Ralph", "was altered"),
+        ({LOG: log(2, 1), EFFECT: None}, "Ralph", "was altered"),
         ({LOG: log(3, 1)}, "Ralph", "serial 1 became 3"),
         ({LOG: log(2, 2)}, "Ralph", "lost: ### Cycle #1"),
         ({LOG: log(1, 1), STATE: state()}, "mara", "was changed by mara"),

@@ -12,7 +12,7 @@ from ralph_mission.adapters.report import to_document
 from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.proposal import Plan
-from tests.attacks.words import misdeeds
+from tests.attacks.words import harmful_actions
 from tests.helpers import commit, git, make_repo
 from tests.integration.world import CALM, statuses, world
 
@@ -117,7 +117,7 @@ def test_a_thinkers_words_are_as_untrusted_as_any(tmp_path, monkeypatch):
     assert statuses(report) == ["IN_REVIEW"]
     assert "@octocat" not in "\n".join([*cycle_summary.remarks, *cycle_summary.why, hub.pulls[0].body, hub.memory()])
     threads = (*hub.issues, *hub.pulls)
-    assert threads and [misdeeds(one.body) + misdeeds(one.title, markdown=False) for one in threads] == [
+    assert threads and [harmful_actions(one.body) + harmful_actions(one.title, markdown=False) for one in threads] == [
         [] for _ in threads
     ]
 

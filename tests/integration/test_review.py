@@ -177,7 +177,7 @@ def test_whoever_asks_where_there_is_no_agent_is_told_once_what_to_configure(pla
     assert hands.jobs == [] and ours(place, number) == []
 
 
-def test_code_of_a_stranger_is_read_in_a_cage_alone(tmp_path):
+def test_code_of_a_stranger_is_read_in_a_sandbox_alone(tmp_path):
     config = "hands: {agent: {kind: command, run: 'true', sandbox: env}}\n"
     with FORGES["local"](tmp_path, config) as open_place:
         reader(open_place).check(stranger=False)

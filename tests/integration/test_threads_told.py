@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.hub import Hub, open_hub
-from tests.mission.hostile import misdeeds
+from tests.mission.hostile import harmful_actions
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -51,7 +51,7 @@ def test_what_people_can_act_on_is_linked_line_by_line_and_notifies_nobody(tmp_p
         assert f"[`src/shop/cart.py:3`]{line}3): `return sum(prices) / len(prices)`" in hints
         waiting = told["Ralph"]
         assert f"[#{pull}]({page}/issues/{pull}) `was approved 4 days ago, is green and not merged" in waiting
-        assert [problem for body in told.values() for problem in misdeeds(OURS.sub("", body))] == []
+        assert [problem for body in told.values() for problem in harmful_actions(OURS.sub("", body))] == []
 
 
 def test_what_is_told_once_is_not_told_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""An auditor with git alone finds for every deed its finding, its tier, the rules' answer and who said yes."""
+"""An auditor with git alone finds for every effect its finding, its tier, the rules' answer and who said yes."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class Trace:
         )
 
     def gaps(self) -> Iterator[str]:
-        """Deeds that lead nowhere, or to something that could not be their reason."""
-        deeds = {deed["key"]: (one, decision) for one in self.journal for decision, deed in one["deeds"]}
+        """Effects that lead nowhere, or to something that could not be their reason."""
+        applied = {receipt["key"]: (one, decision) for one in self.journal for decision, receipt in one["deeds"]}
         effects = [one for one in self.ledger if "action_key" in one]
         findings = {(one["mission"], one["kind"]) for one in self.ledger if "occurrences" in one}
         requirements = {
@@ -101,10 +101,10 @@ class Trace:
         yield from (f"{key} is in no ledger" for key in self.marked - {effect["key"] for effect in effects})
         for effect in effects:
             what = f"{effect['action']} {effect['key']}"
-            if effect["key"] not in deeds:
+            if effect["key"] not in applied:
                 yield f"{what} is in no journal"
                 continue
-            cycle, key = deeds[effect["key"]]
+            cycle, key = applied[effect["key"]]
             decision = next((line for line in cycle["report"]["decisions"] if line["key"] == key), None)
             if decision is None or (decision["verdict"], decision["rules"]) != ("allow", []):
                 yield f"{what} was not allowed"
@@ -131,7 +131,7 @@ def test_every_stage_that_comes_to_rest_is_looked_at():
 @pytest.mark.parametrize(
     "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in LIVES]
 )  # long: a minute in all
-def test_every_deed_leads_to_its_finding_tier_rules_and_approver(tmp_path, name):
+def test_every_effect_leads_to_its_finding_tier_rules_and_approver(tmp_path, name):
     with staged(tmp_path, name) as hub:
         come_to_rest(hub, EVERY[name].meanwhile, **EVERY[name].request)
         trace = Trace.of(hub)
@@ -144,7 +144,7 @@ REFUSED = {**SAID, "verdict": "deny", "rules": ["approval-head"]}
 
 
 def trace(decision: dict[str, Any] = SAID, **changes: Any) -> Trace:
-    """Of one deed, a merge; with something of it changed."""
+    """Of one effect, a merge; with something of it changed."""
     sound = {
         "approvers": [["d1", "mara"]],
         "deeds": [["d1", {"key": "e1"}]],
@@ -170,7 +170,7 @@ def trace(decision: dict[str, Any] = SAID, **changes: Any) -> Trace:
         (trace(findings=[{"mission": 1, "kind": "bug", "occurrences": ["o"]}]), ["finish e1 has no finding"]),
     ],
 )
-def test_a_deed_that_leads_nowhere_is_seen(forged, missed):
+def test_an_effect_that_leads_nowhere_is_seen(forged, missed):
     assert list(forged.gaps()) == missed
 
 

@@ -100,7 +100,7 @@ texts = st.one_of(
 """Arbitrary, and arbitrarily long."""
 
 
-def misdeeds(text: str, markdown: bool = True) -> list[object]:
+def harmful_actions(text: str, markdown: bool = True) -> list[object]:
     """What a text of ours would do that none may, our marker at its end apart."""
     end = MARKER.search(text, text.rfind("\n") + 1) if markdown else None
     own = text[: end.start()] if end and end.end() == len(text) else text
@@ -119,7 +119,9 @@ def misdeeds(text: str, markdown: bool = True) -> list[object]:
 
 def is_title(text: str) -> bool:
     """One line, not empty, short enough for a phone, and harmless."""
-    return bool(text) and text == " ".join(text.split()) and len(text) <= 140 and not misdeeds(text, markdown=False)
+    return (
+        bool(text) and text == " ".join(text.split()) and len(text) <= 140 and not harmful_actions(text, markdown=False)
+    )
 
 
 def seals(text: str) -> int:

@@ -41,7 +41,7 @@ TEH = "".join(f"line {n} teh\n" for n in range(5)).encode()
 
 @dataclass(frozen=True)
 class Setting:
-    """What stays the same in one world: the owners' charter, what there is to be found, and what a list proves."""
+    """What stays the same in one world: the owners' settings, what there is to be found, and what a list proves."""
 
     settings: CycleSettings
     spelling: int = 1  # findings that are mended at once

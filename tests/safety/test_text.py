@@ -15,7 +15,7 @@ from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.safety import text
 from ralph_mission.safety.detect import closing_keywords, mentions, workflow_commands
 from ralph_mission.safety.text import LIMITS, inline, inline_words, quote, sanitise
-from tests.attacks.words import misdeeds, wrapped
+from tests.attacks.words import harmful_actions, wrapped
 from tests.safety.benign import BENIGN, TAGS
 from tests.safety.hostile_texts import SINKS, commands, hidden, nasty
 
@@ -61,7 +61,7 @@ def test_what_was_sanitised_closes_pings_commands_and_hides_nothing(sink: str, t
     assert workflow_commands(calm, markdown) == ()
     assert hidden(calm, markdown) == []
     for one in wrapped(text):
-        actions = misdeeds(sanitise(one, sink), markdown)
+        actions = harmful_actions(sanitise(one, sink), markdown)
         assert [action for action in actions if not action.startswith(("mark-up", "workflow command"))] == [], one
 
 

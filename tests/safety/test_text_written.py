@@ -7,7 +7,7 @@ import pytest
 from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.safety.detect import closing_keywords, mentions
 from ralph_mission.safety.text import inline_words, sanitise
-from tests.attacks.words import misdeeds
+from tests.attacks.words import harmful_actions
 from tests.safety.hostile_texts import commands
 
 CLOSERS = [
@@ -257,7 +257,7 @@ def test_c31_no_bot_is_triggered(text: str) -> None:
     assert (commands(text) or mentions(text)) and calm != text
     assert commands(calm) == []
     assert mentions(calm) == ()
-    assert misdeeds(calm) == []
+    assert harmful_actions(calm) == []
 
 
 @pytest.mark.attack(32)

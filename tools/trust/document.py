@@ -80,7 +80,7 @@ TRIED = {
     "pairs": ("pairs", "two faults, one after the other"),
     "interleavings": ("interleavings", "two or three runners interleave"),
     "soak": ("cycles", "cycles with deaths, faults, wrong clocks and other runners"),
-    "crashes of the issue agent": ("cases", "a runner dies while an agent works on an issue"),
+    "crashes of the issue agent": ("cases", "a runner dies, or a call fails, while an agent works on an issue"),
     "crashes of reviews": ("cases", "a runner dies while a pull request is reviewed"),
     "model": ("states", "all states of a model of the protocol in a small world"),
     "obeying planner": ("cases", "a model obeys the attacker when it ranks findings"),

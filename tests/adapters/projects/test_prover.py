@@ -34,7 +34,7 @@ addopts = -p no:hypothesispytest -p no:cov -p no:anyio -p no:xdist -p no:xdist.l
 """Without the plugins beside our own pytest: importing them takes three times as long as the rest of a run."""
 
 
-def without_a_cage(_: Sequence[Path]) -> Sandbox:
+def without_a_sandbox(_: Sequence[Path]) -> Sandbox:
     return OPEN
 
 
@@ -44,7 +44,7 @@ def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prove:
     repo = make_repo(tmp_path / "repo", {"app.py": CODE, "pytest.ini": INI, "tests/test_a.py": OTHER})
     opened = Git.open(repo)
     setup = ProjectSetup(opened, tmp_path / "setups", ())
-    prover = Prover(opened, setup, FileCache(tmp_path / "cache"), sandbox_for=without_a_cage, short=60.0)
+    prover = Prover(opened, setup, FileCache(tmp_path / "cache"), sandbox_for=without_a_sandbox, short=60.0)
 
     def call(test: str, *, mended: str = MENDED, expected: str = "assertion") -> ProofOutcome:
         claim = CodeClaim(

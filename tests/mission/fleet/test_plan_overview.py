@@ -108,7 +108,7 @@ def test_a_question_whether_to_look_after_a_repository_waits_for_people_too() ->
     assert (overview.rows[0].waiting, overview.rows[0].note) == (1, "waits for somebody")
 
 
-def test_a_week_of_deeds_money_and_verdicts_add_up() -> None:
+def test_a_week_of_effects_money_and_verdicts_add_up() -> None:
     old, new = (NOON - timedelta(days=8)).date().isoformat(), NOON.date().isoformat()
     completed = (CompletedNote(new, "Fix links", 2, "merged"), CompletedNote(old, "Fix words", 2, "merged"))
     said = learnings({"spelling": Acceptance(3, 1)}, ())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ralph_mission.mission.model.proposal import KINDS, Route
 from ralph_mission.mission.proposals import analysis, wording
 from tests.mission.build import finding
-from tests.mission.hostile import TOKEN, misdeeds, texts
+from tests.mission.hostile import TOKEN, harmful_actions, texts
 
 ASKED = [name for name, row in KINDS.items() if row.route is Route.PROPOSE]
 ANOMALY = finding(
@@ -92,8 +92,8 @@ def test_what_is_ours_cannot_be_written_by_anybody_else(heading):
 def test_hostile_words_and_facts_do_no_harm(words, value, heading):
     hostile = finding(kind="bug", facts=((value, value), ("count", value)))
     body = analysis.body(hostile, ((heading, words),))
-    assert misdeeds(body) == []
-    assert misdeeds(wording.proposal_body(hostile, "why", None, "", ((heading, words),))) == []
+    assert harmful_actions(body) == []
+    assert harmful_actions(wording.proposal_body(hostile, "why", None, "", ((heading, words),))) == []
 
 
 @given(texts)

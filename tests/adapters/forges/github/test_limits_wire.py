@@ -56,7 +56,7 @@ def test_largest_answer_is_read(world: GitHubWorld, packed: bool) -> None:
     assert world.forge.issues() == ()
 
 
-def test_deed_whose_answer_has_no_measure_is_in_doubt_and_looked_for(world: GitHubWorld) -> None:
+def test_effect_whose_answer_has_no_measure_is_in_doubt_and_looked_for(world: GitHubWorld) -> None:
     def grown(request: Any, response: Any) -> None:
         if (request.method, request.below) == ("POST", "/issues"):
             response.content = json.dumps(response.payload).encode() + b" " * limits.LARGEST
@@ -331,7 +331,7 @@ def test_json_of_any_depth_is_trouble_with_the_forge(monkeypatch: pytest.MonkeyP
     assert caught.value.who == "forge"
 
 
-def test_deed_whose_answer_is_too_deep_to_read_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effect_whose_answer_is_too_deep_to_read_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Doubt):
         api(monkeypatch, lambda path, count: (201, {}, DEEP)).send("POST", "/issues", {})
 
