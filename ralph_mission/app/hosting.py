@@ -27,7 +27,6 @@ from ralph_mission.config.reading import NAME, read
 from ralph_mission.config.settings import Config, MemoryPlace
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import UNWATCHED, RunWatch
-from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.ports import CycleClock, CycleProgress, Forge, Waker
 from ralph_mission.values import dataclass
 
@@ -144,7 +143,6 @@ def _on_github(
         note=progress.note,
         staged=staged,
         required_checks_only=settings.merge.checks == "required",
-        default=Branch(name, head),
     )
     store = RecoverableStore(
         git,

@@ -39,7 +39,7 @@ FLEET = load_fleet(
     f"repositories: [installation]\njob_minutes: {JOB}\n"
     f"budget: {{usd: {USD}, pull_requests: {PULLS}, minutes: {MINUTES}}}\neach: {{usd: 1}}\n"
 )
-MOMENTS = 72  # before and after each request of a job
+MOMENTS = 74  # before and after each request of a job
 REQUESTS = ((GitHubRequester, "request"), (Remote, "_run"), (LlmThinker, "think"))  # what a job sends
 REPOSITORY = {**FILES, **TYPO, "bugs.txt": "a.py:1: apples fall\nc.py:1: cows moo\n"}
 PRICE = 0.0105  # of the scripted model's answer
@@ -169,7 +169,7 @@ def play(folder: Path, gate_dies: tuple[int, bool] | None = None, job_dies: int 
 
 
 def test_the_money_of_a_job_that_died_counts_and_the_next_one_takes_over(tmp_path: Path) -> None:
-    fleet = play(tmp_path, job_dies=28)
+    fleet = play(tmp_path, job_dies=30)
     assert fleet.moments[-1] == "after LlmThinker.think(Brief)"  # it has cost something, and nothing is written yet
     assert len(fleet.model.turns) == 2
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.errors import UserError
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleSummary
 from tests.crash.setups import LONG, agreed, let_check_stand
 from tests.fakes.github.nouns import Request
@@ -49,6 +50,18 @@ def test_a_fix_is_discovered_reviewed_merged_at_that_commit_and_told_everywhere(
     assert "- Outcome: merged" in reviewed.memory()
     assert [request.body["sha"] for request in reviewed.fake.journal if request.method == "PUT"] == [head]
     assert any("approved by mara" in line for line in cycle_summary.why)
+
+
+def test_what_was_dropped_from_the_default_branch_while_a_cycle_waited_does_not_come_back(fresh):
+    before = fresh.fake.branch("main")
+    fresh.fake.push("main", {"secret.txt": b"hunter2\n"})
+    app = fresh.house()
+    git(fresh.fake.bare, "update-ref", "refs/heads/main", before)
+    with unpaced():
+        run_cycle(app.ports, app.settings, CycleRequest(force=True), app.secrets)
+    (pull,) = fresh.pulls
+    assert git(fresh.fake.bare, "merge-base", "main", fresh.head_name(pull.number)) == before
+    assert git(fresh.fake.bare, "rev-list", "--count", f"main..{fresh.head_name(pull.number)}") == "1"
 
 
 @pytest.mark.attack(52)

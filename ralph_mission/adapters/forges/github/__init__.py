@@ -41,7 +41,6 @@ from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, OpenPull, 
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.mission import FailureReason
 
-DEFAULT_BRANCH = "default branch"
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
 LOOKS = (0.0, 2.0, 5.0)  # seconds before each check for the result of an unanswered mutation
 HOW = {
@@ -65,12 +64,9 @@ class GitHubForge:
         api: Api,
         now: Callable[[], datetime] = utc_now,
         required_checks_only: bool = False,
-        default: model.Branch | None = None,
     ) -> None:
         self.git, self.remote, self.api, self.now = git, remote, api, now
         self.threads = Threads(api, now)
-        if default is not None:
-            self.threads.once(DEFAULT_BRANCH, lambda: default)
         self.people = People(api)
         self.heads = Heads(git, remote, api.note, self.people.author)
         self.dashboard = DashboardIssue(self.threads, self.people.us)
@@ -93,7 +89,7 @@ class GitHubForge:
 
     def default_branch(self) -> model.Branch:
         """The branch that pull requests are merged into; its commit is fetched. Raises UserError."""
-        return self.threads.once(DEFAULT_BRANCH, self._default)
+        return self.threads.once("default branch", self._default)
 
     def _default(self) -> model.Branch:
         name, sha = self.remote.default()
@@ -408,17 +404,15 @@ def connect(
     note: Callable[[str], None] = lambda text: None,
     staged: bool = False,
     required_checks_only: bool = False,
-    default: model.Branch | None = None,
     sleep: Callable[[float], None] = time.sleep,
     pace: float = PACE,
     timeout: float = 30,
 ) -> GitHubForge:
     """The forge of a clone. Sends no request yet. `staged`: changes neither GitHub nor a ref or file here.
 
-    `required_checks_only`: a merge only waits for the checks that GitHub requires. `default`: the default branch, if it
-    was just read and fetched.
+    `required_checks_only`: a merge only waits for the checks that GitHub requires.
     """
     read_cache = ReadCache(None if staged else git.common_dir / "ralph" / "github.json", scope_of(place))
     api = Api(place, read_cache, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
     remote = VerifiedRemote(git, place.git_url, place.credential, keep=not staged, api=api)
-    return GitHubForge(git, remote, api, now, required_checks_only, default)
+    return GitHubForge(git, remote, api, now, required_checks_only)

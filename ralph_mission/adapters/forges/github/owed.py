@@ -151,11 +151,14 @@ class FinishedBranches:
         for number, head_sha in list(self._debts().items())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
-                waits = (wire.state, wire.head.sha) == ("closed", head_sha) and wire.ours
-                if waits and self.people.owns(wire):  # else another account of ours may have opened it
+                ours = wire.ours and wire.head.ref.startswith(BRANCHES)
+                waits = (wire.state, wire.head.sha) == ("closed", head_sha) and ours
+                if waits and self.people.owns(wire):
                     if stopped():
                         return
                     waits = not self._try_deletion(wire, head_sha)
+                elif waits:  # another account of ours may have opened it
+                    waits = self.remote.head(wire.head.ref) == head_sha
             except Missing:
                 waits = False
             except UserError:

@@ -14,6 +14,7 @@ from ralph_mission.adapters.git.remote import Remote
 from tests.adapters.forges.github_world import GitHubWorld, kept_file
 from tests.contract.dashboard import ANCHOR
 from tests.contract.forge_world import Opened, merge_pull, pulled
+from tests.helpers import git
 
 UNANSWERED = [("GET", "/info/refs*"), ("GET", "/pulls"), ("POST", "/git-receive-pack")]
 
@@ -131,6 +132,13 @@ def test_a_cycle_of_another_account_forgets_nothing_that_is_owed(world: GitHubWo
     assert world.fake.branch("ralph/fix") == opened.sha
     end_cycle(world.connected())
     assert world.fake.branch("ralph/fix") == ""
+
+
+def test_what_another_account_owes_is_forgotten_once_the_branch_is_gone(world: GitHubWorld) -> None:
+    owing(world)
+    git(world.fake.bare, "update-ref", "-d", "refs/heads/ralph/fix")
+    end_cycle(world.connected(world.fake.token("other[bot]")))
+    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) == {}
 
 
 def test_what_is_owed_outlasts_the_token(world: GitHubWorld) -> None:
