@@ -112,6 +112,8 @@ class RunsApp(App[None]):
 
     def _look(self) -> None:
         """Update the list and the shown run. A run that ends or waits rings the bell."""
+        if len(self.query("#runs, #steps")) < 2:  # the window opens or closes, which takes long on a busy machine
+            return
         known = {one.id: one for one in live.list_runs(self._home)}
         for key in [row.key.value for row in self._table.ordered_rows if row.key.value not in known]:
             if key:

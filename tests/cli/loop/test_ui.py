@@ -13,6 +13,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.live import LiveRun
+from ralph_mission.cli.loop import ui
 from ralph_mission.cli.loop.ui import RunsApp
 from ralph_mission.loop.model.spec import RunEvent
 from tests.helpers import commit, make_repo
@@ -63,3 +64,18 @@ def test_runs_are_shown_and_held_with_keys(repo: Path) -> None:
             assert live.read_order(home / live.FOLDER / "work-1") == ""
 
     asyncio.run(watched())
+
+
+def test_a_window_that_closes_slowly_ends_without_an_error(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui, "LOOK", 0.01)
+
+    async def closed() -> None:
+        app = RunsApp(Git.open(repo))
+        async with app.run_test() as pilot:
+            looked = asyncio.Event()
+            await app.screen.remove_children()
+            asyncio.get_running_loop().call_later(5 * ui.LOOK, looked.set)
+            await looked.wait()
+            await pilot.pause()
+
+    asyncio.run(closed())
