@@ -326,6 +326,7 @@ class Remote:
         raise Denied(what, "look at its rules and hooks", lasting=not BUSY.search(error.detail))
 
     def _holds(self, ref: str, oid: str) -> bool:
+        """Whether what is kept of a ref is right already; git is asked once."""
         if self.keep and (ref, oid) not in self._held and self.git.resolve(_kept_ref(ref)) == oid:
             self._held.add((ref, oid))
         return (ref, oid) in self._held

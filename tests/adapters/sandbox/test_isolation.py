@@ -192,12 +192,16 @@ def test_a_clone_that_borrows_objects_reads_them_but_not_the_settings_beside_the
     assert "secret" in (here.work / ".git/config").read_text()
 
 
+SECRET = "c3Bhcmtz"  # long enough to be in no random folder's name
+HEADER = ("http.https://github.com/.extraheader", f"AUTHORIZATION: basic {SECRET}")
+
+
 @pytest.mark.parametrize(
     "setting",
     [
-        ("http.https://github.com/.extraheader", "AUTHORIZATION: basic c3Bhcmtz"),  # as actions/checkout leaves it
-        ("remote.origin.url", "https://x-access-token:c3Bhcmtz@github.com/o/n"),
-        ("remote.origin.pushurl", "https://:c3Bhcmtz@github.com/o/n"),
+        HEADER,  # as actions/checkout leaves it
+        ("remote.origin.url", f"https://x-access-token:{SECRET}@github.com/o/n"),
+        ("remote.origin.pushurl", f"https://:{SECRET}@github.com/o/n"),
     ],
 )
 def test_a_checkout_whose_configuration_holds_a_credential_is_refused(here: Place, setting: tuple[str, str]) -> None:
@@ -205,7 +209,7 @@ def test_a_checkout_whose_configuration_holds_a_credential_is_refused(here: Plac
     with pytest.raises(UserError) as told:
         of_checkout("bwrap", Git.open(here.work), {})
     assert "credential" in told.value.what and "persist-credentials: false" in told.value.next_step
-    assert "c3Bhcmtz" not in told.value.what + told.value.next_step
+    assert SECRET not in told.value.what + told.value.next_step
 
 
 @pytest.mark.parametrize(
@@ -222,14 +226,7 @@ def test_a_checkout_whose_configuration_holds_a_credential_is_refused(here: Plac
 def test_a_credential_in_a_file_that_the_configuration_includes_is_refused(here: Place, named: str) -> None:
     kept = here.root / "runner" / "git-credentials-1.config"  # as newer versions of actions/checkout leave it
     kept.parent.mkdir()
-    git(
-        here.root,
-        "config",
-        "--file",
-        str(kept),
-        "http.https://github.com/.extraheader",
-        "AUTHORIZATION: basic c3Bhcmtz",
-    )
+    git(here.root, "config", "--file", str(kept), *HEADER)
     (kept.parent / "more").write_text("[include]\n\tpath = ../runner/git-credentials-1.config\n")
     with (here.work / ".git" / "config").open("a") as config:
         config.write(f'[includeIf "gitdir:{here.work}/.git"]\n\tpath = {named.format(kept.parent)}\n')
@@ -241,14 +238,7 @@ def test_a_credential_in_a_file_that_the_configuration_includes_is_refused(here:
 def test_a_credential_that_is_not_there_inside_is_nobodys_trouble(here: Place) -> None:
     kept = here.root / "runner" / "git-credentials-1.config"
     kept.parent.mkdir()
-    git(
-        here.root,
-        "config",
-        "--file",
-        str(kept),
-        "http.https://github.com/.extraheader",
-        "AUTHORIZATION: basic c3Bhcmtz",
-    )
+    git(here.root, "config", "--file", str(kept), *HEADER)
     git(here.work, "config", f"includeIf.gitdir:{here.work}/.git.path", str(kept))
     inside = {"RUNNER_TEMP": str(kept.parent)}
     assert kept.parent in of_checkout("bwrap", Git.open(here.work), inside).hidden
@@ -264,7 +254,7 @@ def test_a_file_that_is_included_and_holds_none_is_nobodys_trouble(here: Place) 
     (here.root / "aliases").write_text("[alias]\n\tst = status\n")
     git(here.work, "config", "include.path", str(here.root / "aliases"))
     git(here.work, "config", "mergetool.kelp.path", str(here.root))
-    git(here.root, "config", "--file", str(here.root / "theirs"), "http.extraheader", "AUTHORIZATION: basic c3Bhcmtz")
+    git(here.root, "config", "--file", str(here.root / "theirs"), "http.extraheader", HEADER[1])
     git(here.work, "config", "includeIf.gitdir:/elsewhere/.path", str(here.root / "theirs"))  # another repository's
     assert of_checkout("bwrap", Git.open(here.work), {}).writable
 

@@ -155,7 +155,8 @@ def test_what_is_owed_outlasts_the_token(world: GitHubWorld) -> None:
 
 def test_a_linked_folder_is_not_followed(world: GitHubWorld, tmp_path: Path) -> None:
     folder = kept_file(world).parent
-    folder.rename(tmp_path / "elsewhere") if folder.exists() else (tmp_path / "elsewhere").mkdir()
+    folder.mkdir(exist_ok=True)
+    folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(tmp_path / "elsewhere")
     world.connected().api.kept.put_lasting(OWED_DELETIONS, {"1": "a" * 40})
     assert not (tmp_path / "elsewhere" / "owed.json").exists()
