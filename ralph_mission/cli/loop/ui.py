@@ -61,16 +61,19 @@ class RunsApp(App[None]):
         self._table.focus()
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
-        """Show the steps of another run, once one was chosen."""
-        chosen = self._table.cursor_row == event.cursor_row and self._shown
-        if chosen and event.row_key.value and event.row_key.value != self._shown:
-            self._show(event.row_key.value)
+        """Show the steps of another run, once one was chosen; its row may have gone since."""
+        chosen = event.row_key.value if event.row_key in self._table.rows else ""
+        if self._shown and chosen and chosen != self._shown and self._table.cursor_row == event.cursor_row:
+            self._show(chosen)
 
     def action_order(self, order: HoldOrder) -> None:
         """Ask the run that is shown to wait, to go on or to end."""
         if record := self._find():
-            order_run(self._home, record, order)
-            self.notify(f"{record.id}: {order or 'resume'} at the next safe point")
+            try:
+                order_run(self._home, record, order)
+                self.notify(f"{record.id}: {order or 'resume'} at the next safe point")
+            except (UserError, OSError) as error:
+                self.notify(str(error), severity="error")
 
     def action_guide(self) -> None:
         """Ask for a line of guidance."""
@@ -112,7 +115,7 @@ class RunsApp(App[None]):
 
     def _look(self) -> None:
         """Update the list and the shown run. A run that ends or waits rings the bell."""
-        if len(self.query("#runs, #steps")) < 2:  # the window opens or closes, which takes long on a busy machine
+        if len(self.query("#runs, #steps")) < 2:  # the window closes, which takes long on a busy machine
             return
         known = {one.id: one for one in live.list_runs(self._home)}
         for key in [row.key.value for row in self._table.ordered_rows if row.key.value not in known]:
@@ -128,6 +131,8 @@ class RunsApp(App[None]):
             if self._states.get(name) not in (None, one.state) and one.state != "running":
                 self.bell()
             self._states[name] = one.state
+        if self._shown not in known:
+            self._shown = ""  # its files were removed; another run may get its id
         if not self._shown and known:
             self._show(next((one.id for one in reversed(known.values()) if one.alive), next(reversed(known))))
         self._follow()

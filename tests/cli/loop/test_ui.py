@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, RichLog
 
 from ralph_mission.adapters.git.git import Git
@@ -79,3 +83,58 @@ def test_a_window_that_closes_slowly_ends_without_an_error(repo: Path, monkeypat
             await pilot.pause()
 
     asyncio.run(closed())
+
+
+async def until(pilot: Pilot[None], seen: Callable[[], bool]) -> None:
+    """Until a look of the window had its effect."""
+    for _ in range(2000):
+        if seen():
+            return
+        await pilot.pause(ui.LOOK)
+    raise AssertionError("nothing of the kind came")
+
+
+@pytest.mark.parametrize("chosen", range(4))
+def test_runs_that_are_removed_while_they_are_shown_leave_the_window_open(
+    repo: Path, chosen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ui, "LOOK", 0.01)
+    home = repo / ".ralph"
+    for number in range(4):
+        LiveRun(home, "run").tell(RunEvent("note", f"old {number}"))
+
+    async def watched() -> None:
+        app = RunsApp(Git.open(repo))
+        async with app.run_test() as pilot:
+            table, steps = app.query_one("#runs", DataTable), app.query_one("#steps", RichLog)
+            table.move_cursor(row=chosen)
+            await until(pilot, lambda: [line.text.split()[-1] for line in steps.lines] == [str(chosen)])
+
+            shutil.rmtree(home / live.FOLDER)
+            await until(pilot, lambda: not table.row_count)
+
+            again = LiveRun(home, "run")
+            again.tell(RunEvent("note", "new"))
+            assert again.folder.name == "run-1"
+            await until(pilot, lambda: [line.text.split()[-1] for line in steps.lines] == ["new"])
+
+    asyncio.run(watched())
+
+
+def test_a_request_that_cannot_be_written_is_told_in_the_window(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, told = LiveRun(repo / ".ralph", "run"), list[str]()
+    run.tell(RunEvent("note", "works"))
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def watched() -> None:
+        app = RunsApp(Git.open(repo))
+        monkeypatch.setattr(app, "notify", lambda message, **_: told.append(message))
+        async with app.run_test() as pilot:
+            await pilot.pause()
+            monkeypatch.setattr(live, "give_order", full)
+            await pilot.press("s")
+
+    asyncio.run(watched())
+    assert len(told) == 1 and "No space left on device" in told[0] and run.asked() == ""
