@@ -84,14 +84,12 @@ class Scene:
         fitting = [k for k in kinds if ALL[k].of not in (TIMEOUT, ELSEWHERE) or self.stage.act is not two_wake]
         return [Case(self.name, kind, call.at) for kind in fitting for call in self.calls if ALL[kind].at(call)]
 
-    def representatives(self, kinds: Iterable[str], known: set[tuple[str, ...]], draw: Random) -> list[Case]:
-        """One for each of these kinds, sort of call and phase of the transaction that is not `known` yet: by chance."""
+    def representatives(self, kinds: Iterable[str], draw: Random) -> list[Case]:
+        """One for each of these kinds, sort of call and phase of the transaction: which is left to chance."""
         cases, chosen = self.cases(kinds), dict[tuple[str, ...], Case]()
         for case in draw.sample(cases, len(cases)):
             chosen.setdefault((case.kind, *self.calls[case.at - 1].sort), case)
-        new = [case for sort, case in chosen.items() if sort not in known]
-        known |= chosen.keys()
-        return new
+        return list(chosen.values())
 
 
 @contextmanager

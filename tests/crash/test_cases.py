@@ -2,9 +2,9 @@
 passed, and it comes to rest.
 
 What the cycles after a struck one come to is compared with what would have come undisturbed. Of a kind of fault
-`make crash` plays one case for each sort of call and phase of the transaction, from a stage that chance chooses by
-CRASH_SEED (0 unless it is set): where those are the same, so is the code that deals with it. `make test` plays a few;
-whatever goes wrong is told with the command that plays it alone.
+`make crash` plays one case in each stage for each sort of call and phase of the transaction, at a call that chance
+chooses by CRASH_SEED (0 unless it is set): where those are the same, so is the code that deals with it. `make test`
+plays a few; whatever goes wrong is told with the command that plays it alone.
 """
 
 from __future__ import annotations
@@ -107,12 +107,14 @@ def played(on: Scene, cases: Iterable[Case], tables: Tables) -> list[str]:
 
 
 def represented(folder, names: Collection[str], kinds: Sequence[str], tables: Tables) -> None:
-    """Play one case for each of these kinds, sort of call and phase: of which stage is left to chance."""
-    known, draw, wrong = set[tuple[str, ...]](), Random(SEED), []
+    """Play one case in each of these stages for each of these kinds, sort of call and phase."""
+    draw, tried, wrong = Random(SEED), 0, []
     for name in draw.sample(sorted(names), len(names)):
         with scene(folder / name, name) as on:
-            wrong += played(on, on.representatives(kinds, known, draw), tables)
-    assert known and wrong == [], "\n".join(wrong) or "no call was struck"
+            cases = on.representatives(kinds, draw)
+            tried += len(cases)
+            wrong += played(on, cases, tables)
+    assert tried and wrong == [], "\n".join(wrong) or "no call was struck"
 
 
 def of(group: Sequence[str]) -> list[str]:
