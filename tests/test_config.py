@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.config.loop import FixerCommand
 from ralph_mission.config.reading import GONE, STRICTER, load, read, schema
 from ralph_mission.config.settings import Config
@@ -307,31 +308,31 @@ def test_settings_cannot_be_changed_afterwards() -> None:
 
 
 def test_a_repository_without_a_file_has_the_defaults(tmp_path: Path) -> None:
-    assert read(Git.open(make_repo(tmp_path))) == Config()
+    assert read(Git.open(make_repo(tmp_path)), read_shared) == Config()
 
 
 def test_the_work_tree_is_read_when_there_is_one(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / "ralph.yml").write_text("owners: [mara]")
-    assert read(Git.open(repo)).owners == ("mara",)
+    assert read(Git.open(repo), read_shared).owners == ("mara",)
 
 
 def test_a_bare_repository_is_read_at_its_default_branch(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "work")
     commit(repo, {"ralph.yml": "owners: [ines]"})
     git(tmp_path, "clone", "--quiet", "--bare", str(repo), "bare.git")
-    assert read(Git.open(tmp_path / "bare.git")).owners == ("ines",)
+    assert read(Git.open(tmp_path / "bare.git"), read_shared).owners == ("ines",)
 
 
 def test_another_file_can_be_named(tmp_path: Path) -> None:
     place = tmp_path / "other.yml"
     place.write_text("owners: [ben]")
-    assert read(Git.open(make_repo(tmp_path / "r")), place).owners == ("ben",)
+    assert read(Git.open(make_repo(tmp_path / "r")), read_shared, place).owners == ("ben",)
 
 
 def test_a_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
-        read(Git.open(make_repo(tmp_path)), tmp_path / "gone.yml")
+        read(Git.open(make_repo(tmp_path)), read_shared, tmp_path / "gone.yml")
     assert caught.value.exit_code == 2
 
 
@@ -339,18 +340,18 @@ def test_a_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
 def test_what_is_not_utf8_is_refused_with_its_line(tmp_path: Path, raw: bytes) -> None:
     (make_repo(tmp_path) / "ralph.yml").write_bytes(raw)
     with pytest.raises(UserError, match="line 1: is not UTF-8"):
-        read(Git.open(tmp_path))
+        read(Git.open(tmp_path), read_shared)
 
 
 def test_a_byte_order_mark_and_crlf_are_fine(tmp_path: Path) -> None:
     (make_repo(tmp_path) / "ralph.yml").write_bytes(b"\xef\xbb\xbfowners:\r\n  - mara\r\n")
-    assert read(Git.open(tmp_path)).owners == ("mara",)
+    assert read(Git.open(tmp_path), read_shared).owners == ("mara",)
 
 
 def test_a_folder_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
     (make_repo(tmp_path) / "ralph.yml").mkdir()
     with pytest.raises(UserError, match="is not a file"):
-        read(Git.open(tmp_path))
+        read(Git.open(tmp_path), read_shared)
 
 
 def test_the_schema_accepts_the_documented_example() -> None:

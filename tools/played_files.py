@@ -23,6 +23,7 @@ from unittest import mock
 
 import ralph_mission.loop.stories.prd as form
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.app import run
 from ralph_mission.app.embedding import RunHandle
 from ralph_mission.app.run_options import RunOptions, resolve_run
@@ -106,7 +107,7 @@ def _script_for_list(repo: Path, name: str) -> tuple[RunOptions, dict[str, Any]]
 
 def _script_for_settings(repo: Path) -> tuple[RunOptions, dict[str, Any]]:
     """Options for a run with the hats of `ralph.yml`, and its script."""
-    spec = resolve_run(RunOptions(repo, task="Write played.txt."), read(Git.open(repo)), repo, None).spec
+    spec = resolve_run(RunOptions(repo, task="Write played.txt."), read(Git.open(repo), read_shared), repo, None).spec
     play: dict[str, list[dict[str, Any]]] = {}
     for hat, topic in find_way(spec):
         step: dict[str, Any] = {"append": {"played.txt": f"{topic}\n"}}

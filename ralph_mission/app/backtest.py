@@ -25,7 +25,7 @@ from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.forges.local.branches import default_branch
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import RepositoryPlace, place
+from ralph_mission.adapters.git.remote import RepositoryPlace, place, read_shared
 from ralph_mission.adapters.observers import OBSERVERS, Sources
 from ralph_mission.adapters.observers.forge import AlertObserver
 from ralph_mission.adapters.observers.looking import OneAtATime
@@ -92,7 +92,7 @@ def backtest(options: BacktestOptions, progress: CycleProgress) -> BacktestRepor
     started = time.monotonic()
     git = Git.open(options.repo)
     refuse_old_git(git)
-    settings = read(git, options.config)
+    settings = read(git, read_shared, options.config)
     steps = _steps(git, options, quiet=_place(settings) is not None)
     with tempfile.TemporaryDirectory(prefix="ralph-backtest-", ignore_cleanup_errors=True) as folder:
         past = _borrow(git, Path(folder) / "history.git")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.config.reading import read
 from ralph_mission.config.settings import NETWORKS, Config
 from ralph_mission.errors import UserError
@@ -54,7 +55,7 @@ def names_agent(arguments: Sequence[str]) -> bool:
 def _configured(arguments: Sequence[str]) -> Config | None:
     folder, file = Path(arguments[0]), arguments[1] if len(arguments) > 1 else ""
     try:
-        return read(Git.open(folder), folder / file if file else None)
+        return read(Git.open(folder), read_shared, folder / file if file else None)
     except (UserError, GitError, OSError):
         return None
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.adapters.sandbox.ourselves import OwnProcess, run_side_by_side
 from ralph_mission.adapters.storage.fleet import with_memory
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
@@ -131,7 +132,7 @@ def _read_folder(base: Path, name: str, now: datetime, defaults: Path | None) ->
     except UserError as error:
         return RepositoryHeader(name, f"{error.what.replace(str(_place(base, name)), 'it')}: correct fleet.yml")
     try:
-        settings = read(git, defaults if _has_none(git) else None)
+        settings = read(git, read_shared, defaults if _has_none(git) else None)
         if settings.forge.kind == "github":
             return RepositoryHeader(name, f"{NAME} has its issues on GitHub: name it as OWNER/REPO in fleet.yml")
         forge = LocalForge(git)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import Remote, RepositoryPlace, acts_on_github, place
+from ralph_mission.adapters.git.remote import Remote, RepositoryPlace, acts_on_github, place, read_shared
 from ralph_mission.adapters.report.progress import begin_phase
 from ralph_mission.adapters.storage.memory import provenance
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
@@ -68,7 +68,7 @@ def choose_hosting(
     none of its own. Raises UserError."""
     if forge == "auto" and acts_on_github(os.environ):  # the checkout does not count: it may be a pull request's
         return _on_github(git, config, forge, clock, progress, staged, spell, extends)
-    settings = read(git, config, otherwise=extends)
+    settings = read(git, read_shared, config, otherwise=extends)
     if forge == "github" or (forge == "auto" and settings.forge.kind == "github"):
         return _on_github(git, config, forge, clock, progress, staged, spell, extends)
     if settings.extensions and acts_on_github(os.environ):
@@ -80,7 +80,9 @@ def choose_hosting(
 def _of_default_branch(git: Git, config: Path | None, head: str, extends: str) -> Config:
     """The settings of the commit `head`, or of the file that `--config` names."""
     name = committed_name(git, config)
-    return read(git, commit=head, name=name) if config and name else read(git, config, head, otherwise=extends)
+    if config and name:
+        return read(git, read_shared, commit=head, name=name)
+    return read(git, read_shared, config, head, otherwise=extends)
 
 
 def committed_name(git: Git, config: Path | None) -> str:

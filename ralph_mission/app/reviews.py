@@ -17,7 +17,7 @@ from ralph_mission.adapters.agents.clients import PRICED
 from ralph_mission.adapters.fixers.coder import read_conventions
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
-from ralph_mission.adapters.git.remote import acts_on_github, place, without_steering
+from ralph_mission.adapters.git.remote import acts_on_github, place, read_shared, without_steering
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.report.progress import rest
 from ralph_mission.adapters.sandbox.isolation import describe_level
@@ -55,7 +55,7 @@ def nobody_reviews(options: AgentServiceOptions) -> str:
     """
     if not acts_on_github(os.environ) or options.agent or options.command:
         return ""
-    return "" if _names_agent(read(Git.open(options.repo), options.config)) else NOBODY_REVIEWS
+    return "" if _names_agent(read(Git.open(options.repo), read_shared, options.config)) else NOBODY_REVIEWS
 
 
 def _names_agent(settings: Config) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ralph_mission.adapters import files
 from ralph_mission.adapters.fixers.verify import known_red
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import acts_on_github
+from ralph_mission.adapters.git.remote import acts_on_github, read_shared
 from ralph_mission.adapters.projects.setup import NOTHING, LentSetup, ProjectSetup, lent_environment
 from ralph_mission.adapters.sandbox.excerpt import NOT_SET_UP
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level
@@ -101,7 +101,7 @@ def build_run(
     """
     git, root = workplaces.open_checkout(options.repo)
     keep_out_of_git(git)
-    settings = read(git, options.config)
+    settings = read(git, read_shared, options.config)
     found = _find_level(options, settings)
     options = replace(options, go_on=True) if planned else options
     if not options.errand and options.agent != SCRIPTED:

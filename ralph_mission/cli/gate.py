@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import SPOKEN, acts_on_github
+from ralph_mission.adapters.git.remote import SPOKEN, acts_on_github, read_shared
 from ralph_mission.adapters.git.remote import place as server
 from ralph_mission.adapters.storage.memory.due import (
     PAUSED,
@@ -151,7 +151,7 @@ def _names_github(question: DueQuestion) -> bool:
 def _settings(question: DueQuestion) -> Config:
     from ralph_mission.config.reading import read
 
-    return read(Git.open(Path(question.repo)), Path(question.config) if question.config else None)
+    return read(Git.open(Path(question.repo)), read_shared, Path(question.config) if question.config else None)
 
 
 # --- The settings of the default branch, as text. ---

@@ -149,9 +149,10 @@ def print_moment(line: str, repo: Path, err: bool = False) -> None:
 def read_settings(repo: Path, config: Path | None = None) -> Config:
     """The settings of a repository. Raises UserError."""
     from ralph_mission.adapters.git.git import Git
+    from ralph_mission.adapters.git.remote import read_shared
     from ralph_mission.config.reading import read
 
-    return read(Git.open(repo), config)
+    return read(Git.open(repo), read_shared, config)
 
 
 @contextmanager

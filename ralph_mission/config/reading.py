@@ -202,14 +202,21 @@ class SettingsSource(Protocol):
     """A repository, as far as its settings are read from it."""
 
     @property
+    def common_dir(self) -> Path:
+        """Where its work trees keep what they share."""
+
+    @property
     def work_tree(self) -> Path | None:
         """Its files; None when it is bare."""
 
     def blobs(self, names: Iterable[str]) -> Mapping[str, bytes]:
         """Contents of files in commits, by `commit:path`; without those that are not there."""
 
-    def read_elsewhere(self, repository: str, commit: str, path: str) -> bytes | None:
-        """A file of another repository at a commit; None when it is not there. Raises UserError."""
+
+ReadShared = Callable[[Path, str, str, str], bytes | None]
+"""A file of another repository, by a common directory to cache it below, owner/name, commit and path; None when it is
+not there. Raises UserError."""
+Fetch = Callable[[SharedReference], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,27 +232,37 @@ class SettingsText:
 
 
 def read(
-    git: SettingsSource, path: Path | None = None, commit: str = "", name: str = "", otherwise: str = ""
+    git: SettingsSource,
+    shared: ReadShared,
+    path: Path | None = None,
+    commit: str = "",
+    name: str = "",
+    otherwise: str = "",
 ) -> Config:
     """The configuration of a repository, with what its file extends; all defaults when it has no `ralph.yml`.
 
-    `path` names another file, `commit` the commit to read it from, and `name` another one there, which has to be in
-    it. Otherwise the work tree is read, or HEAD when the repository is bare. `otherwise`: what a repository without a
-    file extends, in another repository. Raises UserError (usage) when the file is not there or says what cannot be.
+    `shared` reads what it extends in another repository. `path` names another file, `commit` the commit to read it
+    from, and `name` another one there, which has to be in it. Otherwise the work tree is read, or HEAD when the
+    repository is bare. `otherwise`: what a repository without a file extends, in another repository. Raises UserError
+    (usage) when the file is not there or says what cannot be.
     """
+
+    def fetch(reference: SharedReference) -> bytes | None:
+        return shared(git.common_dir, reference.repository, reference.commit, reference.path)
+
     file, first = name or NAME, None
     if path is not None:
-        first = _on_disk(git, path, str(path))
+        first = _on_disk(fetch, path, str(path))
     elif git.work_tree and not commit:
         place = git.work_tree / file
         if place.exists() or place.is_symlink():
-            first = _on_disk(git, place, file)
+            first = _on_disk(fetch, place, file)
     else:
-        first = _committed(git, commit or "HEAD", file, file)
+        first = _committed(git, fetch, commit or "HEAD", file, file)
     if first is None and name:
         raise UserError(f"{name} is not on the default branch", "commit it there, or name another file", usage=True)
     if first is None and otherwise and (reference := parse_reference(otherwise)):
-        first = SettingsText(NAME, f"extends: {json.dumps(otherwise)}\n", lambda _: _elsewhere(git, reference))
+        first = SettingsText(NAME, f"extends: {json.dumps(otherwise)}\n", lambda _: _elsewhere(fetch, reference))
     return _load_chain(first) if first else Config()
 
 
@@ -317,45 +334,45 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": NAME}
 
 
-def _on_disk(git: SettingsSource, place: Path, source: str) -> SettingsText:
+def _on_disk(fetch: Fetch, place: Path, source: str) -> SettingsText:
     """A file of this machine; the file it extends is beside it, or in another repository."""
 
     def follow(named: str) -> SettingsText:
         if reference := parse_reference(named):
-            return _elsewhere(git, reference)
+            return _elsewhere(fetch, reference)
         following = place.resolve().parent / named
-        return _on_disk(git, following, os.path.normpath(following))
+        return _on_disk(fetch, following, os.path.normpath(following))
 
     return SettingsText(source, _text(_bytes(place), source), follow)
 
 
-def _committed(git: SettingsSource, commit: str, path: str, source: str) -> SettingsText | None:
+def _committed(git: SettingsSource, fetch: Fetch, commit: str, path: str, source: str) -> SettingsText | None:
     """A file of a commit; the file it extends is in that commit too, or in another repository."""
 
     def follow(named: str) -> SettingsText:
         if reference := parse_reference(named):
-            return _elsewhere(git, reference)
+            return _elsewhere(fetch, reference)
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), named))
-        found = None if beside.startswith(("../", "/")) else _committed(git, commit, beside, beside)
+        found = None if beside.startswith(("../", "/")) else _committed(git, fetch, commit, beside, beside)
         return found or _nothing_there(source, named)
 
     raw = git.blobs([f"{commit}:{path}"]).get(f"{commit}:{path}")
     return None if raw is None else SettingsText(source, _text(raw, source), follow)
 
 
-def _elsewhere(git: SettingsSource, reference: SharedReference) -> SettingsText:
+def _elsewhere(fetch: Fetch, reference: SharedReference) -> SettingsText:
     """A file of another repository; the file it extends is in the same commit too, or in yet another one."""
     source = f"{reference.repository}//{reference.path}@{reference.commit[:12]}"
 
     def follow(named: str) -> SettingsText:
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(reference.path), named))
         if further := parse_reference(named):
-            return _elsewhere(git, further)
+            return _elsewhere(fetch, further)
         if beside.startswith(("../", "/")):
             return _nothing_there(source, named)
-        return _elsewhere(git, replace(reference, path=beside))
+        return _elsewhere(fetch, replace(reference, path=beside))
 
-    raw = git.read_elsewhere(reference.repository, reference.commit, reference.path)
+    raw = fetch(reference)
     return SettingsText(source, _text(raw, source), follow) if raw is not None else _nothing_there(NAME, str(reference))
 
 

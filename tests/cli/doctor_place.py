@@ -13,6 +13,7 @@ from unittest import mock
 import requests
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.cli.doctor import DoctorLine, Hub
 from ralph_mission.cli.doctor.github import github
 from ralph_mission.cli.doctor.sources import sources
@@ -72,7 +73,7 @@ def ask_sources(repo: Path, env: Mapping[str, str] | None = None) -> Result:
     """What `ralph doctor --json` says of sources, networks and the thinker, without all else that it looks at."""
     with mock.patch.dict(os.environ, env or {}):
         git = Git.open(repo)
-        lines = [asdict(line) for line in sources(read(git), git, os.environ)]
+        lines = [asdict(line) for line in sources(read(git, read_shared), git, os.environ)]
     return Result(0, json.dumps({"checks": lines}), "")
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.config.reading import read
+from ralph_mission.config import reading
+from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
@@ -22,14 +23,19 @@ class Repository:
     files: dict[str, str]
     elsewhere: dict[str, str] = field(default_factory=dict)
     work_tree: Path | None = None
+    common_dir: Path = Path()
 
     def blobs(self, names: Iterable[str]) -> Mapping[str, bytes]:
         found = {name: self.files.get(name.removeprefix("HEAD:")) for name in names}
         return {name: text.encode() for name, text in found.items() if text is not None}
 
-    def read_elsewhere(self, repository: str, commit: str, path: str) -> bytes | None:
+    def read_shared(self, _folder: Path, repository: str, commit: str, path: str) -> bytes | None:
         text = self.elsewhere.get(f"{repository}//{path}@{commit}")
         return None if text is None else text.encode()
+
+
+def read(repository: Repository, otherwise: str = "") -> Config:
+    return reading.read(repository, repository.read_shared, otherwise=otherwise)
 
 
 def shared(own: str, theirs: str) -> Repository:

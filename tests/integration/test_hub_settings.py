@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.app import hosting
 from ralph_mission.app.agent_jobs import LoopCoder
 from ralph_mission.app.cycle import App, build_app
 from ralph_mission.app.hosting import QuietProgress, SystemClock, choose_hosting
@@ -86,7 +87,7 @@ def test_a_repository_without_settings_has_those_of_its_fleet_and_so_has_its_age
     with (
         open_hub(tmp_path) as made,
         mock.patch.dict(os.environ, {"RALPH_FLEET": json.dumps(terms)}),
-        mock.patch.object(Git, "read_elsewhere", return_value=MINE.encode()),
+        mock.patch.object(hosting, "read_shared", return_value=MINE.encode()),
     ):
         server = made.fake.bare
         empty = git(server, "hash-object", "-t", "tree", "-w", "/dev/null").strip()

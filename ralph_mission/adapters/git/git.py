@@ -264,15 +264,6 @@ class Git:
         lines = self.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=query) if query else ""
         return {row[0]: int(row[1]) for line in lines.splitlines() if (row := line.split())[1].isdigit()}
 
-    def read_elsewhere(self, repository: str, commit: str, path: str) -> bytes | None:
-        """A file of another repository (owner/name) on our server, or None. Raises UserError.
-
-        It is fetched once, as a commit never changes.
-        """
-        from ralph_mission.adapters.git.remote import read_shared
-
-        return read_shared(self.common_dir, repository, commit, path)
-
     def refuse_lost(self, commit: str, *, history: bool = False) -> None:
         """Raise GitError if an object of a commit, or of its whole `history`, is missing."""
         walk = () if history else ("--no-walk",)

@@ -115,9 +115,10 @@ def _address(name: str, url: str) -> str:
 
 
 def read_shared(folder: Path, repository: str, commit: str, path: str) -> bytes | None:
-    """A file of any repository on our server at a commit, or None. Raises UserError.
+    """A file of any repository (owner/name) on our server at a commit, or None. Raises UserError.
 
-    Public ones need no token. Files are cached below `folder`, a git common directory, by commit and path.
+    Public ones need no token. It is fetched once, as a commit never changes: files are cached below `folder`, a git
+    common directory.
     """
     name = hashlib.sha256(f"{repository}\n{commit}\n{path}".encode()).hexdigest()[:32]
     cached = folder / "ralph" / "shared" / name

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import acts_on_github
+from ralph_mission.adapters.git.remote import acts_on_github, read_shared
 from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
 from ralph_mission.cli.doctor import DoctorLine, Hub, attempt, off, wrong
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
@@ -53,7 +53,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
         return (*checks, wrong("repository", problem))
     checks += [_git(git), *_repository(git), _disk(git)]
     try:
-        settings = read(git, config)
+        settings = read(git, read_shared, config)
     except UserError as problem:
         return (*checks, wrong("configuration", problem))
     checks += [*_configuration(settings), _code(settings), *_tools(git, settings)]

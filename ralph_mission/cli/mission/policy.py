@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.cli.options import SharedGroup, at_repository, json_option, print_json, repo_option
+from ralph_mission.cli.options import SharedGroup, at_repository, json_option, print_json, read_settings, repo_option
 from ralph_mission.errors import UserError
 from ralph_mission.safety.objections import inspect, verdict
 from ralph_mission.words import count_noun
@@ -95,9 +95,10 @@ def _tell_claims(repo: Path, place: Path, as_json: bool) -> bool:
 
 def _limit(git: Git) -> int:
     """The changed lines that this repository allows, by its committed settings, never a changed file."""
+    from ralph_mission.adapters.git.remote import read_shared
     from ralph_mission.config.reading import read
 
-    return read(git, commit="HEAD").limits.auto_pr_lines
+    return read(git, read_shared, commit="HEAD").limits.auto_pr_lines
 
 
 def _change(git: Git, raw: bytes | None) -> Patch:
@@ -194,10 +195,9 @@ def config_group() -> None:
 @json_option
 def show(repo: Path, config: Path | None, as_json: bool) -> None:
     """Print each value that is set, and which file sets it; the rest are defaults."""
-    from ralph_mission.config.reading import read
     from ralph_mission.safety.text import sanitise
 
-    settings = read(Git.open(repo), config)
+    settings = read_settings(repo, config)
     if as_json:
         values = [{"key": _dotted(path), "value": value, "file": file} for path, value, file in settings.origins]
         print_json({"set": values, "settings": settings.model_dump(mode="json", by_alias=True)})

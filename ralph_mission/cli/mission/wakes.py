@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import RepositoryPlace, place
+from ralph_mission.adapters.git.remote import RepositoryPlace, place, read_shared
 from ralph_mission.cli.gate import (
     EYES,
     LONGEST_WAIT,
@@ -134,7 +134,7 @@ def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Head
         if not ours:
             return False, "another wake is at it"
         past = wakers.load(notes.read_bytes() if notes.exists() else b"")
-        limit = read(git, config).limits.dispatches_per_day
+        limit = read(git, read_shared, config).limits.dispatches_per_day
         objection = wakers.objection(past, header, now, limit)
         if objection:
             return False, objection

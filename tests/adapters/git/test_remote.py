@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import KEPT, Denied, Remote, place
+from ralph_mission.adapters.git.remote import KEPT, Denied, Remote, place, read_shared
 from ralph_mission.errors import UserError
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, commit, copy_bare, git, make_repo
@@ -121,11 +121,11 @@ def test_a_file_of_another_repository_is_read_at_its_commit_and_asked_for_once(s
     there = {"GITHUB_API_URL": server.api_url, "GITHUB_SERVER_URL": server.url, "GITHUB_TOKEN": server.token()}
     for name, value in there.items():
         monkeypatch.setenv(name, value)
-    here = Git.open(clone)
-    assert here.read_elsewhere("harbour/slackwater", sha, "README.md") == b"# Sample\n"
-    assert here.read_elsewhere("harbour/slackwater", sha, "none.md") is None
+    folder = Git.open(clone).common_dir
+    assert read_shared(folder, "harbour/slackwater", sha, "README.md") == b"# Sample\n"
+    assert read_shared(folder, "harbour/slackwater", sha, "none.md") is None
     asked = len(server.journal)
-    assert here.read_elsewhere("harbour/slackwater", sha, "README.md") == b"# Sample\n"
+    assert read_shared(folder, "harbour/slackwater", sha, "README.md") == b"# Sample\n"
     assert len(server.journal) == asked
 
 
@@ -136,10 +136,10 @@ def test_a_job_of_a_fleet_reads_the_control_repository_by_its_own_token(server, 
     for name, value in there.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(UserError, match="does not let this token read"):
-        Git.open(clone).read_elsewhere("harbour/slackwater", sha, "README.md")
+        read_shared(Git.open(clone).common_dir, "harbour/slackwater", sha, "README.md")
     for name, value in control.items():
         monkeypatch.setenv(name, value)
-    assert Git.open(clone).read_elsewhere("harbour/slackwater", sha, "README.md") == b"# Sample\n"
+    assert read_shared(Git.open(clone).common_dir, "harbour/slackwater", sha, "README.md") == b"# Sample\n"
 
 
 def test_branch_is_created_once_and_moves_from_where_it_was(server, clone):

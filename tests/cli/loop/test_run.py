@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import ResolvedRun, RunOptions, resolve_run
@@ -312,7 +313,7 @@ PERSISTENT = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.s
 def ordered(shop: World, **asked: str) -> ResolvedRun:
     """The order of a task in words."""
     return resolve_run(
-        RunOptions(shop.repo, task="build it", **asked), read(Git.open(shop.repo), None), shop.repo, None
+        RunOptions(shop.repo, task="build it", **asked), read(Git.open(shop.repo), read_shared, None), shop.repo, None
     )
 
 

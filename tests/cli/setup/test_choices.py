@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.adapters.projects.detection import DetectedProject, ProjectCheck
 from ralph_mission.cli.setup.choices import Choices, Surroundings, ask, preset_choices, sections, survey
 from ralph_mission.config.reading import load, read
@@ -104,7 +105,7 @@ def test_the_explorer_preset_writes_a_whole_world_that_loads(tmp_path: Path) -> 
     assert told.code == 0, told.err
     modes = ("loop", "work", "review", "publish")
     assert set(states(told)) == {"ralph.yml", *(f"ralph-{mode}.yml" for mode in modes)}
-    config = read(Git.open(repo))
+    config = read(Git.open(repo), read_shared)
     database = config.observers.database
     assert database and [one.name for one in database.watches] == [one.name for one in _survey(FILES).watches]
     assert config.hands.agent and config.hands.agent.kind == "claude"
@@ -122,7 +123,7 @@ def test_the_explorer_preset_writes_a_whole_world_that_loads(tmp_path: Path) -> 
 def test_without_a_preset_or_a_terminal_watches_stand_there_as_a_comment(tmp_path: Path) -> None:
     repo = make_repo(tmp_path, FILES)
     assert cli_here("init", repo=repo).code == 0
-    assert read(Git.open(repo)).observers.database is None
+    assert read(Git.open(repo), read_shared).observers.database is None
     text = (repo / "ralph.yml").read_text()
     block = text[text.index("# database:") : text.index("  # Feeds")]
     uncommented = yaml.safe_load("\n".join(line.strip().removeprefix("# ") for line in block.splitlines()))

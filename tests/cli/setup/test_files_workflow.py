@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.adapters.wakers import instance
 from ralph_mission.cli.mission import fleet
 from ralph_mission.cli.setup import files as workflow_init_agents
@@ -102,7 +103,7 @@ def test_a_way_of_waking_that_is_gone_is_refused_with_those_that_there_are(tmp_p
 def test_fresh_settings_say_what_wakes(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
     told = cli_here("init", "--wake", "heartbeat", "--json", repo=repo)
-    assert read(Git.open(repo)).schedule.wake == "heartbeat"
+    assert read(Git.open(repo), read_shared).schedule.wake == "heartbeat"
     assert not any("schedule:" in step for step in told.json["steps"])
 
 
@@ -334,7 +335,7 @@ def test_what_was_chosen_once_stays_chosen(tmp_path: Path) -> None:
     assert all(job["runs-on"] == ["self-hosted", "gpu"] for job in jobs.values())
     told = cli_here("init", "--wake", "timer", "--json", repo=repo)
     assert states(told)["ralph.yml"] == "kept" and "in ralph.yml: schedule: {wake: timer}" in told.json["steps"]
-    assert read(Git.open(repo)).schedule.wake == "heartbeat"
+    assert read(Git.open(repo), read_shared).schedule.wake == "heartbeat"
 
 
 def test_an_edited_workflow_is_in_the_way_and_nothing_is_written(tmp_path: Path) -> None:

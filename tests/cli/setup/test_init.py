@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.adapters.observers.commands import RECIPES
 from ralph_mission.cli.setup.files import ActionReference, action_of, render_settings
 from ralph_mission.config.reading import load, read
@@ -24,7 +25,7 @@ def test_the_file_loads_without_warnings(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     told = cli_here("init", repo=repo)
     assert told.code == 0
-    assert read(Git.open(repo)).warnings == ()
+    assert read(Git.open(repo), read_shared).warnings == ()
 
 
 def test_it_says_what_else_it_did(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_force_overwrites(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / "ralph.yml").write_text("owners: [mara]\n")
     assert cli_here("init", "--force", repo=repo).code == 0
-    assert read(Git.open(repo)).owners == ()
+    assert read(Git.open(repo), read_shared).owners == ()
 
 
 def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ def test_a_tool_that_is_here_is_switched_on(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"pyproject.toml": "[tool.ruff]\n"})
     told = cli_here("init", "--json", repo=repo)
     assert told.json["commands"] == ["ruff"]
-    assert [command.name for command in read(Git.open(repo)).observers.commands] == ["ruff"]
+    assert [command.name for command in read(Git.open(repo), read_shared).observers.commands] == ["ruff"]
 
 
 def test_a_tool_that_the_project_does_not_use_is_left_out(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_a_tool_that_is_not_here_is_written_as_a_comment(tmp_path: Path) -> None
     (bare / "git").symlink_to(str(shutil.which("git")))
     told = cli_here("init", "--json", repo=repo, env={"PATH": str(bare)})
     assert "ruff" in told.json["commands"] and "types" not in told.json["commands"]
-    assert "types" not in [one.name for one in read(Git.open(repo)).observers.commands]
+    assert "types" not in [one.name for one in read(Git.open(repo), read_shared).observers.commands]
     assert "    # - name: types\n" in (repo / "ralph.yml").read_text()
 
 
@@ -129,7 +130,7 @@ def test_checks_are_those_of_the_project_by_the_tool_of_its_lock_file(tmp_path: 
     files = {"package.json": json.dumps(scripts), "yarn.lock": "# yarn lockfile v1\n", "tsconfig.json": "{}"}
     repo = make_repo(tmp_path / "repo", files)
     told = cli_here("init", "--json", repo=repo)
-    config = read(Git.open(repo))
+    config = read(Git.open(repo), read_shared)
     assert config.hands.verify == ("yarn run lint", "yarn run test", "tsc --noEmit --pretty false")
     assert told.json["commands"] == ["types"] and config.observers.commands[0].setup
     text = (repo / "ralph.yml").read_text()
@@ -279,12 +280,12 @@ def test_a_check_that_nobody_installs_is_not_proposed(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PATH", os.defpath)
     repo = make_repo(tmp_path / "repo", {"ruff.toml": "", "requirements.txt": "mypy\n", "mypy.ini": ""})
     cli_here("init", repo=repo)
-    assert read(Git.open(repo)).hands.verify == ("mypy .",)
+    assert read(Git.open(repo), read_shared).hands.verify == ("mypy .",)
 
 
 def test_checks_that_were_found_are_written_with_a_note_that_nobody_tried_them(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"package.json": '{"scripts": {"test": "mocha"}}', "package-lock.json": "{}"})
     told = cli_here("init", repo=repo)
-    (check,) = read(Git.open(repo)).hands.verify
+    (check,) = read(Git.open(repo), read_shared).hands.verify
     assert f"(hands.verify): {check} (not tried)" in told.out
     assert "Not tried by `ralph init`" in (repo / "ralph.yml").read_text().partition("verify: [")[0]
