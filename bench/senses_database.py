@@ -16,7 +16,8 @@ from unittest import mock
 
 import psycopg
 
-from ralph_mission.adapters.database import Backend, open_database, read_address, sql
+from ralph_mission.adapters.database import Backend, open_database, sql
+from ralph_mission.adapters.database.address import read_address
 from ralph_mission.adapters.database.model import Database
 from ralph_mission.adapters.database.prisma_schema import parse
 from ralph_mission.adapters.database.sessions import stream_rows

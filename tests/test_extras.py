@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.database import Address, open_database
+from ralph_mission.adapters.database import open_database
+from ralph_mission.adapters.database.address import Address
 from ralph_mission.adapters.database.prisma_schema import parse
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.social import XReader

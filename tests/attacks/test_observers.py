@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from ralph_mission.adapters.agents.clients import CLIENTS
-from ralph_mission.adapters.database import read_address
+from ralph_mission.adapters.database.address import read_address
 from ralph_mission.adapters.database.model import Interest, Query
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.sql import open_sql

@@ -32,9 +32,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from sqlalchemy.dialects.postgresql import asyncpg  # its way of writing parameters ($1); no driver is imported
 
-from ralph_mission.adapters.database import EXPLANATIONS, Address, prisma_worker
+from ralph_mission.adapters.database import prisma_worker
+from ralph_mission.adapters.database.address import Address
 from ralph_mission.adapters.database.model import Catalog, Interest, Query, Row
-from ralph_mission.adapters.database.sessions import Caps
+from ralph_mission.adapters.database.sessions import EXPLANATIONS, Caps
 from ralph_mission.adapters.database.sql import SqlDatabase, open_sql, read_rows
 from ralph_mission.adapters.database.statements import build_select
 from ralph_mission.adapters.sandbox.process import ASKED_EVERY, STOPPED, kill_group, run_foreign

@@ -22,7 +22,7 @@ from sqlalchemy.engine.reflection import Inspector, ObjectKind
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.expression import Executable
 
-from ralph_mission.adapters.database import Address
+from ralph_mission.adapters.database.address import Address
 from ralph_mission.adapters.database.model import (
     Catalog,
     Column,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.adapters.database import read_address
+from ralph_mission.adapters.database.address import read_address
 from ralph_mission.adapters.database.model import Interest, Query, RowOrder
 from ralph_mission.adapters.database.sql import open_sql
 from ralph_mission.errors import UserError

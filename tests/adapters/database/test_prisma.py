@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from ralph_mission.adapters.database import prisma as tools
-from ralph_mission.adapters.database import read_address
+from ralph_mission.adapters.database.address import read_address
 from ralph_mission.adapters.database.model import Filter, Interest, Query, RowOrder
 from ralph_mission.adapters.database.prisma import open_prisma
 from ralph_mission.errors import UserError

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from ralph_mission.adapters.database import read_address
+from ralph_mission.adapters.database.address import read_address
 from ralph_mission.adapters.database.prisma import prisma_url
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.errors import UserError

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.database import prisma as prisma_process
-from ralph_mission.adapters.database import prisma_worker, read_address
+from ralph_mission.adapters.database import prisma_worker
+from ralph_mission.adapters.database.address import read_address
 from ralph_mission.adapters.database.prisma import Node, Tools
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.sandbox import process

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.database import read_address
+from ralph_mission.adapters.database.address import read_address
 from ralph_mission.adapters.database.model import Query, RowOrder
 from ralph_mission.adapters.database.prisma import open_prisma
 from ralph_mission.errors import UserError

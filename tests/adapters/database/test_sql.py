@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 import sqlalchemy.dialects.postgresql.psycopg
 
-from ralph_mission.adapters.database import read_address
+from ralph_mission.adapters.database.address import read_address
 from ralph_mission.adapters.database.model import Aggregate, Catalog, Column, Filter, Interest, Query, RowOrder, Shape
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.sql import open_sql

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime
 
-from ralph_mission.adapters.database import Address, open_database, read_address
+from ralph_mission.adapters.database import open_database
+from ralph_mission.adapters.database.address import Address, read_address
 from ralph_mission.adapters.database.model import Catalog, Database, Interest
 from ralph_mission.adapters.database.prisma_schema import parse as parse_prisma
 from ralph_mission.adapters.git.git import Git
