@@ -122,7 +122,7 @@ def run(as_json: bool, detach: bool, issues: bool, **options: Any) -> int:
     from ralph_mission.adapters.storage.loop.live import LiveRun
     from ralph_mission.app.run_options import RunOptions, resolve_options
     from ralph_mission.app.teams import play_run
-    from ralph_mission.cli.loop.hold import resume_command
+    from ralph_mission.cli.loop.runs import resume_command
 
     if detach:
         return _detach(options["repo"], as_json)
@@ -158,7 +158,7 @@ def _with_last_command(problem: UserError, options: RunOptions) -> UserError:
     """The problem of a run that is continued without an agent, with the command that names the one of the last run."""
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import list_runs
-    from ralph_mission.cli.loop.hold import resume_command
+    from ralph_mission.cli.loop.runs import resume_command
 
     if problem.what == NO_AGENT and options.go_on and not (options.command or options.agent):
         runs = [one for one in list_runs(Git.open(options.repo).state_dir) if one.kind == "run" and not one.alive]

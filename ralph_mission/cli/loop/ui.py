@@ -17,7 +17,7 @@ from textual.widgets import DataTable, Footer, Header, Input, RichLog
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.inbox import Guide
-from ralph_mission.cli.loop.hold import COLUMNS, describe_commits, event_line, order_run, run_cells
+from ralph_mission.cli.loop.runs import COLUMNS, describe_commits, event_line, run_cells
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import HoldOrder
 
@@ -70,7 +70,7 @@ class RunsApp(App[None]):
         """Ask the run that is shown to wait, to go on or to end."""
         if record := self._find():
             try:
-                order_run(self._home, record, order)
+                live.give_order(self._home, record, order)
                 self.notify(f"{record.id}: {order or 'resume'} at the next safe point")
             except (UserError, OSError) as error:
                 self.notify(str(error), severity="error")

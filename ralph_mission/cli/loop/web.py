@@ -25,7 +25,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.html_page import Child, document, element, harmless, join, section, table
 from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.inbox import LENGTH, Guide
-from ralph_mission.cli.loop.hold import COLUMNS, describe_commits, event_line, order_run, run_cells
+from ralph_mission.cli.loop.runs import COLUMNS, describe_commits, event_line, run_cells
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import HoldOrder
 
@@ -163,7 +163,7 @@ def _obey(home: Path, name: str, form: dict[str, list[str]]) -> None:
     if "say" in form:
         Guide(home).say(form["say"][0])
     elif order is not None:
-        order_run(home, run, order)
+        live.give_order(home, run, order)
 
 
 def _page(server: RunsServer, known: Sequence[live.LiveRecord], record: live.LiveRecord | None, diff: bool) -> str:

@@ -381,7 +381,7 @@ def status(
         return
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.report.status import facts, lines
-    from ralph_mission.cli.loop.hold import describe_runs
+    from ralph_mission.cli.loop.runs import describe_runs
     from ralph_mission.mission.lifecycle.waiting import find_waiting, list_waiting
     from ralph_mission.mission.model.ledger import work_key
 

@@ -19,7 +19,7 @@ from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.live import LiveRun
 from ralph_mission.cli.loop import web
-from ralph_mission.cli.loop.hold import describe_commits
+from ralph_mission.cli.loop.runs import describe_commits
 from ralph_mission.cli.loop.web import LARGEST, RunsServer
 from ralph_mission.loop.model.spec import RunEvent
 from tests.helpers import commit, make_repo

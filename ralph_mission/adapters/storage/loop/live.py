@@ -247,12 +247,17 @@ def read_order(folder: Path) -> HoldOrder:
 
 
 def give_order(home: Path, record: LiveRecord, order: HoldOrder) -> None:
-    """Ask a run to pause or stop at its next safe point; "" resumes it. Raises OSError."""
-    place = home / FOLDER / record.id / ORDER
+    """Ask a run to pause or stop at its next safe point; "" resumes it. One that is stopping is not paused.
+
+    Raises OSError.
+    """
+    folder = home / FOLDER / record.id
+    if order == "pause" and read_order(folder) == "stop":
+        return
     if order:
-        run_files.write(place, f"{order}\n".encode())
+        run_files.write(folder / ORDER, f"{order}\n".encode())
     else:
-        run_files.remove(place)
+        run_files.remove(folder / ORDER)
 
 
 def read_events(home: Path, id: str, skip: int = 0) -> tuple[list[RunEvent], int]:
