@@ -122,6 +122,8 @@ def document(problem: UserError) -> dict[str, dict[str, str]]:
 
 
 def _tell(problem: UserError, arguments: list[str]) -> int:
+    from ralph_mission.cli.spelling import format_problem
+
     calm = redact_problem(problem)
     typed = _with_typed_commands(calm, arguments)
     try:
@@ -154,28 +156,6 @@ def _with_typed_commands(problem: UserError, arguments: list[str]) -> UserError:
     from ralph_mission.cli.spelling import repo_of, type_commands
 
     return UserError(problem.what, type_commands(problem.next_step, repo_of(arguments)), problem.who)
-
-
-PROGRAMS = ("git", "make", "npm", "pipx", "ralph", "uv")
-"""What next steps are typed with."""
-
-
-def format_problem(problem: UserError) -> str:
-    """The one line that a person reads."""
-    whom = {"you": "error", "bug": "bug"}.get(problem.who, f"error ({problem.who})")
-    from ralph_mission.safety.text import sanitise  # the problem may quote anything
-
-    return " ".join(sanitise(f"{whom}: {_sentence(problem.what)} {_begin(problem.next_step)}", "log").split())
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
-
-
-def _begin(text: str) -> str:
-    """A sentence's first word with a capital, but a command as it is typed."""
-    word = text.split(maxsplit=1)[0].rstrip(":,;") if text.strip() else ""
-    return text[0].upper() + text[1:] if word.isalpha() and word not in PROGRAMS else text
 
 
 def _not_installed(error: ModuleNotFoundError) -> UserError | None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from ralph_mission.cli.spelling import spell, type_commands
+from ralph_mission.cli.spelling import format_problem, spell, type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
@@ -174,7 +174,6 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.storage.loop.live import NAMED, NOTICE, LiveRun
     from ralph_mission.app.secrets import environment_secrets
-    from ralph_mission.cli.main import format_problem
     from ralph_mission.loop.model.spec import RunEvent
 
     try:
@@ -312,12 +311,7 @@ def run_cycle(app: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cycl
     if terms_text := os.environ.get(FLEET_TERMS):
         from ralph_mission.mission.fleet.model import parse_terms
 
-        terms = parse_terms(terms_text)
-        trigger = "person" if terms.spoke else trigger
-        if terms.onboard and not staged:
-            from ralph_mission.cli.setup.onboarding import propose_settings
-
-            return propose_settings(app, terms.extends)
+        trigger = "person" if parse_terms(terms_text).spoke else trigger
     if trigger == "cli" and not (staged or force) and _is_answered_early(app):
         trigger = "person"
     request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)

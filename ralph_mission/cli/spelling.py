@@ -1,4 +1,4 @@
-"""Commands as they have to be typed from where the person stands, and moments as people type them.
+"""Commands as they have to be typed from where the person stands, errors as one line, and moments as people type them.
 
 Whoever reads `ralph pr list` in an error may have no `ralph` on the path and stand in another folder.
 """
@@ -96,3 +96,25 @@ def iso(when: datetime | None) -> str | None:
 
 def _not_a_moment(text: str) -> UserError:
     return UserError(f"--now {text!r} is not a moment", "write it like 2026-01-31T12:00:00Z", usage=True)
+
+
+PROGRAMS = ("git", "make", "npm", "pipx", "ralph", "uv")
+"""What next steps are typed with."""
+
+
+def format_problem(problem: UserError) -> str:
+    """The one line that a person reads."""
+    from ralph_mission.safety.text import sanitise  # the problem may quote anything
+
+    whom = {"you": "error", "bug": "bug"}.get(problem.who, f"error ({problem.who})")
+    return " ".join(sanitise(f"{whom}: {_sentence(problem.what)} {_begin(problem.next_step)}", "log").split())
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
+
+
+def _begin(text: str) -> str:
+    """A sentence's first word with a capital, but a command as it is typed."""
+    word = text.split(maxsplit=1)[0].rstrip(":,;") if text.strip() else ""
+    return text[0].upper() + text[1:] if word.isalpha() and word not in PROGRAMS else text

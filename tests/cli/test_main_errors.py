@@ -18,6 +18,7 @@ import pytest
 
 from ralph_mission.cli import main
 from ralph_mission.cli.main import run_guarded
+from ralph_mission.cli.spelling import format_problem
 from ralph_mission.errors import Lost, Stopped, UserError
 from tests.helpers import make_repo
 
@@ -240,7 +241,7 @@ def test_a_trouble_quotes_no_secret(known: str) -> None:
 
 @pytest.mark.attack(37)
 def test_a_trouble_is_one_line_that_steers_nothing() -> None:
-    line = main.format_problem(UserError("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
+    line = format_problem(UserError("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
     assert "\n" not in line and "\x1b" not in line and not line.startswith("::") and "##[error]" not in line
 
 
@@ -248,7 +249,7 @@ def test_a_trouble_is_one_line_that_steers_nothing() -> None:
     "step", ["npm install --global x", "make install EXTRAS=ui", "uv tool install x", "ralph doctor"]
 )
 def test_a_next_step_that_is_a_command_is_as_it_is_typed(step):
-    assert main.format_problem(UserError("x is not installed", step)) == f"error: x is not installed. {step}"
+    assert format_problem(UserError("x is not installed", step)) == f"error: x is not installed. {step}"
 
 
 @pytest.mark.attack(33)

@@ -13,7 +13,7 @@ import pytest
 
 from ralph_mission.adapters.projects.detection import detect_project
 from ralph_mission.cli.setup.choices import preset_choices, survey
-from ralph_mission.cli.setup.files import render_settings
+from ralph_mission.cli.setup.settings import render_settings
 from tests.adapters.database.conftest import postgres as postgres
 from tests.explorer_world import BAD_DAY, ExplorerDatabase, beginnings, schema_text
 from tests.integration.coding import settings

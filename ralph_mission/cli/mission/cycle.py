@@ -276,7 +276,7 @@ def cycle(
         app = open_app(repo, config, forge, staged=staged, now=moment(now), progress=progress)
         for warning in app.config.warnings:
             progress.note(f"note: {warning}")
-        account, cycle_summary = run_cycle(app, staged=staged, force=force)
+        account, cycle_summary = _look_after(app, staged, force)
         if (account.trigger, account.outcome) == ("person", "done") and not staged:
             from ralph_mission.cli.gate import answer_order
 
@@ -289,6 +289,21 @@ def cycle(
     tell_runner(account, cycle_summary, os.environ, requests)
     show(account, cycle_summary, as_json, app.git.work_tree, repo, requests, verbose, force)
     return 1 if account.outcome == "failed" else 0
+
+
+def _look_after(app: App, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
+    """A cycle; of a fleet's new repository, the question whether to look after it."""
+    from ralph_mission.app.cycle import FLEET_TERMS
+
+    if (terms_text := os.environ.get(FLEET_TERMS)) and not staged:
+        from ralph_mission.mission.fleet.model import parse_terms
+
+        terms = parse_terms(terms_text)
+        if terms.onboard:
+            from ralph_mission.cli.setup.onboarding import propose_settings
+
+            return propose_settings(app, terms.extends)
+    return run_cycle(app, staged=staged, force=force)
 
 
 def _has_pulls(app: App, report: CycleReport) -> bool:

@@ -1,4 +1,4 @@
-"""The files that `ralph init` writes, from the templates in `setup_templates/`, and what becomes of each.
+"""The files that `ralph init` writes beside ralph.yml, from templates in `setup_templates/`; what becomes of each file.
 
 For GitHub they are workflows: the loop's, and those in which agents act. For a host of yours they are systemd units: a
 timer that wakes GitHub's loop, a service that watches on its own, a tunnel to the database and GitHub's runner.
@@ -14,32 +14,22 @@ import re
 import shlex
 import shutil
 import sys
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.projects.detection import DetectedProject
 from ralph_mission.adapters.wakers import EVENT, PUBLISH, REVIEW, WORK, instance
 from ralph_mission.cli.app import find_commit, find_release
-from ralph_mission.cli.setup.choices import Choices, Surroundings, sections, verifying
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
 
-if TYPE_CHECKING:
-    from ralph_mission.adapters.observers.commands import Recipe
-
 State = Literal["new", "replaced", "unchanged", "kept", "in the way"]
-OWN_CHECKS = "Your own checks: what they find becomes missions."
-NO_PROJECT = DetectedProject((), ())
-NO_CHOICES, NOTHING_FOUND = Choices(), Surroundings()
-EXAMPLE = "# commands: [{name: lint, run: ruff check --no-fix --output-format sarif, parse: sarif, kind: code-quality}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,65 +100,7 @@ def refuse_link(place: Path, top: Path) -> None:
         raise UserError(f"{place.name} is a folder", "move it away, then run again", usage=True)
 
 
-# --- ralph.yml ------------------------------------------------------------------------
-
-
-def render_settings(
-    here: Sequence[Recipe],
-    missing: Sequence[Recipe] = (),
-    wake: str = "auto",
-    project: DetectedProject = NO_PROJECT,
-    chosen: Choices = NO_CHOICES,
-    found: Surroundings = NOTHING_FOUND,
-) -> str:
-    """A commented ralph.yml: a command for each recipe whose tool is `here`, commented out when it is `missing`, and
-    the checks that `project` itself names; what was `chosen` of what was `found`."""
-    schedule = "schedule: {low: 6h, medium: 1h, high: 15m}"
-    if wake != "auto":
-        schedule = f"and what wakes the next cycle.\nschedule: {{low: 6h, medium: 1h, high: 15m, wake: {wake}}}"
-    return render_template(
-        "ralph.yml",
-        SCHEDULE=schedule,
-        COMMANDS="\n  ".join(_commands(here, missing)),
-        SETUP=_setup(project),
-        VERIFY=_verify(verifying(project) if chosen.checks is None else chosen.checks),
-        **sections(chosen, found),
-    )
-
-
-def _setup(project: DetectedProject) -> str:
-    found = f"found here: {', '.join(project.tools)}." if project.tools else "none are known here."
-    return f"What installs the packages that checks and agents need, by your lock files; {found}\n  # setup: auto"
-
-
-def _verify(lines: Sequence[str]) -> str:
-    import yaml
-
-    text = yaml.safe_dump([*lines], default_flow_style=True, width=10_000).strip()
-    text = f"verify: {text}" if lines else "# verify: ['make test']"
-    untried = " Not tried by `ralph init`: one that can never pass holds every fix back." if lines else ""
-    return f"Commands that must pass before a change is proposed.{untried}\n  {text}"
-
-
-def _commands(here: Sequence[Recipe], missing: Sequence[Recipe]) -> Iterator[str]:
-    """The lines, two spaces less deep than they stand; the first is a comment."""
-    if not here and not missing:
-        yield from (OWN_CHECKS, EXAMPLE)
-        return
-    yield f"{OWN_CHECKS} These fit the files of this repository."
-    yield "commands:" if here else "# commands:"
-    for recipe in here:
-        yield from textwrap.indent(f"# {recipe.summary}\n{_item(recipe)}", "  ").splitlines()
-    for recipe in missing:
-        text = f"{recipe.summary}; its tool is not installed here\n{_item(recipe)}"
-        yield from textwrap.indent(text, "  # ").splitlines()
-
-
-def _item(recipe: Recipe) -> str:
-    import yaml
-
-    return yaml.safe_dump([dict(recipe.settings)], sort_keys=False, width=10_000, allow_unicode=True)
-
+# --- workflows ------------------------------------------------------------------------
 
 PLACES: Mapping[str, str] = {
     "cycle": ".github/workflows/ralph-loop.yml",

@@ -6,9 +6,8 @@ For editors and shells: `ralph schema` prints the published contracts, `ralph co
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,21 +19,19 @@ from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import PUBLIC_API
 from ralph_mission.adapters.projects.detection import DetectedProject, detect_project
 from ralph_mission.adapters.wakers import WAKERS
-from ralph_mission.cli.doctor.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.cli.setup import files
-from ralph_mission.cli.setup.choices import PRESETS, Choices, Surroundings, ask, preset_choices, survey
+from ralph_mission.cli.setup.choices import PRESETS, ask, preset_choices, survey
 from ralph_mission.cli.setup.files import (
     Planned,
     SetupFile,
     State,
     read_text,
     refuse_differing,
-    refuse_link,
-    render_settings,
     render_template,
     write_planned,
 )
+from ralph_mission.cli.setup.settings import plan_settings, read_within
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.config.reading import NAME, load
 from ralph_mission.config.settings import Config
@@ -42,7 +39,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.observers.commands import Recipe
+    pass
 
 LOOP = files.PLACES["cycle"]
 AGENTS = ("work", "review")
@@ -114,7 +111,7 @@ def init(
 def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bool, repo: Path) -> None:
     from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 
-    paths, read = [name for name in git.text("ls-files", "-z").split("\0") if name], _reader(top)
+    paths, read = [name for name in git.text("ls-files", "-z").split("\0") if name], read_within(top)
     project = detect_project(paths, read)
     found = survey(paths, read, files.github_name(git).rpartition("/")[2] or top.name)
     chosen = preset_choices(options.preset, found)
@@ -129,7 +126,7 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
             apart = click.confirm("Prepare this as a pull request, and leave the checkout as it is?", default=False)
             options = replace(options, pull_request=apart)
     options = replace(options, usual=files.LABELS if public is False else files.HOSTED)
-    settings, names = _settings(top, options, project, chosen, found)
+    settings, names = plan_settings(top, options.wake, options.told, project, chosen, found)
     files_planned = [settings, *_workflows(git, top, options, project), *_units(top, options)]
     planned = [(file, file.state(top, force)) for file in files_planned]
     if not options.pull_request:  # which shows what differs
@@ -149,45 +146,6 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
 
 
 # --- what would be written ------------------------------------------------------------
-
-
-def render_usual_settings(git: Git, top: Path) -> str:
-    """The ralph.yml that a repository gets when nothing is asked and nothing else was asked for."""
-    paths, read = [name for name in git.text("ls-files", "-z").split("\0") if name], _reader(top)
-    found = survey(paths, read, files.github_name(git).rpartition("/")[2] or top.name)
-    options = InitOptions(None, None, False, False, None, None)
-    return _settings(top, options, detect_project(paths, read), preset_choices("", found), found)[0].text
-
-
-def _reader(top: Path) -> Callable[[str], str]:
-    def read(name: str) -> str:
-        place = top / name
-        return (read_text(place) or "") if place.is_file() and not place.is_symlink() else ""
-
-    return read
-
-
-def _settings(
-    top: Path, options: InitOptions, project: DetectedProject, chosen: Choices, found: Surroundings
-) -> tuple[SetupFile, list[str]]:
-    from ralph_mission.adapters.observers.commands import fitting
-
-    refuse_link(top / NAME, top)
-    present = read_text(top / NAME)
-    wake = options.wake or (load(present).schedule.wake if present else "auto")
-    recipes = fitting([path.name for path in top.iterdir()], read_text(top / "pyproject.toml") or "")
-    here = [recipe for recipe in recipes if _can_run(recipe, project)]
-    text = render_settings(here, [recipe for recipe in recipes if recipe not in here], wake, project, chosen, found)
-    load(text)  # what we write, we must be able to read
-    return SetupFile(top / NAME, text, keep=options.told), [recipe.settings["name"] for recipe in here]
-
-
-def _can_run(recipe: Recipe, project: DetectedProject) -> bool:
-    """Whether its tool is installed, or comes with the packages of the project."""
-    from ralph_mission.adapters.observers.commands import search_path
-
-    by_setup = recipe.settings.get("setup") and project.steps
-    return bool(by_setup or shutil.which(program(recipe.settings["run"]), path=search_path(os.environ)))
 
 
 def _workflows(git: Git, top: Path, options: InitOptions, project: DetectedProject) -> Iterator[SetupFile]:

@@ -24,9 +24,11 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.progress import speaking
 from ralph_mission.adapters.workspace.land import Objects, User
 from ralph_mission.adapters.workspace.snapshot import REGULAR, File
+from ralph_mission.app.cycle import refuse_links
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.cli.options import open_app, run_cycle
 from ralph_mission.cli.setup import files
+from ralph_mission.cli.setup.settings import render_usual_settings
 from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
@@ -101,8 +103,9 @@ def propose_settings(app: App, extends: str) -> tuple[CycleReport, CycleSummary]
     """For a fleet: ask by a pull request with `ralph.yml` whether to look after this repository. It is asked once, for
     there is one pull request on a branch ever, closed ones included. Returns what a first cycle would do.
 
-    Raises UserError: no work tree, stopped by the kill switch, or refused by the forge.
+    Raises UserError: a link where we write, no work tree, stopped by the kill switch, or refused by the forge.
     """
+    refuse_links(app.git)
     top = app.git.work_tree
     if top is None:
         raise UserError("a bare repository has no place for settings", "leave it out of the fleet, or clone it")
@@ -110,8 +113,6 @@ def propose_settings(app: App, extends: str) -> tuple[CycleReport, CycleSummary]
         raise UserError("RALPH_PAUSED is set", "unset it, then run again")
     text = f"# Settings of the fleet; what stands below them counts here alone.\nextends: {json.dumps(extends)}\n"
     if not extends:
-        from ralph_mission.cli.setup.init import render_usual_settings
-
         text = render_usual_settings(app.git, top)
     report, summary = _staged_cycle(top, text)
     default, key = app.forge.default_branch(), key_of("onboarding", BRANCH)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.adapters.observers.markers import marker
-from ralph_mission.cli.setup.files import render_settings
+from ralph_mission.cli.setup.settings import render_settings
 from ralph_mission.config.observers import MARKERS
 
 TODO, IGNORE, ANY = (marker(kind, pattern) for kind, pattern in MARKERS.items())

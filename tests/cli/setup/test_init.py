@@ -13,7 +13,8 @@ import pytest
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import read_shared
 from ralph_mission.adapters.observers.commands import RECIPES
-from ralph_mission.cli.setup.files import ActionReference, action_of, render_settings
+from ralph_mission.cli.setup.files import ActionReference, action_of
+from ralph_mission.cli.setup.settings import render_settings
 from ralph_mission.config.reading import load, read
 from ralph_mission.config.settings import Config
 from ralph_mission.mission.model.mission import Limits
