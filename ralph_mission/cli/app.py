@@ -1,18 +1,12 @@
-"""The click application: a table of commands, each imported only when it is used; and which commit this program was
-made of, where that is known.
-"""
+"""The click application: a table of commands, each imported only when it is used."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from typing import Any
 
 import click
 from click.shell_completion import shell_complete
@@ -21,9 +15,6 @@ from ralph_mission import __version__
 from ralph_mission.cli.options import SharedGroup, name_the_rest
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex
-
-if TYPE_CHECKING:
-    from importlib.metadata import Distribution
 
 COMMANDS = {
     "init": ("ralph_mission.cli.setup.init:init", "Write ralph.yml, and the workflow or units that run it."),
@@ -119,7 +110,6 @@ WITH_VALUE = ("--repo", "--config", "--as")
 """Options with a value before a command's name; `--as` only before a command of the local forge."""
 OF_LOOPS = frozenset({"run", "work", "review", "plan", *AGENT} - {"telegram"})
 """Commands that exit with 64 (EX_USAGE) on wrong usage or settings: 2 means that a loop reached a limit."""
-SHOWN = 12  # digits of a commit
 
 
 class LazyGroup(SharedGroup):
@@ -174,6 +164,8 @@ class AgentGroup(LazyGroup):
 
 def _tell_version(context: click.Context, _option: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
+        from ralph_mission.cli.version import find_commit
+
         commit = find_commit()
         click.echo(f"ralph, version {__version__}{f' ({commit})' if commit else ''}")
         context.exit()
@@ -287,61 +279,3 @@ def _misuse(arguments: Sequence[str]) -> int:
 
 def _hint(error: click.UsageError) -> str:
     return f"see {error.ctx.command_path if error.ctx else 'ralph'} --help"
-
-
-def find_commit(digits: int = SHOWN) -> str:
-    """The commit of the checkout that we run from, that pip or uv installed, or of which a release was built.
-
-    Of a clone that was installed, it is the present one, unless the clone has changed since.
-    """
-    from importlib import metadata  # takes a while to load
-
-    root = Path(__file__).parents[2]
-    if (root / ".git").exists() and (root / "pyproject.toml").exists():
-        return _of_checkout(root)[:digits]
-    try:
-        installed = metadata.distribution("ralph-mission")
-        origin = json.loads(installed.read_text("direct_url.json") or "{}")
-        if "dir_info" in origin:
-            return _of_clone(Path(unquote(urlsplit(origin["url"]).path)), installed)[:digits]
-        return str(origin["vcs_info"]["commit_id"])[:digits]
-    except (metadata.PackageNotFoundError, KeyError, ValueError):
-        return find_release()[1][:digits]
-
-
-def find_release() -> tuple[str, str]:
-    """The repository's address and the commit that the installed release was built of; two "" of anything else.
-    scripts/release.py writes them as the address of the source."""
-    from importlib import metadata
-
-    try:
-        urls = metadata.metadata("ralph-mission").get_all("Project-URL") or []
-    except metadata.PackageNotFoundError:
-        return "", ""
-    found = (re.fullmatch(r"Source, (\S+)/tree/([0-9a-f]{40})", url) for url in urls)
-    return next(((match[1], match[2]) for match in found if match), ("", ""))
-
-
-def _of_clone(root: Path, installed: Distribution) -> str:
-    record = next((file for file in installed.files or () if file.name == "RECORD"), None)
-    if record is None or not (root / ".git").exists():
-        return ""
-    from ralph_mission.adapters.git.git import Git
-    from ralph_mission.errors import UserError
-
-    try:
-        commit, moved = Git.open(root).run("log", "-g", "-1", "--date=unix", "--format=%H %gd").decode().split()
-        seconds = int(moved.partition("{")[2].rstrip("}"))
-        return commit if seconds <= Path(str(record.locate())).stat().st_mtime else ""
-    except (UserError, OSError, ValueError):
-        return ""
-
-
-def _of_checkout(root: Path) -> str:
-    from ralph_mission.adapters.git.git import Git
-    from ralph_mission.errors import UserError
-
-    try:
-        return Git.open(root).resolve("HEAD")
-    except UserError:
-        return ""

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 import ralph_mission
-from ralph_mission.cli.app import find_commit
 from ralph_mission.cli.setup.files import ActionReference, installed_action
+from ralph_mission.cli.version import find_commit
 from tests.action.runner import ACTION, ROOT
 from tests.cli.init_place import Installed, install
 from tests.helpers import commit, make_repo
@@ -287,7 +287,7 @@ def test_a_release_knows_its_commit_and_names_the_action_by_it(monkeypatch: pyte
     for name, url in urls.items():
         told.add_header("Project-URL", f"{name}, {url}")
     monkeypatch.setattr("importlib.metadata.metadata", lambda _: told)
-    monkeypatch.setattr("ralph_mission.cli.app.Path", lambda _: tmp_path / "installed" / "cli" / "version.py")
+    monkeypatch.setattr("ralph_mission.cli.version.Path", lambda _: tmp_path / "installed" / "cli" / "version.py")
     install(monkeypatch, None)
     monkeypatch.setattr("importlib.metadata.distribution", lambda _: Installed(None))
     assert find_commit() == "c" * 12
@@ -304,7 +304,7 @@ def test_what_was_installed_from_a_clone_knows_its_commit_until_that_has_a_newer
     (place / "RECORD").write_text("ralph_mission-1.0.0.dist-info/RECORD,,\n")
     os.utime(place / "RECORD", (2_000_000_000, 2_000_000_000))
     monkeypatch.setattr("importlib.metadata.distribution", lambda _: metadata.PathDistribution(place))
-    monkeypatch.setattr("ralph_mission.cli.app.Path.exists", lambda path: path == clone / ".git")
+    monkeypatch.setattr("ralph_mission.cli.version.Path.exists", lambda path: path == clone / ".git")
     repo = make_repo(clone, {"a.txt": "a\n"})
     first = commit(repo, {"a.txt": "b\n"}, date=datetime.fromtimestamp(1_999_999_999, UTC))
     assert find_commit() == first[:12]

@@ -25,7 +25,7 @@ from urllib.request import url2pathname
 from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.wakers import EVENT, PUBLISH, REVIEW, WORK, instance
-from ralph_mission.cli.app import find_commit, find_release
+from ralph_mission.cli.version import find_commit, find_release
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
 
