@@ -32,8 +32,7 @@ from ralph_mission.adapters.storage.loop.notes import Memories
 from ralph_mission.adapters.workspace.parallel import KEPT, make_parts
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.app import hosting, teams, workplaces
-from ralph_mission.app.cycle import AgentServiceOptions
-from ralph_mission.app.hosting import QuietProgress, SystemClock, choose_hosting
+from ralph_mission.app.hosting import AgentServiceOptions, QuietProgress, SystemClock, choose_hosting
 from ralph_mission.app.run import PausingClock, RunSetup, agent_of
 from ralph_mission.app.run import build_run as build_setup
 from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions, left_state

@@ -11,8 +11,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.app import hosting
-from ralph_mission.app.hosting import FixedClock, QuietProgress, SystemClock
+from ralph_mission.app.hosting import FixedClock, QuietProgress, ServiceOptions, SystemClock
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github import GitHubForge
     from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.mission.model.cycle import CycleSettings
+    from ralph_mission.mission.operations.inbox import Attendant
     from ralph_mission.mission.ports import CycleClock, CyclePorts, CycleProgress, Forge
     from ralph_mission.mission.publishing.publish_now import PublishSetup
     from ralph_mission.mission.transaction import TransactionContext
@@ -205,26 +207,6 @@ def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceOptions:
-    """One command line: the repository, its settings, and the host of its issues."""
-
-    repo: Path = Path()
-    config: Path | None = None
-    forge: str = "auto"
-
-
-@dataclass(frozen=True, slots=True)
-class AgentServiceOptions(ServiceOptions):
-    """One that runs an agent; empty texts and None mean: as in the settings."""
-
-    agent: str = ""
-    command: str = ""
-    model: str = ""
-    runtime: float | None = None
-    usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class AppFactory:
     """Opens memory and forge again for each step; `first` is for what does not change meanwhile."""
 
@@ -260,3 +242,48 @@ def publisher(options: ServiceOptions, progress: PlainRunProgress, spell: Callab
     factory = AppFactory(options, progress, spell)
     factory.first()
     return PublishSetup(factory.context, time.sleep, progress.note)
+
+
+@contextmanager
+def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
+    """The attendant of a checkout's loop. Raises UserError if nothing is set up, or one is already running."""
+    from ralph_mission.adapters.storage.loop import run_files
+    from ralph_mission.adapters.storage.loop.inbox import Beside, Questions
+    from ralph_mission.app.ports import SETUP, patience, telegram_inbox
+    from ralph_mission.mission.operations.inbox import Attendant
+
+    app = build_app(repo, config)
+    chat, root = telegram_inbox(app.config, os.environ, app.clock.now, wait), app.git.work_tree
+    if chat is None:
+        raise UserError("no one may give commands here", SETUP, usage=True)
+    if root is None:
+        raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
+    waits, checkin = (timedelta(seconds=seconds) for seconds in patience(app.config))
+    run_files.prepare(root / ".ralph")
+    with Questions(root / ".ralph").attended() as ours:
+        if not ours:
+            raise UserError("ralph agent telegram runs here already", "end the other one first")
+        yield Attendant(
+            chat, app.ports, app.store, app.settings.limits, app.secrets,
+            Beside(root, app.git.git_dir, waits), CursorFile(app.git.git_dir / "ralph-telegram"),
+            chat.chat, checkin, say,
+        )  # fmt: skip  # one value
+
+
+@dataclass(frozen=True, slots=True)
+class CursorFile:
+    """`chat.attendant.Note`: one line in a file, beside the lock of loops: sessions work in `.ralph/`."""
+
+    path: Path
+
+    def read(self) -> str:
+        """The stored text, or ""."""
+        from ralph_mission.adapters.storage.loop import run_files
+
+        return (run_files.read(self.path, 200) or b"").decode(errors="replace").strip()
+
+    def keep(self, cursor: str) -> None:
+        """Store it."""
+        from ralph_mission.adapters.storage.loop import run_files
+
+        run_files.write(self.path, f"{cursor}\n".encode())

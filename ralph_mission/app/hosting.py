@@ -38,6 +38,26 @@ PATIENCE = 30.0  # seconds that a dispatch may take
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """One command line: the repository, its settings, and the host of its issues."""
+
+    repo: Path = Path()
+    config: Path | None = None
+    forge: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServiceOptions(ServiceOptions):
+    """One that runs an agent; empty texts and None mean: as in the settings."""
+
+    agent: str = ""
+    command: str = ""
+    model: str = ""
+    runtime: float | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Hosting:
     """The differences between a repository on this machine and one on GitHub."""
 

@@ -20,8 +20,8 @@ from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.app import agent_jobs, hosting
 from ralph_mission.app.agent_jobs import CloneRun
-from ralph_mission.app.cycle import AgentServiceOptions, App, AppFactory, ServiceOptions
-from ralph_mission.app.hosting import SystemClock, committed_name
+from ralph_mission.app.cycle import App, AppFactory
+from ralph_mission.app.hosting import AgentServiceOptions, ServiceOptions, SystemClock, committed_name
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions
 from ralph_mission.config.reading import NAME

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.projects.setup import ProjectSetup
     from ralph_mission.adapters.sandbox.isolation import Sandbox
     from ralph_mission.config.observers import ForgeSettings
-    from ralph_mission.mission.operations.inbox import Attendant
 
 SETUP = f"set {TOKEN}, and list your chat in telegram.chats of ralph.yml: docs/publishing.md#telegram"
 
@@ -397,48 +396,3 @@ def telegram_seal(settings: Config, environ: Mapping[str, str]) -> Seal | None:
 def patience(settings: Config) -> tuple[int, int]:
     """Seconds that a question waits for a person, and between two progress messages of a loop."""
     return settings.telegram.timeout_seconds, settings.telegram.checkin_interval_seconds
-
-
-@contextmanager
-def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
-    """The attendant of a checkout's loop. Raises UserError if nothing is set up, or one is already running."""
-    from ralph_mission.adapters.storage.loop import run_files
-    from ralph_mission.adapters.storage.loop.inbox import Beside, Questions
-    from ralph_mission.app.cycle import build_app
-    from ralph_mission.mission.operations.inbox import Attendant
-
-    app = build_app(repo, config)
-    chat, root = telegram_inbox(app.config, os.environ, app.clock.now, wait), app.git.work_tree
-    if chat is None:
-        raise UserError("no one may give commands here", SETUP, usage=True)
-    if root is None:
-        raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
-    waits, checkin = (timedelta(seconds=seconds) for seconds in patience(app.config))
-    run_files.prepare(root / ".ralph")
-    with Questions(root / ".ralph").attended() as ours:
-        if not ours:
-            raise UserError("ralph agent telegram runs here already", "end the other one first")
-        yield Attendant(
-            chat, app.ports, app.store, app.settings.limits, app.secrets,
-            Beside(root, app.git.git_dir, waits), CursorFile(app.git.git_dir / "ralph-telegram"),
-            chat.chat, checkin, say,
-        )  # fmt: skip  # one value
-
-
-@dataclass(frozen=True, slots=True)
-class CursorFile:
-    """`chat.attendant.Note`: one line in a file, beside the lock of loops: sessions work in `.ralph/`."""
-
-    path: Path
-
-    def read(self) -> str:
-        """The stored text, or ""."""
-        from ralph_mission.adapters.storage.loop import run_files
-
-        return (run_files.read(self.path, 200) or b"").decode(errors="replace").strip()
-
-    def keep(self, cursor: str) -> None:
-        """Store it."""
-        from ralph_mission.adapters.storage.loop import run_files
-
-        run_files.write(self.path, f"{cursor}\n".encode())

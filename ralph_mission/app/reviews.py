@@ -25,8 +25,8 @@ from ralph_mission.adapters.storage.loop import run_files as run_place
 from ralph_mission.adapters.wakers import REVIEW, DispatchWaker, by_dispatch, listening
 from ralph_mission.adapters.workspace.parallel import make_parts
 from ralph_mission.app import workplaces
-from ralph_mission.app.cycle import AgentServiceOptions, App, AppFactory, build_app
-from ralph_mission.app.hosting import poster
+from ralph_mission.app.cycle import App, AppFactory, build_app
+from ralph_mission.app.hosting import AgentServiceOptions, poster
 from ralph_mission.app.run import PausingClock, agent_of
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.config.reading import read

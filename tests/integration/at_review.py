@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
-from ralph_mission.app.cycle import AgentServiceOptions
+from ralph_mission.app.hosting import AgentServiceOptions
 from ralph_mission.app.reviews import AgentReader
 from ralph_mission.errors import UserError
 from ralph_mission.loop import planning

@@ -269,9 +269,9 @@ def telegram(repo: Path, config: Path | None, once: bool, question: str | None) 
 
 
 def _attend(repo: Path, config: Path | None, once: bool) -> None:
-    from ralph_mission.app import ports
+    from ralph_mission.app import cycle
 
-    with ports.attendant(repo, config, WAIT * (not once), lambda line: print_moment(line, repo, err=True)) as attendant:
+    with cycle.attendant(repo, config, WAIT * (not once), lambda line: print_moment(line, repo, err=True)) as attendant:
         if once:
             if not attendant.look():
                 raise UserError(attendant.complaint, "fix that, then run again")

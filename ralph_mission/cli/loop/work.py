@@ -130,7 +130,8 @@ def publish(number: int, forge: str, config: Path | None, as_json: bool, repo: P
     Exit code 0 also if there is nothing to do or it is held; 1 if it was refused, or the result is unknown.
     """
     from ralph_mission.adapters.report.step_summary import publish_page
-    from ralph_mission.app.cycle import ServiceOptions, publisher
+    from ralph_mission.app.cycle import publisher
+    from ralph_mission.app.hosting import ServiceOptions
     from ralph_mission.mission.publishing import publish_now as flow
 
     with run_progress(repo, "publish") as progress:
@@ -171,7 +172,7 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     Exit code 0 also if there was nothing to do, 1 if there is no review to post.
     """
     from ralph_mission.adapters.report.step_summary import review_page
-    from ralph_mission.app.cycle import AgentServiceOptions
+    from ralph_mission.app.hosting import AgentServiceOptions
     from ralph_mission.app.reviews import nobody_reviews, reviewer
     from ralph_mission.mission.reviews import reviewer as reviewer_reviewer
 

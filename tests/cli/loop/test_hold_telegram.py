@@ -17,7 +17,7 @@ import pytest
 
 from ralph_mission.adapters.storage.loop import inbox, lock, state
 from ralph_mission.adapters.storage.loop.inbox import Guide, Questions
-from ralph_mission.app.ports import attendant
+from ralph_mission.app.cycle import attendant
 from ralph_mission.loop.model.state import RunState
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.inbox import Attendant
