@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+INTERRUPTED = 130  # the exit code of what a person stopped: 128 + SIGINT, as shells report it
+
 
 class UserError(Exception):
     """Something a person can fix. `who` is you, forge, network or bug; never a traceback."""

@@ -39,7 +39,7 @@ from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions, left_state
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
-from ralph_mission.errors import Stopped, UserError
+from ralph_mission.errors import INTERRUPTED, Stopped, UserError
 from ralph_mission.loop.cost import CostMeter, MeteredAgent, meter_ports
 from ralph_mission.loop.hats import EXPLORER
 from ralph_mission.loop.model.spec import UNWATCHED, RunLimits, RunResult, RunWatch
@@ -49,7 +49,6 @@ from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
 from ralph_mission.mission.coder.conditions import warn_of_red
 from ralph_mission.mission.model.agent_job import (
-    INTERRUPTED,
     AgentJob,
     AgentResult,
     BaseChecks,

@@ -25,7 +25,7 @@ from ralph_mission.app.hosting import AgentServiceOptions, ServiceOptions, Syste
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import ISSUE_PRESET, RunOptions
 from ralph_mission.config.reading import NAME
-from ralph_mission.errors import Missing, UserError
+from ralph_mission.errors import INTERRUPTED, Missing, UserError
 from ralph_mission.loop.cost import CostMeter
 from ralph_mission.loop.model.spec import RunEvent
 from ralph_mission.loop.stories.prd import parse_prd, render_prd
@@ -33,7 +33,7 @@ from ralph_mission.mission.cycle import follow_up_pulls
 from ralph_mission.mission.issues.agent import IssueWorker, answer_issue, take_issues
 from ralph_mission.mission.issues.tasks import READY, WORKING
 from ralph_mission.mission.lifecycle.approval import agent_of_label
-from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.transaction import LONG, TransactionContext, run_transaction

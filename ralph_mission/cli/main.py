@@ -18,14 +18,13 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from ralph_mission.errors import Lost, Stopped, UserError
+from ralph_mission.errors import INTERRUPTED, Lost, Stopped, UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 GARBAGE = 100_000
 """New objects between two garbage collections: the default 700 would cause hundreds of useless ones at a start."""
-INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 HINTS = {
     errno.EEXIST: "a file or a broken link stands where a folder belongs: move it away, then run again",

@@ -23,7 +23,7 @@ import click
 from click.core import ParameterSource
 
 from ralph_mission.cli.spelling import format_problem, spell, type_commands
-from ralph_mission.errors import UserError
+from ralph_mission.errors import INTERRUPTED, UserError
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.report.loop_progress import PlainRunProgress
@@ -186,7 +186,7 @@ def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     try:
         yield live
     except BaseException as error:
-        code = 130 if isinstance(error, KeyboardInterrupt) else getattr(error, "exit_code", 1)
+        code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else getattr(error, "exit_code", 1)
         if isinstance(error, UserError) and live.name:
             live.tell(RunEvent("ended", format_problem(error), code=code))
         raise

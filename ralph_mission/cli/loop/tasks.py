@@ -18,7 +18,6 @@ import click
 from ralph_mission import __version__
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from ralph_mission.cli.main import INTERRUPTED
 from ralph_mission.cli.options import (
     SharedGroup,
     at_repository,
@@ -29,7 +28,7 @@ from ralph_mission.cli.options import (
     read_settings,
     repo_option,
 )
-from ralph_mission.errors import UserError
+from ralph_mission.errors import INTERRUPTED, UserError
 from ralph_mission.extras import require_extra
 from ralph_mission.loop.model.state import LoopTask
 from ralph_mission.loop.rules import routing as lifecycle

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.main import INTERRUPTED
 from ralph_mission.cli.options import (
     SECONDS,
     Dollars,
@@ -27,7 +26,7 @@ from ralph_mission.cli.options import (
     run_progress,
 )
 from ralph_mission.cli.spelling import spell, type_commands
-from ralph_mission.errors import Stopped, UserError
+from ralph_mission.errors import INTERRUPTED, Stopped, UserError
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.report.step_summary import Places

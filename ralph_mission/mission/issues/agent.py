@@ -18,7 +18,7 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
-from ralph_mission.errors import UserError
+from ralph_mission.errors import INTERRUPTED, UserError
 from ralph_mission.loop.hats import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
 from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import Guidance, Prd, UserStory
@@ -34,7 +34,7 @@ from ralph_mission.mission.issues.tasks import READY, WORKING, GuidanceNote, Wor
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, broken_job, failed_job
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, broken_job, failed_job
 from ralph_mission.mission.model.effects import Comment, EditComment, Effect, Label, marker
 from ralph_mission.mission.model.forge import Branch, Issue
 from ralph_mission.mission.model.ledger import WorkRecord, key_of
@@ -173,7 +173,7 @@ def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkRe
         reported |= set(report.skipped)
         if report.played:
             sessions, usd = sessions + report.played.sessions, usd + report.played.usd
-        if report.code == 130:
+        if report.code == INTERRUPTED:
             return report
         worker.rest(_pause(report))
 

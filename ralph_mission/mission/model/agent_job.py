@@ -10,8 +10,8 @@ from ralph_mission.mission.model.mission import Usage
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
-LIMIT, INTERRUPTED = 2, 130
-"""Exit codes of a loop that hit a limit (it can be resumed), and of one that a person stopped."""
+LIMIT = 2
+"""The exit code of a loop that hit a limit; it can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol
 
-from ralph_mission.errors import Lost, Missing, UserError
+from ralph_mission.errors import INTERRUPTED, Lost, Missing, UserError
 from ralph_mission.loop.planning import ReviewerAnswer, ReviewFinding
 from ralph_mission.mission import execute
 from ralph_mission.mission.lifecycle.approval import may_decide
@@ -76,7 +76,7 @@ class ReviewReport:
     @property
     def code(self) -> int:
         """The exit code."""
-        return 130 if self.outcome == "interrupted" else int(self.outcome in FAILED)
+        return INTERRUPTED if self.outcome == "interrupted" else int(self.outcome in FAILED)
 
 
 @dataclass(frozen=True, slots=True)
