@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,37 @@ def test_a_start_imports_little(lived: Path, line: tuple[str, ...], most: int, a
     names = started.stderr.splitlines()[-1].split()
     assert {name for name in names if name in SLOW | also} == set()
     assert len([name for name in names if name.startswith("ralph_mission")]) <= most
+
+
+def test_no_modules_import_each_other_in_a_circle_not_even_inside_functions() -> None:
+    places = {path.relative_to(ROOT).with_suffix(""): path for path in PACKAGE.rglob("*.py")}
+    modules = {".".join(place.parts).removesuffix(".__init__"): path for place, path in places.items()}
+    graph = {
+        module: {one for node in _nodes(path) for name in _named_by(node) if (one := _within(name, modules)) != module}
+        for module, path in modules.items()
+    }
+    circle = ""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = " <- ".join(error.args[1])
+    assert circle == ""
+
+
+def _named_by(node: ast.AST) -> list[str]:
+    """Modules of the product, or names in them, that an import or a table of commands (`module:attribute`) names."""
+    if isinstance(node, ast.ImportFrom):
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        names = [node.value.replace(":", ".")] if re.fullmatch(r"[\w.]+:\w+", node.value) else []
+    else:
+        names = _imported(node)
+    return [name for name in names if name.startswith("ralph_mission.")]
+
+
+def _within(name: str, modules: Collection[str]) -> str:
+    """The module that is named, or that has the name."""
+    return name if name in modules else name.rpartition(".")[0]
 
 
 def test_only_adapters_start_processes() -> None:

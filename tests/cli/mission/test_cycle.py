@@ -51,6 +51,16 @@ def test_the_phases_are_told_on_stderr_and_the_summary_on_stdout(repo: Path) -> 
     assert len(told.out.splitlines()) <= 40
 
 
+def test_a_new_repository_of_a_fleet_is_asked_before_its_first_cycle(repo: Path) -> None:
+    terms = {"usd_per_day": None, "pulls": True, "spoke": False, "priors": {}, "extends": "", "onboard": True}
+    fleets = {"RALPH_FLEET": json.dumps(terms)}
+    assert cli_here("cycle", "--staged", "--json", repo=repo, env=fleets).json["staged"]
+    assert "ralph/configure" not in refs(repo)
+    assert cli_here("cycle", "--json", repo=repo, env=fleets).json["staged"]
+    assert "ralph/configure" in refs(repo) and "ralph-memory" not in refs(repo)
+    assert "observers:" in git(repo, "show", "ralph/configure:ralph.yml")
+
+
 @pytest.mark.attack(46)
 @pytest.mark.parametrize("link", [".ralph", ".ralph/forge", ".ralph/cache", ".git/ralph"])
 def test_where_a_link_stands_for_a_folder_of_ours_nothing_begins(repo: Path, tmp_path: Path, link: str) -> None:
