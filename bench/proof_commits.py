@@ -156,9 +156,9 @@ def _look(prover: Prover, fix: FixCommit, claim: CodeClaim, base: str) -> FixCom
     if tool is None:
         return "nobody knows how its tests are run"
     old = tuple(one.path for one in claim.test if one.old is not None)
-    with prover.bench(claim, base, tool) as bench:
-        told = bench.run(RunRequest(CodeState.BASE, claim.test_files))
-        before = bench.run(RunRequest(CodeState.PLAIN, old)) if old else SuiteReport(())
+    with prover.open_workspace(claim, base, tool) as workspace:
+        told = workspace.run(RunRequest(CodeState.BASE, claim.test_files))
+        before = workspace.run(RunRequest(CodeState.PLAIN, old)) if old else SuiteReport(())
         was = {case.id: case.status for case in before.cases}
         fails = [case for case in told.cases if case.status in ("failed", "error") and was.get(case.id) != case.status]
         if told.ended or any(case.phase == "load" for case in fails):
@@ -171,22 +171,22 @@ def _look(prover: Prover, fix: FixCommit, claim: CodeClaim, base: str) -> FixCom
         fails = [case for case in fails if is_assertion(case) or changed & {path for path, _ in case.frames}]
         if not fails:
             return "2: its test fails by an error of its own, or of other code"
-        after = {case.id: case.status for case in bench.run(RunRequest(CodeState.CHANGED, claim.test_files)).cases}
+        after = {case.id: case.status for case in workspace.run(RunRequest(CodeState.CHANGED, claim.test_files)).cases}
         if any(after.get(case.id) != "passed" for case in fails):
             return "3: a case of it does not pass at the commit"
         if gone := [name for name, status in was.items() if status == "passed" and name not in after]:
             return f"4: it takes {gone[0]} away"
-        contrary = _contrary(replace(bench, claim=replace(claim, test=())), old, was)
-        if not contrary and bench.run(RunRequest(CodeState.PLAIN, ())).ended:
+        contrary = _contrary(replace(workspace, claim=replace(claim, test=())), old, was)
+        if not contrary and workspace.run(RunRequest(CodeState.PLAIN, ())).ended:
             return "5: all tests of the repository cannot be run at the parent"
     return contrary or _told(fix, claim, fails, every)
 
 
-def _contrary(bench: object, old: tuple[str, ...], was: Mapping[str, str]) -> str:
-    from ralph_mission.adapters.projects.prover import ProofBench
+def _contrary(workspace: object, old: tuple[str, ...], was: Mapping[str, str]) -> str:
+    from ralph_mission.adapters.projects.prover import ProofWorkspace
 
-    assert isinstance(bench, ProofBench)
-    kept = {case.id: case.status for case in bench.run(RunRequest(CodeState.CHANGED, old)).cases} if old else {}
+    assert isinstance(workspace, ProofWorkspace)
+    kept = {case.id: case.status for case in workspace.run(RunRequest(CodeState.CHANGED, old)).cases} if old else {}
     broken = [name for name, status in was.items() if status == "passed" and kept.get(name) != "passed"]
     return f"4: {broken[0]} passes at the parent as it stands there, and not with the fix" if broken else ""
 

@@ -27,7 +27,7 @@ from ralph_mission.values import compile_regex, dataclass
 API = "https://api.telegram.org"
 TOKEN, ADDRESS = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"
 """The environment's names for the bot's token, and for where its API is if not at Telegram's own."""
-SAID = 160  # characters of Telegram's own words in an error
+DESCRIPTION_LENGTH = 160  # characters of Telegram's own words in an error
 
 HINTS = {
     401: "set TELEGRAM_BOT_TOKEN to the token that @BotFather shows",
@@ -72,16 +72,16 @@ class Bot:
             raise UserError(what, "look at TELEGRAM_API_URL, then run again", who="network")
         if found.get("ok") is not True:
             code = found.get("error_code")
-            raise TelegramRefused(code if type(code) is int else answer.status_code, self._said(found))
+            raise TelegramRefused(code if type(code) is int else answer.status_code, self._error_description(found))
         return found.get("result")
 
     def seal(self, text: str) -> str:
         """What nobody can make of `text` who has not the token."""
         return hmac.new(self.token.encode(), b"ralph: " + text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
-    def _said(self, found: dict[str, Any]) -> str:
+    def _error_description(self, found: dict[str, Any]) -> str:
         words = str(found.get("description", "no reason given")).replace(self.token, "…")
-        return " ".join(without_unseen(words).split())[:SAID]
+        return " ".join(without_unseen(words).split())[:DESCRIPTION_LENGTH]
 
 
 Update = Mapping[str, Any]
@@ -89,7 +89,7 @@ Update = Mapping[str, Any]
 ALLOWED = ("message", "message_reaction_count")
 """What Telegram sends at all: nothing that was edited, nothing of a channel's."""
 AT_ONCE = 100  # updates of one answer, as many as there may be
-KEPT = 2_000  # updates that are overheard
+OVERHEARD_UPDATES = 2_000  # updates that are overheard
 ROUNDS = 20  # answers without an order that are passed over in one reading
 GOOD_FOR = timedelta(days=3)  # beyond the day for which Telegram keeps what nobody read, short of the week
 LINES = 4_000  # characters of an order
@@ -114,7 +114,7 @@ class TelegramInbox:
     users: frozenset[int] = frozenset()
     wait: int = 0
     chat: int = 0
-    overheard: deque[Update] = field(default_factory=lambda: deque(maxlen=KEPT))
+    overheard: deque[Update] = field(default_factory=lambda: deque(maxlen=OVERHEARD_UPDATES))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def read(self, cursor: str) -> tuple[tuple[ChatCommand, ...], str]:

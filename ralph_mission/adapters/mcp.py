@@ -145,20 +145,20 @@ class EventReceipt(BaseModel):
     payload: str
 
 
-def serve(shelf: RunFiles, version: str) -> None:
+def serve(run_files: RunFiles, version: str) -> None:
     """Answer on standard input and output until the client closes them."""
     if sys.stdin is not None:  # as it is where somebody closed it: then nobody asks
         try:
-            server(shelf, version).run("stdio")
+            server(run_files, version).run("stdio")
         except* BrokenPipeError:
             pass  # the client has gone, which is how it ends
 
 
-def server(shelf: RunFiles, version: str) -> MCPServer[Any]:
+def server(run_files: RunFiles, version: str) -> MCPServer[Any]:
     """The server with all its tools."""
     result = _StrictServer("ralph", instructions=INSTRUCTIONS, version=version, log_level="ERROR")
     for tools in (_task_tools, _event_tools, _memory_tools, _guidance_tools):
-        for tool in tools(shelf):
+        for tool in tools(run_files):
             reads = tool.__name__ in READ_ONLY
             hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False)
             result.tool(annotations=hints)(_with_tool_errors(tool))
@@ -249,8 +249,8 @@ Id = Annotated[Name, Field(description="the id of a task")]
 Limit = Annotated[int, Field(ge=1, le=1000, description="how many at most; `more` counts the others")]
 
 
-def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
-    tasks = shelf.tasks
+def _task_tools(run_files: RunFiles) -> tuple[Callable[..., Any], ...]:
+    tasks = run_files.tasks
 
     def facts(task: LoopTask) -> TaskFacts:
         return _facts(tasks.all() if task.status == "pending" else (), task)
@@ -259,11 +259,11 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         """What is yours to do in this session: the story that was given, or the task that you took; and how much is
         left in the run."""
         every = tasks.all()
-        left = sum(one.status != "done" for one in every) + sum(now != "done" for _, now in shelf.stories.all())
-        now = CurrentWork(session=shelf.session, left=left)
-        if story := shelf.stories.current():
+        left = sum(one.status != "done" for one in every) + sum(now != "done" for _, now in run_files.stories.all())
+        now = CurrentWork(session=run_files.session, left=left)
+        if story := run_files.stories.current():
             return now.model_copy(update={"work": _story_facts(story, "active")})
-        mine = next((task for task in every if task.status == "active" and task.owner == shelf.owner), None)
+        mine = next((task for task in every if task.status == "active" and task.owner == run_files.owner), None)
         if mine:
             return now.model_copy(update={"work": _facts(every, mine)})
         following = "take a task with work_claim" if lifecycle.ready(every) else "nothing is ready"
@@ -279,7 +279,7 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         if ready:
             return _page(every, lifecycle.ready(every), limit)
         shown = [task for task in every if status in (None, task.status)]
-        stories = [_story_facts(story, now) for story, now in shelf.stories.all() if status in (None, now)]
+        stories = [_story_facts(story, now) for story, now in run_files.stories.all() if status in (None, now)]
         page = _page(every, shown, max(0, limit - len(stories)), tasks.complaints())
         more = page.more + max(0, len(stories) - limit)
         return page.model_copy(update={"tasks": [*stories[:limit], *page.tasks], "more": more})
@@ -298,17 +298,17 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         id: Annotated[Name, Field(description="which; without, the first that is ready")] = "",
     ) -> TaskFacts:
         """Take a task: nobody else gets it while you work on it."""
-        return facts(tasks.claim(shelf.owner, id))
+        return facts(tasks.claim(run_files.owner, id))
 
     async def work_done(id: Id) -> TaskFacts:
         """Say that a task or story is done. A task's dependents become ready; a story passes once the loop agrees."""
-        story = shelf.stories.done(id)
+        story = run_files.stories.done(id)
         return _story_facts(story, "done") if story else facts(tasks.done(id))
 
     async def work_fail(id: Id, why: Annotated[Text, Field(description="what went wrong")] = "") -> TaskFacts:
         """Say that it cannot be done. What needs a failed task stays pending until somebody claims it by its id and
         does it; a story gets a note for the next session."""
-        story = shelf.stories.note(id, f"failed: {why}" if why else "failed")
+        story = run_files.stories.note(id, f"failed: {why}" if why else "failed")
         return _story_facts(story, "ready") if story else facts(tasks.fail(id, why))
 
     async def work_note(
@@ -316,59 +316,59 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
         id: Annotated[Name, Field(description="the story it is about; without, the one of this session")] = "",
     ) -> NoteReceipt:
         """Leave a note with a story; where there is none, as a memory for all later sessions."""
-        current = shelf.stories.current()
+        current = run_files.stories.current()
         about = id or (current.id if current else "")
-        if about and (story := shelf.stories.note(about, text)):
+        if about and (story := run_files.stories.note(about, text)):
             return NoteReceipt(kept=f"with {story.id}")
         if id:
             lifecycle.find(tasks.all(), id)  # or a mistyped id would be lost among the memories
-        shelf.memories.add(text, "context", [about] if about else [])
+        run_files.memories.add(text, "context", [about] if about else [])
         return NoteReceipt(kept="as a memory")
 
     return work_current, work_list, work_add, work_claim, work_done, work_fail, work_note
 
 
-def _event_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
+def _event_tools(run_files: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def event_emit(
         topic: Annotated[str, Field(pattern=r"^[A-Za-z][\w.:/-]{0,99}$", description="such as build.complete")],
         payload: Annotated[JsonValue, Field(description="a text, or an object")] = "",
     ) -> EventReceipt:
         """Say the one event that ends your session; the loop hears it when you stop."""
         text = check_payload(payload)
-        shelf.emit(topic, text)
+        run_files.emit(topic, text)
         return EventReceipt(topic=topic, payload=text)
 
     return (event_emit,)
 
 
-def _memory_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
+def _memory_tools(run_files: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def memory_add(
         content: Annotated[Text, Field(description="what later sessions should know", max_length=4000)],
         kind: Annotated[Kind, Field(description="what sort of knowledge it is")] = "pattern",
         tags: Annotated[list[Name], Field(max_length=10)] = [],  # noqa: B006  # the schema's default; never changed
     ) -> MemoryFacts:
         """Remember something for all later sessions."""
-        return _memory(shelf.memories.add(content, kind, tags))
+        return _memory(run_files.memories.add(content, kind, tags))
 
     async def memory_search(
         query: Annotated[Line, Field(description="words that must all be in it; empty for everything")] = "",
         limit: Limit = 20,
     ) -> MemoryList:
         """Find memories by words in their text or tags."""
-        found = shelf.memories.search(query)
+        found = run_files.memories.search(query)
         return MemoryList(memories=[_memory(one) for one in found[:limit]], more=max(0, len(found) - limit))
 
     return memory_add, memory_search
 
 
-def _guidance_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
+def _guidance_tools(run_files: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def guidance_read(
         acknowledge: Annotated[bool, Field(description="true when you act upon it: no later session gets it")] = False,
     ) -> GuidanceList:
         """What people wrote since this session began."""
-        words = shelf.guidance.pending()
+        words = run_files.guidance.pending()
         if acknowledge:
-            shelf.guidance.acknowledge([one.id for one in words])
+            run_files.guidance.acknowledge([one.id for one in words])
         return GuidanceList(guidance=[GuidanceFacts(id=one.id, text=one.text, at=one.at.isoformat()) for one in words])
 
     return (guidance_read,)

@@ -290,14 +290,14 @@ class DispatchWaker:
 
     def wake(self, due: datetime, generation: int) -> Receipt:
         """Ask for a cycle. `failed` says why; after a lost answer the event may have been sent, which does no harm."""
-        return self._asked(key_of("dispatch", str(generation)), payload(due, generation))
+        return self._send_dispatch(key_of("dispatch", str(generation)), payload(due, generation))
 
     def review(self, pull: int) -> Receipt:
         """Ask for the review of a pull; as `wake`."""
         body = {"event_type": REVIEW, "client_payload": {"pull_request": pull}}
-        return self._asked(key_of("call-review", str(pull)), body)
+        return self._send_dispatch(key_of("call-review", str(pull)), body)
 
-    def _asked(self, key: str, body: dict[str, Any]) -> Receipt:
+    def _send_dispatch(self, key: str, body: dict[str, Any]) -> Receipt:
         try:
             outcome = self.post(f"/repos/{self.repository}/dispatches", body)
         except UserError as problem:

@@ -1,7 +1,7 @@
 """What a cycle has agents do: jobs by the loop of `ralph run` in a clone, exploring code and proving claims about it.
 
 Sessions cannot influence how later ones run: settings and isolation are those of the first session, no signal restarts
-the loop, and agents' configuration stays unchanged (`RunOptions.errand`). Its memories are only proposed, and the home
+the loop, and agents' configuration stays unchanged (`RunOptions.for_job`). Its memories are only proposed, and the home
 of its agents, where a client may keep its key, is deleted after the run.
 """
 
@@ -29,7 +29,7 @@ from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import LENGTH, Guide
 from ralph_mission.adapters.storage.loop.notes import Memories
-from ralph_mission.adapters.workspace.parallel import KEPT, make_parts
+from ralph_mission.adapters.workspace.parallel import ENGINE_FOLDER, make_parts
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.app import hosting, teams, workplaces
 from ralph_mission.app.hosting import AgentServiceOptions, QuietProgress, SystemClock, choose_hosting
@@ -71,7 +71,7 @@ from ralph_mission.mission.proof.judge import ProofVerdict
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
-HOMES = (f"{KEPT}/loop/home", f"{KEPT}/loop/apart")
+HOMES = (f"{ENGINE_FOLDER}/loop/home", f"{ENGINE_FOLDER}/loop/apart")
 AWAY: tuple[Failure, ...] = ("missing", "auth", "server")
 """Session failures outside the agent's work: a missing program, an unknown key, a provider's fault."""
 TURNS = 80
@@ -86,7 +86,7 @@ class CloneRun:
     """
 
     job: AgentJob
-    asked: RunOptions
+    options: RunOptions
     sessions: int
     unpriced: bool = True
     own_model: bool = False
@@ -96,15 +96,15 @@ class CloneRun:
 
 def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgress) -> AgentResult:
     """Run the loop to its end, or resume the one in the clone. Raises UserError, OSError."""
-    folder = run.asked.repo
-    before = _left_run(folder, run.asked.task)
+    folder = run.options.repo
+    before = _left_run(folder, run.options.task)
     try:
         with _share_memories(git, folder, run.job.guidance, progress.note) as learned:
             setup = build_run(run, before, progress)
             setup = replace(setup, ports=meter_ports(setup.ports, meter))
-            name = run.asked.pattern
+            name = run.options.pattern
             account = teams.play(setup, name, build=True) if name else run_loop(setup.spec, setup.ports)
-            if account.ending.reason == "stop" and progress.watch.asked() == "stop":
+            if account.ending.reason == "stop" and progress.watch.current_order() == "stop":
                 raise Stopped  # everything this loop is part of
     finally:
         forget_clone(folder)
@@ -147,10 +147,10 @@ def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> 
     played, took = (before.iteration, before.elapsed) if before else (0, 0.0)
     spent = (before.usage.cost_usd or 0.0) if before else 0.0
     options = replace(
-        run.asked, pattern="", iterations=played + run.sessions, runtime=took + run.job.seconds,
-        go_on=before is not None, errand=True, red=run.job.red,
+        run.options, pattern="", iterations=played + run.sessions, runtime=took + run.job.seconds,
+        go_on=before is not None, for_job=True, red=run.job.red,
     )  # fmt: skip  # one command line
-    setup = build_setup(options, progress, order=lambda: "stop" if run.withdrawn() else progress.watch.asked())
+    setup = build_setup(options, progress, order=lambda: "stop" if run.withdrawn() else progress.watch.current_order())
     limits = replace(setup.spec.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
     spec = replace(
         setup.spec, preset=replace(setup.spec.preset, limits=limits), persistent=False,
@@ -180,10 +180,10 @@ def told_in(folder: Path) -> float:
 @contextmanager
 def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable[[str], None]) -> Iterator[list[str]]:
     """Copy the memories of loops here, with people's later comments; returns this loop's new memories."""
-    ours, theirs, learned = Memories(git.state_dir), Memories(folder / KEPT), list[str]()
+    ours, theirs, learned = Memories(git.state_dir), Memories(folder / ENGINE_FOLDER), list[str]()
     if text := ours.known(note):
         run_files.write(theirs.path, text.encode("utf-8", "replace"))
-    with _share_guidance(Guide(git.state_dir), Guide(folder / KEPT), words):
+    with _share_guidance(Guide(git.state_dir), Guide(folder / ENGINE_FOLDER), words):
         yield learned
     learned += [" ".join(memory.content.split()) for memory in ours.news(theirs, note)]
 
@@ -247,7 +247,7 @@ def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerd
 def check_patch(git: Git, settings: Config, patch: Patch, red: Sequence[RedCheck]) -> PatchVerification:
     """The repository's own checks on a change, in a clean clone. Raises UserError, OSError."""
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        return workplaces.workbench(settings, git, settings.hands.verify).verify(patch, scratch, red)
+        return workplaces.check_runner(settings, git, settings.hands.verify).verify(patch, scratch, red)
 
 
 def look_at_base(git: Git, settings: Config, checks: tuple[str, ...], commit: str) -> BaseChecks:
@@ -255,7 +255,7 @@ def look_at_base(git: Git, settings: Config, checks: tuple[str, ...], commit: st
     if not checks:
         return BaseChecks()
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        return workplaces.workbench(settings, git, checks).base(commit, scratch)
+        return workplaces.check_runner(settings, git, checks).base(commit, scratch)
 
 
 @dataclass(frozen=True, slots=True)

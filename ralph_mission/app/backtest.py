@@ -74,7 +74,7 @@ CALLED = {"forge": "issues and pull requests", "ci": "workflow runs"}
 BRANCH = "refs/heads/main"
 ROUNDS = 8
 """The maximum number of cycles per step; they end once one opens nothing."""
-SAID = 10  # progress lines
+PROGRESS_LINES = 10  # progress lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class _PastClock:
         return self.moment
 
 
-class _Tape:
+class _CycleRecorder:
     """A recorder that returns a cycle's input and decisions."""
 
     def __init__(self) -> None:
@@ -330,7 +330,7 @@ class _Replay:
     def __init__(self, git: Git, past: Git, settings: Config, progress: CycleProgress, github: GitHubPast) -> None:
         self.git, self.past, self.progress, self.config, self.github = git, past, progress, settings, github
         self.settings = _replayable(settings)
-        self.clock, self.tape = _PastClock(), _Tape()
+        self.clock, self.recorder = _PastClock(), _CycleRecorder()
         self.name = (git.work_tree or git.git_dir).resolve().name.removesuffix(".git")
         self.cursors: dict[str, str] = {}
         self.tracked: tuple[TrackedItem, ...] = ()
@@ -348,7 +348,7 @@ class _Replay:
         return replace(
             ports,
             observers=(*(one for one in ports.observers if one.name in names), *self._of_github()),
-            recorder=self.tape,
+            recorder=self.recorder,
             publisher=NO_PUBLISHER,
             coder=None,
             inbox=None,
@@ -373,7 +373,7 @@ class _Replay:
         ranked: list[RankedStep] = []
         before, printed = "", -1
         for number, step in enumerate(steps):
-            if (share := number * SAID // len(steps)) > printed:
+            if (share := number * PROGRESS_LINES // len(steps)) > printed:
                 printed = share
                 self.progress.phase(f"{step.at:%Y-%m-%d}", f"step {number + 1} of {len(steps)}, {self._so_far()}")
             self._stand_at(step)
@@ -425,9 +425,9 @@ class _Replay:
         """Run cycles one after the other, as long as they open something."""
         settings: CycleSettings = cycle_settings(self.settings, self.name)
         for _ in range(ROUNDS):
-            self.tape.allowed = []
+            self.recorder.allowed = []
             run_cycle(self.ports, settings, CycleRequest(force=True), environment_secrets())
-            new = [proposal for proposal in self.tape.allowed if proposal.members and not proposal.before]
+            new = [proposal for proposal in self.recorder.allowed if proposal.members and not proposal.before]
             for proposal in new:
                 self._open(proposal, step)
             if not any(proposal.new_mission or _opens(proposal) for proposal in new):
@@ -451,7 +451,7 @@ class _Replay:
         self.tracked = opened(self.tracked, signals, step.at)
 
     def _rank(self, findings: tuple[Finding, ...]) -> Iterable[str]:
-        situation = self.tape.situation
+        situation = self.recorder.situation
         if situation is None:
             return ()
         brief = Brief(

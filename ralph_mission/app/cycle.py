@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github import GitHubForge
     from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.mission.model.cycle import CycleSettings
-    from ralph_mission.mission.operations.inbox import Attendant
+    from ralph_mission.mission.operations.inbox import InboxPoller
     from ralph_mission.mission.ports import CycleClock, CyclePorts, CycleProgress, Forge
     from ralph_mission.mission.publishing.publish_now import PublishSetup
     from ralph_mission.mission.transaction import TransactionContext
@@ -245,12 +245,12 @@ def publisher(options: ServiceOptions, progress: PlainRunProgress, spell: Callab
 
 
 @contextmanager
-def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
-    """The attendant of a checkout's loop. Raises UserError if nothing is set up, or one is already running."""
+def open_poller(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[InboxPoller]:
+    """The poller of a checkout's chat. Raises UserError if nothing is set up, or one is already running."""
     from ralph_mission.adapters.storage.loop import run_files
     from ralph_mission.adapters.storage.loop.inbox import Beside, Questions
     from ralph_mission.app.ports import SETUP, patience, telegram_inbox
-    from ralph_mission.mission.operations.inbox import Attendant
+    from ralph_mission.mission.operations.inbox import InboxPoller
 
     app = build_app(repo, config)
     chat, root = telegram_inbox(app.config, os.environ, app.clock.now, wait), app.git.work_tree
@@ -263,7 +263,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     with Questions(root / ".ralph").attended() as ours:
         if not ours:
             raise UserError("ralph agent telegram runs here already", "end the other one first")
-        yield Attendant(
+        yield InboxPoller(
             chat, app.ports, app.store, app.settings.limits, app.secrets,
             Beside(root, app.git.git_dir, waits), CursorFile(app.git.git_dir / "ralph-telegram"),
             chat.chat, checkin, say,
@@ -272,7 +272,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
 
 @dataclass(frozen=True, slots=True)
 class CursorFile:
-    """`chat.attendant.Note`: one line in a file, beside the lock of loops: sessions work in `.ralph/`."""
+    """`inbox.Note`: one line in a file, beside the lock of loops: sessions work in `.ralph/`."""
 
     path: Path
 

@@ -210,7 +210,7 @@ class RunHandle:
     """
 
     def __init__(self, options: RunOptions) -> None:
-        self._asked = options
+        self._options = options
         self._order: HoldOrder = ""
         self._secrets = environment_secrets()
         self._live = LiveRun(Git.open(options.repo).state_dir, "run", (), self._secrets)
@@ -315,14 +315,14 @@ class RunHandle:
         """What other terminals call the run."""
         return self._live.name
 
-    def asked(self) -> HoldOrder:
+    def current_order(self) -> HoldOrder:
         """The requests of this program or another terminal."""
-        return self._order or self._live.asked()
+        return self._order or self._live.current_order()
 
     def _play(self) -> None:
         try:
             self._result, _ = teams.play_run(
-                self._asked, PlainRunProgress(cast("TextIO", _Unshown()), self._secrets, self)
+                self._options, PlainRunProgress(cast("TextIO", _Unshown()), self._secrets, self)
             )
             code = self._result.ending.code
         except BaseException as error:

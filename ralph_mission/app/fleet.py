@@ -71,9 +71,9 @@ def run_fleet(config: FleetConfig, base: Path, say: Say) -> FleetOverview:
         now = datetime.now(UTC)
         headers = read_folders(config, base, now)
         after = plan_fleet(headers, _limits(config, headers), state, now)
-        troubles = [HeldRepository(name, run.trouble) for name, run in ran.items() if run.trouble]
-        known = {one.name for one in troubles}
-        failing = (*troubles, *(one for one in after.failing if one.name not in known))
+        problems = [HeldRepository(name, run.problem) for name, run in ran.items() if run.problem]
+        known = {one.name for one in problems}
+        failing = (*problems, *(one for one in after.failing if one.name not in known))
         overview = look_over(headers, replace(after, failing=failing), now, config.limits.fleet.usd)
         _write_pages(home, overview)
         return overview
@@ -173,10 +173,10 @@ def _threads(forge: LocalForge, settings: Config) -> Iterator[FleetThread]:
 
 @dataclass(frozen=True, slots=True)
 class FleetRun:
-    """The result of a repository's process; `trouble`: why it failed, or ""."""
+    """The result of a repository's process; `problem`: why it failed, or ""."""
 
     seconds: float
-    trouble: str = ""
+    problem: str = ""
 
 
 def _run(
@@ -185,8 +185,8 @@ def _run(
     verdicts, ran = count_verdicts(headers), dict[str, FleetRun]()
 
     def tell_end(job: OwnProcess, code: int, output: bytes, seconds: float) -> None:
-        ran[job.name] = FleetRun(seconds, _trouble(code, output, job.seconds))
-        say(f"{job.name}: {ran[job.name].trouble or _account(output)}")
+        ran[job.name] = FleetRun(seconds, _describe_problem(code, output, job.seconds))
+        say(f"{job.name}: {ran[job.name].problem or _account(output)}")
 
     jobs = [
         OwnProcess(
@@ -228,7 +228,7 @@ def _has_none(git: Git) -> bool:
     return not git.blobs([f"HEAD:{NAME}"])
 
 
-def _trouble(code: int, output: bytes, seconds: float) -> str:
+def _describe_problem(code: int, output: bytes, seconds: float) -> str:
     """Why it failed, in one line, or ""."""
     if code == -1:
         return f"its cycle took more than {seconds / 60:.0f} minutes, and was ended"
@@ -294,7 +294,7 @@ def _end_bookings(state: FleetState, ran: Mapping[str, FleetRun]) -> FleetState:
     minutes, bookings = dict(state.minutes), dict(state.bookings)
     for name, run in ran.items():
         minutes[name] = minutes.get(name, 0) + max(1, math.ceil(run.seconds / 60))
-        if run.trouble:
+        if run.problem:
             bookings[name] = replace(bookings[name], minutes=0, usd=0.0, pulls=0)
         else:
             del bookings[name]

@@ -168,7 +168,7 @@ class LoopHands:
     def check(self) -> None:
         """Raises UserError if no loop can start, before an issue is claimed."""
         if self.first.git.work_tree is not None:
-            build_run(self._asked(self.first.git.work_tree, "look"), self.progress)
+            build_run(self._run_options(self.first.git.work_tree, "look"), self.progress)
 
     def why_not(self, agent: str) -> str:
         """Why this agent ("" for the default) cannot run here, or "". Without its program or its key it would waste an
@@ -254,12 +254,12 @@ class LoopHands:
         asked_for = options.usd is not None or "usd_per_issue" in work.model_fields_set
         seconds = min(options.runtime or work.max_runtime.total_seconds(), job.seconds)
         return CloneRun(
-            replace(job, seconds=seconds), self._asked(folder, job.task, job.agent, job.red),
+            replace(job, seconds=seconds), self._run_options(folder, job.task, job.agent, job.red),
             options.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
             NEVER_SENT,
         )  # fmt: skip  # one value
 
-    def _asked(self, root: Path, prompt: str, agent: str = "", red: tuple[RedCheck, ...] = ()) -> RunOptions:
+    def _run_options(self, root: Path, prompt: str, agent: str = "", red: tuple[RedCheck, ...] = ()) -> RunOptions:
         options = self.options
         if agent and agent != self.usual:  # command and model belong to another agent
             options = replace(options, agent=agent, command="", model="")

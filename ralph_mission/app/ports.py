@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from ralph_mission.adapters.chat import ADDRESS, API, TOKEN, Bot, TelegramInbox
 from ralph_mission.adapters.fixers import FIXERS
-from ralph_mission.adapters.fixers.verify import FixerObserver, Workbench
+from ralph_mission.adapters.fixers.verify import CheckRunner, FixerObserver
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
 from ralph_mission.adapters.observers.looking import OneAtATime, together
@@ -88,7 +88,7 @@ def build_ports(
         forge=host.forge,
         observers=tuple(_observers(settings, git, host, cache, chat, setup, progress.note)),
         thinker=thinker(settings, cache, git.work_tree),
-        hands=Workbench(
+        hands=CheckRunner(
             git,
             settings.hands.verify,
             settings.hands.verify_timeout,

@@ -55,8 +55,8 @@ the set-up's results besides packages."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
 HOW_HAT = "name one of docs/agents.md, such as claude, codex or acp:gemini"
 NEW = "no run of this objective is left to continue (a cancelled one is not): a new one starts"
-SAID = 300  # characters of a failed check's output
-ASKED_EVERY, ASKED_SELDOM, LONG = 0.1, 0.5, 30.0
+OUTPUT_LENGTH = 300  # characters of a failed check's output
+POLL_SECONDS, SLOW_POLL_SECONDS, LONG = 0.1, 0.5, 30.0
 """Seconds between two polls for the end of a pause, and the length from which the second is used."""
 
 
@@ -64,7 +64,7 @@ ASKED_EVERY, ASKED_SELDOM, LONG = 0.1, 0.5, 30.0
 class RunSetup:
     """Everything for one run. `notes`: for the person, such as settings without effect.
 
-    `after`: shown at the end: where the work is, and how to get it here. `obeyed`: the files that the spec
+    `after`: shown at the end: where the work is, and how to get it here. `control_files`: the files that the spec
     comes from; `began_with`: their contents. `isolation`: how far sessions are isolated.
     """
 
@@ -72,7 +72,7 @@ class RunSetup:
     ports: RunPorts
     store: FileRunStore
     root: Path
-    obeyed: ControlFiles
+    control_files: ControlFiles
     began_with: Mapping[Path, bytes | None]
     notes: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class RunSetup:
 
     def unaltered(self) -> None:
         """Raises UserError if the spec's files changed: no restart uses them unseen."""
-        require_unaltered(self.obeyed, self.began_with)
+        require_unaltered(self.control_files, self.began_with)
 
 
 SCRIPTED = "scripted"
@@ -104,14 +104,14 @@ def build_run(
     settings = read(git, read_shared, options.config)
     found = _find_level(options, settings)
     options = replace(options, go_on=True) if planned else options
-    if not options.errand and options.agent != SCRIPTED:
+    if not options.for_job and options.agent != SCRIPTED:
         workplaces.require_committed(git, root, _choose_agent(options, settings)[1])
     apart = options.worktree
     if apart and (previous := _left_worktree(options, git)):
         options, (git, root) = replace(options, worktree=False), workplaces.open_checkout(previous)
     prd = read_stories(options, root)
     ordered = resolve_run(options, settings, root, prd)
-    spec, began_with = ordered.spec, ordered.obeyed.read()
+    spec, began_with = ordered.spec, ordered.control_files.read()
     if options.worktree:
         here, named = root, options.prd_file.resolve() if options.prd_file else None
         git, root = workplaces.open_worktree(git, here, prd.branch if prd else "", spec.objective, named)
@@ -119,7 +119,7 @@ def build_run(
             options = replace(options, prd_file=root / named.relative_to(here))
     project = ProjectTools.of(options, settings, git, root, progress.note)
     by_hats = tuple(dict.fromkeys(hat.agent for hat in spec.hats if hat.agent))
-    if not options.errand:
+    if not options.for_job:
         _require_agents(options, settings, by_hats, found, progress.note)
     agent = agent_of(
         options, settings, git, root, spec.model, found, root / CLONE, project.environment, progress.agent, by_hats
@@ -134,20 +134,22 @@ def build_run(
         planned,
         found,
         project,
-        order or progress.watch.asked,
+        order or progress.watch.current_order,
     )
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
     after = (workplaces.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
-    if options.go_on and not planned and not options.errand and not follows(root, spec.objective):
+    if options.go_on and not planned and not options.for_job and not follows(root, spec.objective):
         progress.note(NEW)
     progress.note(f"isolation: {describe_level(found)}")
     if login := _find_login(options, settings) if found.level == "env" else None:
         progress.note(f"the agent uses your login in {login[1]}, which whatever it runs can read")
-    if not (options.verify or settings.hands.verify or options.errand or options.agent == SCRIPTED):
+    if not (options.verify or settings.hands.verify or options.for_job or options.agent == SCRIPTED):
         advice = _suggest_check(project.setup, git.resolve("HEAD"), by_file=options.preset == ISSUE_PRESET)
         progress.note(f"no check verifies this run; {advice}")
-    return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
+    return RunSetup(
+        spec, ports, store, root, ordered.control_files, began_with, notes, after, describe_level(found), project
+    )
 
 
 def describe_work(setup: RunSetup, account: RunResult) -> Iterator[str]:
@@ -229,28 +231,28 @@ def _store_and_place(
     workplace = Workspace(
         git, clone, checks, settings.hands.verify_timeout,
         lambda: _browser_check(settings.loop.browser_check, store.item()), workplaces.checks_sandbox(found, git, clone),
-        no_agent_settings=options.errand, lists=lambda: store.paths.kept, shared=root / ".ralph",
+        no_agent_settings=options.for_job, lists=lambda: store.paths.engine_files, shared=root / ".ralph",
         environment=project.environment, known=known_red(options.red),
     )  # fmt: skip  # one call
 
     def ready(spec: RunSpec) -> None:
-        carried = (*exempt, *store.paths.kept)
+        exempt_paths = (*exempt, *store.paths.engine_files)
         workplace.undo_cut_off()
-        for path in carried:
+        for path in exempt_paths:
             files.remove_drafts(root / path)
-        workplaces.settle_branch(git, prd.branch if prd else "", carried, project.note)
+        workplaces.settle_branch(git, prd.branch if prd else "", exempt_paths, project.note)
         if planned and prd:
             _take_over(options, planned, root, prd)
         workplace.prepare()
         workplace.exclude(project.lend(git, required=bool(checks)).names)
-        if not options.errand and not (settings.hands.agent and settings.hands.agent.fallback):
+        if not options.for_job and not (settings.hands.agent and settings.hands.agent.fallback):
             workplaces.require_program(_choose_agent(options, settings)[1], project.environment.get("PATH"))
-        if checks and not options.errand and not options.go_on:
+        if checks and not options.for_job and not options.go_on:
             _look_at_base(settings, git, checks, project.note)
 
     store = FileRunStore(
         root, git.git_dir, workplace.tree, PausingClock().now, go_on=options.go_on,
-        archive_previous=options.archive_previous, restarts=not options.errand, ready=ready,
+        archive_previous=options.archive_previous, restarts=not options.for_job, ready=ready,
         prd=options.prd_file.absolute() if options.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
         hold=hold_order, news=(partial(_look_at_files, git, root), partial(_look_at_issues, git, options.config)),
     )  # fmt: skip  # one call
@@ -280,11 +282,11 @@ def _look_at_base(settings: Config, git: Git, checks: tuple[str, ...], note: Cal
     """Report checks that fail before the first session: they still have to pass, as a person gave them to this run.
     Raises UserError if packages are missing, which no session can install."""
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        base = workplaces.workbench(settings, git, checks, note).base(git.resolve("HEAD"), scratch)
+        base = workplaces.check_runner(settings, git, checks, note).base(git.resolve("HEAD"), scratch)
     for check in base.red:
         if check.broken.startswith(NOT_SET_UP) and settings.hands.setup != ():
             raise UserError(f"`{check.command}`: {check.broken}", "give the commands in hands.setup, or [] for none")
-        note(f"red before the first session: `{check.command}`: {' '.join(check.said.split())[:SAID]}")
+        note(f"red before the first session: `{check.command}`: {' '.join(check.said.split())[:OUTPUT_LENGTH]}")
 
 
 def _take_over(options: RunOptions, planned: Path, root: Path, prd: Prd) -> None:
@@ -425,7 +427,7 @@ def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str,
 
 def _choose_agent(options: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:
     """The agent's name and command: from the command line, else our setting in ralph.yml, else ralph-orchestrator's."""
-    from ralph_mission.adapters.agents.clients import CLIENTS, SPEAKERS, is_client
+    from ralph_mission.adapters.agents.clients import ACP_CLIENTS, CLIENTS, is_client
 
     choice, cli = settings.hands.agent, settings.cli
     name = options.agent or ("command" if options.command else choice.kind if choice else cli.backend)
@@ -433,7 +435,7 @@ def _choose_agent(options: RunOptions, settings: Config) -> tuple[str, tuple[str
         name, command = "command", _custom(settings)
     else:
         command = options.command or (choice.run if choice and choice.kind == name else "")
-    known = ("command", "scripted", "acp", *CLIENTS, *SPEAKERS)
+    known = ("command", "scripted", "acp", *CLIENTS, *ACP_CLIENTS)
     if name not in known:
         what = f"the agent {name} is not one of {', '.join(known)}" if name else "no agent is named"
         raise UserError(what, HOW, usage=True)
@@ -480,4 +482,4 @@ class PausingClock(hosting.SystemClock):
         """Wait at most `seconds`; return once `until` is true (polled at least twice a second)."""
         end = time.monotonic() + seconds
         while (remaining := end - time.monotonic()) > 0 and not until():
-            time.sleep(min(remaining, ASKED_EVERY if seconds < LONG else ASKED_SELDOM))
+            time.sleep(min(remaining, POLL_SECONDS if seconds < LONG else SLOW_POLL_SECONDS))

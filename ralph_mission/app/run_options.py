@@ -35,7 +35,7 @@ class RunOptions:
     """One command line. Empty texts, None and () mean: as in the settings or the preset.
 
     `planning`: the stories of the task are written first. `restarted`: this process replaces one that was asked to
-    restart. `errand`: for an issue or a mission, in a clone: sessions cannot restart it, nor write agents'
+    restart. `for_job`: for an issue or a mission, in a clone: sessions cannot restart it, nor write agents'
     configuration. `setup`: the folder of the project's set-ups. `scope`: globs of the only files that sessions may
     change. `red`: checks that may keep failing. `parallel`: the number of simultaneous stories.
     """
@@ -63,7 +63,7 @@ class RunOptions:
     build: bool = False
     planning: bool = False
     restarted: bool = False
-    errand: bool = False
+    for_job: bool = False
     parallel: int = 1
     setup: Path | None = None
     scope: tuple[str, ...] | None = None
@@ -153,7 +153,7 @@ class ResolvedRun:
     spec: RunSpec
     exempt: tuple[str, ...]
     doubts: tuple[str, ...]
-    obeyed: ControlFiles
+    control_files: ControlFiles
 
 
 def resolve_run(options: RunOptions, settings: Config, root: Path, prd: Prd | None) -> ResolvedRun:
@@ -161,7 +161,7 @@ def resolve_run(options: RunOptions, settings: Config, root: Path, prd: Prd | No
     objective, prompt = _objective(options, settings, root, prd)
     worn = _hats(options, settings, root)
     preset = _preset(options, settings, tuple(hat for hat, _ in worn), prd)
-    obeyed = _control_files(options, settings, root, "" if options.task or prd else prompt)
+    control_files = _control_files(options, settings, root, "" if options.task or prd else prompt)
     spec = RunSpec(
         objective,
         preset,
@@ -173,18 +173,18 @@ def resolve_run(options: RunOptions, settings: Config, root: Path, prd: Prd | No
         memory_budget=settings.memories.characters(RunSpec(objective, preset).memory_budget),
         single_story=options.single_story,
         require_checks=options.require_tests,
-        require_change=not options.errand,
+        require_change=not options.for_job,
         required_events=settings.event_loop.required_events,
         kind=_kind(options, preset),
-        protected=obeyed.globs,
+        protected=control_files.globs,
         scope=options.scope,
-        no_agent_settings=options.errand,
+        no_agent_settings=options.for_job,
     )
     doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(options, spec, prd))
     named = options.prd_file.absolute() if options.prd_file else None
     folder = _inside(Stories(root, named).folder / "archive", root)
     exempt = (prompt, NAME, f"{folder}/" if folder else "", _inside(named, root))
-    return ResolvedRun(spec, tuple(filter(None, exempt)), doubts, obeyed)
+    return ResolvedRun(spec, tuple(filter(None, exempt)), doubts, control_files)
 
 
 def _control_files(options: RunOptions, settings: Config, root: Path, prompt: str) -> ControlFiles:

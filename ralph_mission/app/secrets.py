@@ -117,9 +117,9 @@ class ControlFiles:
         return {path: _content(path) for path in (*self.named, *listed)}
 
 
-def require_unaltered(obeyed: ControlFiles, before: Mapping[Path, bytes | None]) -> None:
+def require_unaltered(control_files: ControlFiles, before: Mapping[Path, bytes | None]) -> None:
     """Raises UserError if one of them changed since `before`, by anyone."""
-    now = obeyed.read()
+    now = control_files.read()
     altered = sorted(path.name for path in now.keys() | before.keys() if now.get(path) != before.get(path))
     if altered:
         what = f"changed while the run was going, so nothing starts by it: {', '.join(dict.fromkeys(altered))}"

@@ -136,7 +136,9 @@ def pool(setup: RunSetup, git: Git, most: int = MOST) -> ClonePool:
     ports, user = setup.ports, User.of(git)
 
     def equip(part: Part, job: ParallelSession, ended: Callable[[], bool]) -> SessionTools:
-        lists = job.snapshot.paths.kept if job.spec.kind == SIDE_BY_SIDE else ()  # the run alone says what passes
+        lists = (
+            job.snapshot.paths.engine_files if job.spec.kind == SIDE_BY_SIDE else ()
+        )  # the run alone says what passes
         place = WorkspaceApart(git, part.folder, user=user, lists=lambda: lists)
         store = ApartRunStore(part, place, ports, ended)
         home = setup.root / ".ralph/loop/apart" / job.name  # not in the run's home, which other sessions may not enter

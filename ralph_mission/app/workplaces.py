@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.adapters.fixers.verify import Workbench
+from ralph_mission.adapters.fixers.verify import CheckRunner
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.projects.setup import ProjectSetup
 from ralph_mission.adapters.sandbox.bwrap import Endpoint, of_models
@@ -44,7 +44,7 @@ BUILTINS = frozenset(
     "type ulimit umask unset until wait while".split()
 )
 """Names that a shell knows without a program."""
-HELD = ("loop/state.json", "loop/prd.json", "loop/prd.previous.json", "loop/runs", "loop/verdicts.jsonl")
+READ_ONLY_PATHS = ("loop/state.json", "loop/prd.json", "loop/prd.previous.json", "loop/runs", "loop/verdicts.jsonl")
 """Parts of the engine's folder that no session writes, if its view can be restricted."""
 PACKAGES = "node_modules"
 """Programs in there need the files beside them."""
@@ -231,12 +231,12 @@ def project_setup(
     return ProjectSetup(git, place, None if chosen == "auto" else chosen, sandbox_for=kept_apart, note=note)
 
 
-def workbench(
+def check_runner(
     settings: Config, git: Git, checks: tuple[str, ...], note: Callable[[str], None] = lambda _: None
-) -> Workbench:
+) -> CheckRunner:
     """Runs checks like an agent's, isolated like agents. Raises UserError."""
     found = agent_level(settings)
-    return Workbench(
+    return CheckRunner(
         git, checks, settings.hands.verify_timeout, lambda clone: checks_sandbox(found, clone),
         project_setup(settings, git, git.state_dir / "setup", note), git.state_dir / "cache/base", note,
     )  # fmt: skip  # one call
@@ -261,7 +261,7 @@ def sharing(sandbox: Sandbox, ours: Path) -> Sandbox:
     if sandbox.level == "env":
         return sandbox
     shared = (ours / "agent", ours / "loop")
-    folders = tuple(ours / name for name in HELD)
+    folders = tuple(ours / name for name in READ_ONLY_PATHS)
     return replace(sandbox, writable=(*sandbox.writable, *shared), readable=(*sandbox.readable, *folders))
 
 

@@ -144,7 +144,7 @@ def book(plan: FleetPlan, scan: FleetScan, now: datetime, page: str = "") -> Fle
     if keep_state(_control(os.environ), scan.control, render_state(plan.state), now, page):
         return plan
     lost = tuple(HeldRepository(one.name, "another gate was first") for one in plan.starts)
-    return replace(plan, starts=(), held=(*lost, *plan.held))
+    return replace(plan, starts=(), waiting=(*lost, *plan.waiting))
 
 
 def _show_page(page: str, scan: FleetScan) -> None:
@@ -166,11 +166,11 @@ def describe(plan: FleetPlan, scan: FleetScan) -> list[str]:
     """The answer for people: a line for each repository that needs one."""
     requests = f"; {scan.requests} requests" if scan.requests else ""
     headline = f"{len(plan.starts)} of {len(scan.headers)} repositories to start{requests}"
-    return [headline, *_listed("start", [(one.name, _reason(one)) for one in plan.starts]), *_told(plan)]
+    return [headline, *_listed("start", [(one.name, _reason(one)) for one in plan.starts]), *_list_problems(plan)]
 
 
-def _told(plan: FleetPlan) -> list[str]:
-    lists = (("held", plan.held), ("failing", plan.failing))
+def _list_problems(plan: FleetPlan) -> list[str]:
+    lists = (("held", plan.waiting), ("failing", plan.failing))
     return [line for head, listed in lists for line in _listed(head, [(one.name, one.reason) for one in listed])]
 
 
@@ -189,7 +189,7 @@ def _document(plan: FleetPlan, scan: FleetScan) -> dict[str, Any]:
         "repositories": len(scan.headers),
         "requests": scan.requests,
         "starts": [asdict(one) | {"urgency": one.urgency.value} for one in plan.starts],
-        "held": [asdict(one) for one in plan.held],
+        "held": [asdict(one) for one in plan.waiting],
         "failing": [asdict(one) for one in plan.failing],
     }
 

@@ -123,15 +123,15 @@ def document(problem: UserError) -> dict[str, dict[str, str]]:
 def _tell(problem: UserError, arguments: list[str]) -> int:
     from ralph_mission.cli.spelling import format_problem
 
-    calm = redact_problem(problem)
-    typed = _with_typed_commands(calm, arguments)
+    redacted = redact_problem(problem)
+    typed = _with_typed_commands(redacted, arguments)
     try:
         print(format_problem(typed), file=sys.stderr, flush=True)
         if os.environ.get("GITHUB_STEP_SUMMARY"):
             from ralph_mission.adapters.report.step_summary import tell_problem
 
             # The job's page is read elsewhere: commands in our form, without the runner's paths.
-            tell_problem(document(calm)["error"], os.environ)
+            tell_problem(document(redacted)["error"], os.environ)
         if "--json" in arguments:
             import json
 

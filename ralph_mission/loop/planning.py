@@ -198,7 +198,7 @@ SCHEMA = json.dumps(
     }
 )
 """The form of an answer, as a JSON Schema."""
-ASKED = section(
+ANSWER_FORMAT = section(
     "HOW TO END",
     "Your last message is one JSON document and nothing else:",
     '`{"issues": [{"file": "src/a.py", "line": 12, "quote": "that line", "kind": "race", "severity": '
@@ -237,7 +237,7 @@ ReviewerAnswer = SessionAnswer[tuple[ReviewFinding, ...]]
 def reviewer_prompt(material: str, why: str = "") -> str:
     """The prompt of a session; `why`: what was wrong with the previous answer."""
     before = f"A reviewer before you did not answer as asked: {line(why, 300)}." if why else ""
-    return "\n\n".join(filter(None, (contract.render_hat(HAT), material.strip(), before, ASKED))) + "\n"
+    return "\n\n".join(filter(None, (contract.render_hat(HAT), material.strip(), before, ANSWER_FORMAT))) + "\n"
 
 
 def ask_reviewer(agent: Agent, material: str, first: Session, limits: RunLimits, clock: LoopClock) -> ReviewerAnswer:

@@ -124,7 +124,7 @@ class RunStore(Protocol):
     def look(self) -> str:
         """A digest of what people and other programs may have changed (files, issues). Calls no model."""
 
-    def said(self) -> tuple[LoopEvent, ...]:
+    def read_events(self) -> tuple[LoopEvent, ...]:
         """The events agents emitted through files since the last call, oldest first."""
 
     def record(self, event: LoopEvent) -> None:
@@ -189,7 +189,7 @@ class RunProgress(Protocol):
     def waiting(self, seconds: float, why: str) -> None:
         """The loop waits."""
 
-    def held(self, since: datetime | None) -> None:
+    def paused(self, since: datetime | None) -> None:
         """A person paused the run; None: it continues."""
 
     def ended(self, spec: RunSpec, account: RunResult) -> None:

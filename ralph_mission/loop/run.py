@@ -19,7 +19,7 @@ from ralph_mission.loop.rules import completion, routing
 FIRST_IDLE, LONGEST_IDLE, IDLE_DAY = 60.0, 900.0, 86_400.0
 """Seconds that a persistent loop without work waits: at first, doubling each time, up to the second; and the seconds
 after which a session looks for work itself."""
-HELD = 3600.0  # seconds of a wait while paused; a request ends it at once
+PAUSE_SECONDS = 3600.0  # seconds of a wait while paused; a request ends it at once
 SIGNAL_ENDINGS = {
     "stop": RunEnding("stop", "asked to stop", "resume with --continue"),
     "cancel": RunEnding("cancel", "cancelled", "run again to start over"),
@@ -47,12 +47,14 @@ class LoopRun:
     def hold(self) -> None:
         """Wait while a person pauses the run; this counts neither as a session nor as time."""
         watch, since = self.ports.progress.watch, self.ports.clock.now()
-        if watch.asked() != "pause" or self.ports.store.signal():
+        if watch.current_order() != "pause" or self.ports.store.signal():
             return
-        self.ports.progress.held(since)
-        while watch.asked() == "pause" and not self.ports.store.signal():
-            self.ports.clock.sleep(HELD, lambda: watch.asked() != "pause" or bool(self.ports.store.signal()))
-        self.ports.progress.held(None)
+        self.ports.progress.paused(since)
+        while watch.current_order() == "pause" and not self.ports.store.signal():
+            self.ports.clock.sleep(
+                PAUSE_SECONDS, lambda: watch.current_order() != "pause" or bool(self.ports.store.signal())
+            )
+        self.ports.progress.paused(None)
         self.began += self.ports.clock.now() - since
 
 
@@ -171,7 +173,7 @@ def _reached_limit(this: LoopRun) -> RunEnding | None:
     """A persistent loop waits instead of ending, without work or while sessions fail."""
     state = this.state
     if this.spec.persistent:
-        failures = 0 if completion.is_trouble(this.spec, state) else state.failures
+        failures = 0 if completion.is_failing(this.spec, state) else state.failures
         state = replace(state, idle=0, redispatches=0, failures=failures)
     return completion.reached_limit(this.spec.limits, state, this.elapsed)
 
@@ -195,7 +197,7 @@ def _pause(this: LoopRun) -> None:
     """The pause between sessions; a person's request ends it, and there is none after the last."""
     if this.spec.persistent and completion.is_out_of_work(this.spec, this.state):
         return _await_work(this)
-    if completion.is_trouble(this.spec, this.state):
+    if completion.is_failing(this.spec, this.state):
         return _sit_out(this)
     pause = this.spec.limits.pause if this.spec.cooldown is None else this.spec.cooldown
     if pause and not _is_over(this) and not this.ports.store.heard():
@@ -211,7 +213,7 @@ def _await_work(this: LoopRun) -> None:
         if pause != announced:
             ports.progress.waiting(pause, "nothing to do; it continues when files, issues or guidance change")
         this.hold()
-        ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.asked() != "")
+        ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.current_order() != "")
         waited, announced, pause = waited + pause, pause, min(2 * pause, LONGEST_IDLE)
         if ports.store.look() != look:
             return
@@ -227,7 +229,7 @@ def _sit_out(this: LoopRun) -> None:
     )
     reason = state.last.reason.partition("\n")[0] if state.last else ""
     ports.progress.waiting(pause, f"{reason}; {state.failures} sessions in a row failed, it tries again")
-    ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.asked() != "")
+    ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.current_order() != "")
 
 
 def _is_over(this: LoopRun) -> bool:

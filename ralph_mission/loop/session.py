@@ -91,7 +91,7 @@ def _run_session(
     )
     if not turn.failure:  # else nobody may have read it
         ports.store.acknowledge(situation.pending_guidance(snapshot))
-    changes, work = _keep_allowed(spec, ports, session.hat, mark, snapshot.paths.kept)
+    changes, work = _keep_allowed(spec, ports, session.hat, mark, snapshot.paths.engine_files)
     promised = routing.says_promise(spec.hats, hat, turn.text, spec.preset.promise)
     event, wrong = _record_event(spec, ports, hat, turn, session, promised)
     promised = promised or (event is not None and event.topic == spec.preset.promise)
@@ -152,7 +152,7 @@ def _record_event(
     spec: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session, promised: bool
 ) -> tuple[LoopEvent | None, str]:
     """Record the session's event; returns it, and what was wrong with what it emitted."""
-    emitted = (*ports.store.said(), *routing.events_in_text(turn.text, spec.preset.promise))
+    emitted = (*ports.store.read_events(), *routing.events_in_text(turn.text, spec.preset.promise))
     if turn.failure:
         return None, ""
     event, wrong = routing.single_event(hat, emitted, spec.preset.promise, promised)
@@ -173,7 +173,7 @@ def _settle_session(
     touched = tuple(
         change.path
         for change in output.changes
-        if not change.reverted and not scope.ours(change.path, snapshot.paths.kept)
+        if not change.reverted and not scope.ours(change.path, snapshot.paths.engine_files)
     )
     listed = judge.mark_story(spec, state.item, output.event, after.prd)
     flipped = judge.flipped_stories(snapshot.prd, listed)
@@ -211,7 +211,7 @@ def _net_change(spec: RunSpec, snapshot: RunSnapshot, ports: RunPorts, mark: str
     an ordinary file."""
     net = ports.workplace.since(mark)
     free = () if spec.preset.stories else (snapshot.paths.prd,)
-    paths = tuple(path for path in net.paths if path in free or not scope.ours(path, snapshot.paths.kept))
+    paths = tuple(path for path in net.paths if path in free or not scope.ours(path, snapshot.paths.engine_files))
     return NetChange(paths, tuple(path for path in net.tests if path in paths))
 
 

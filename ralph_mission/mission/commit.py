@@ -172,9 +172,9 @@ def settle_open(past: MemorySnapshot, applied: Sequence[AppliedEffect], records:
     state = close_effects(replace(past.state, claim=None, missions=missions), [item.receipt for item in applied])
     state, forgotten = _without_unopened(state, settled, by_key, records)
     state = replace(state, posted=posting.remember_posts(state.posted, _posted_late(settled, by_key)))
-    unsaid = _unsaid(settled, by_key, records)
+    unposted = _forget_unposted(settled, by_key, records)
     subject = f"ralph: settled {len(applied)} effects of an earlier run"
-    return MemoryBatch(past.memory, state, (*settled, *forgotten, *unsaid), subject)
+    return MemoryBatch(past.memory, state, (*settled, *forgotten, *unposted), subject)
 
 
 def _posted_late(settled: Iterable[EffectRecord], applied: Mapping[str, AppliedEffect]) -> Iterable[Posted]:
@@ -185,7 +185,7 @@ def _posted_late(settled: Iterable[EffectRecord], applied: Mapping[str, AppliedE
             yield post
 
 
-def _unsaid(
+def _forget_unposted(
     settled: Iterable[EffectRecord], applied: Mapping[str, AppliedEffect], records: Mapping[str, Record]
 ) -> Iterable[FindingRecord]:
     """What certainly was not posted may be posted later, so it is no longer recorded as known."""
@@ -377,7 +377,7 @@ def _memory(
     gone_on = {mission.issue for mission in situation.missions}
     issues = tuple(note for note in situation.memory.issues if note.state != "done" or note.issue not in gone_on)
     memory = replace(situation.memory, header=header, issues=issues)
-    return learning.narrate(memory, conclusion.missions, conclusion.ended, note, conclusion.acceptance, posts)
+    return learning.update_notes(memory, conclusion.missions, conclusion.ended, note, conclusion.acceptance, posts)
 
 
 def _next_cycle(situation: Situation, conclusion: Conclusion) -> str:

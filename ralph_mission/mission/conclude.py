@@ -279,7 +279,7 @@ def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
     facts = dict(situation.world.facts)
     stopped = {result.mission for result in situation.made if not _went_well(result)}
     ready = (m for m in missions if m.id in facts and m.id not in stopped and tasks.is_waiting(m, facts[m.id]))
-    return any(ready) and _grant_wake(situation)[1] and _purse(situation).usd > 0
+    return any(ready) and _grant_wake(situation)[1] and _compute_budget(situation).usd > 0
 
 
 def _went_well(result: AgentResult) -> bool:
@@ -287,7 +287,7 @@ def _went_well(result: AgentResult) -> bool:
     return result.outcome == "made" or (result.outcome == "goes on" and result.progressed)
 
 
-def _purse(situation: Situation) -> tasks.AgentBudget:
+def _compute_budget(situation: Situation) -> tasks.AgentBudget:
     spent = (situation.memory.header.spend_usd if _same_day(situation) else 0.0) + situation.usage.cost_usd
     return tasks.compute_budget(situation.settings.limits, 0.0, spent, 0.0)
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from ralph_mission.mission.findings import identity, ranking
 from ralph_mission.mission.findings.identity import is_near, other_pulls, own_pulls
 from ralph_mission.mission.lifecycle.steps import next_step
-from ralph_mission.mission.lifecycle.table import ASKED, interpret_facts
+from ralph_mission.mission.lifecycle.table import UNAPPROVED, interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW, learn
 from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.cycle import (
@@ -94,7 +94,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
         situation.settings.page,
         is_quiet_period(situation),
-        unworthy(situation),
+        list_threadless(situation),
         situation.settings.agent,
         situation.verified,
         situation.standing,
@@ -177,7 +177,7 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     for mission in situation.missions:
         if mission.thread and mission.id in facts:
             reading = interpret_facts(mission, facts[mission.id], situation.now)
-            unsure = mission.status in ASKED and not mission.pull
+            unsure = mission.status in UNAPPROVED and not mission.pull
             if situation.steering and reading.event is MissionEvent.DONE and unsure:
                 continue  # a cycle that looks can tell whether it was done, or is a no
             steps = next_step(mission, facts[mission.id], reading, context)
@@ -292,7 +292,7 @@ def is_unanswered(mission: Mission) -> bool:
     return mission.kind != HUMAN and mission.status in waits
 
 
-def unworthy(situation: Situation) -> frozenset[str]:
+def list_threadless(situation: Situation) -> frozenset[str]:
     """The fingerprints of findings that no thread is opened about; see `findings.ranking`."""
     weights = dict(situation.settings.weights)
     silent = _unwanted(situation)

@@ -12,7 +12,7 @@ from ralph_mission.mission.decide import drafts, keys_to_read, with_findings
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle import approval, chat_commands, ownership
 from ralph_mission.mission.lifecycle.approval import may_decide
-from ralph_mission.mission.lifecycle.checkboxes import ONCE, SAID, is_untold
+from ralph_mission.mission.lifecycle.checkboxes import ONCE, THREAD_ORDERS, is_untold
 from ralph_mission.mission.lifecycle.facts import authorised_among, read_facts, read_if_there
 from ralph_mission.mission.lifecycle.steps import NOBODY_HERE
 from ralph_mission.mission.lifecycle.table import advance
@@ -197,7 +197,7 @@ def read_ticks(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> 
         elif not may_decide(tick.actor, settings.owners, ports.forge.may_approve):
             may = "owners" if settings.owners else "people with write access"
             ignored.append((tick.box, f"ticked by {person_name(tick.actor)}, but only {may} decide here"))
-        elif verb not in SAID:
+        elif verb not in THREAD_ORDERS:
             ordered.append(tick.box)
     return {"orders": tuple(ordered), "ignored": tuple(ignored)}
 

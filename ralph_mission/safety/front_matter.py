@@ -47,7 +47,7 @@ def parse(text: str) -> Document:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise YamlError(f"longer than {MAX_BYTES // 1024} KiB")
     try:
-        _refuse_cleverness(text)
+        _refuse_indirection(text)
         return _build(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -56,7 +56,7 @@ def parse(text: str) -> Document:
         raise YamlError("holds a character that YAML does not allow") from None
 
 
-def _refuse_cleverness(text: str) -> None:
+def _refuse_indirection(text: str) -> None:
     # On events, not nodes: an event costs its own length, a node may cost its aliases'.
     depth = documents = 0
     for event in yaml.parse(text, LOADER):

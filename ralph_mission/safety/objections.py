@@ -212,7 +212,7 @@ SKIP = _any(
     r"\bcollect_ignore\b",
     r"GTEST_SKIP",
 )
-MUTE = _any(
+SUPPRESSION = _any(
     r"#[ \t]*(?:ruff:[ \t]*)?noqa\b",
     r"#[ \t]*(?:type|pyright|mypy)[ \t]*:[ \t]*ignore",
     r"#[ \t]*nosec\b",
@@ -276,7 +276,7 @@ def describe_weakening(patch: Patch) -> tuple[str, ...]:
         ),
         (_difference(TRIVIAL, tests), "adds an assertion that always holds", "adds {} assertions that always hold"),
         (_difference(SKIP, code), "skips tests in one place", "skips tests in {} places"),
-        (_difference(MUTE, code), "silences a check in one place", "silences checks in {} places"),
+        (_difference(SUPPRESSION, code), "silences a check in one place", "silences checks in {} places"),
     )
     return tuple(one if number == 1 else many.format(f"{number:,}") for number, one, many in counts if number > 0)
 

@@ -41,7 +41,7 @@ HOSTS = frozenset({"github.com", "www.github.com", "docs.github.com"})
 """Hosts that links may lead to."""
 SCOPED = compile_regex(r"[A-Za-z0-9][\w.~-]*/[A-Za-z0-9]")
 """The part after the @ of a scoped package."""
-WITHHELD = "(text withheld: it could not be made safe)"
+UNSAFE_TEXT = "(text withheld: it could not be made safe)"
 ROUNDS = 60
 
 
@@ -61,13 +61,13 @@ def sanitise(text: str, sink: str, *, limit: int = 0) -> str:
 def _sanitise(text: str, length: int, sink: str) -> str:
     everywhere = sink not in MARKDOWN
     for _ in range(ROUNDS):
-        calm = truncate(text, length)
+        cleaned = truncate(text, length)
         for step in STEPS[sink]:
-            calm = step(calm, everywhere)
-        if calm == text and not _is_live(text, sink):
+            cleaned = step(cleaned, everywhere)
+        if cleaned == text and not _is_live(text, sink):
             return text
-        text = calm if calm != text else _without_markup(text, everywhere)
-    return truncate(WITHHELD, length)
+        text = cleaned if cleaned != text else _without_markup(text, everywhere)
+    return truncate(UNSAFE_TEXT, length)
 
 
 def _is_live(text: str, sink: str) -> bool:
@@ -80,11 +80,11 @@ def _is_live(text: str, sink: str) -> bool:
 def _without_markup(text: str, everywhere: bool) -> str:
     """The text without mark-up that hides a live word; if something else hides it, the text as readers see it."""
     texts = (prose(text), text) if everywhere else (prose(text),)
-    dropped = {at for one in texts for at in _disguise(one)}
+    dropped = {at for one in texts for at in _find_markup(one)}
     return "".join(letter for at, letter in enumerate(text) if at not in dropped) if dropped else as_shown(text)
 
 
-def _disguise(text: str) -> Iterator[int]:
+def _find_markup(text: str) -> Iterator[int]:
     """The places of mark-up within a live word; all other mark-up is harmless."""
     marks = {at for match in detect.MARKUP.finditer(text) for at in range(*match.span())}
     places = [at for at in range(len(text)) if at not in marks]
@@ -243,19 +243,19 @@ def _longest_run(text: str) -> int:
     return max((len(run) for run in re.findall("`+", text)), default=0)
 
 
-_SEEN: tuple[Step, ...] = (_controls, _invisible, _entities)
+_UNHIDE: tuple[Step, ...] = (_controls, _invisible, _entities)
 _SHOWN: tuple[Step, ...] = (_controls, _invisible, _ticks, _ours)
 _FORGE: tuple[Step, ...] = (_ours, _mentions, _closing, _skip_marks, _trailers, _commands, _workflow, _expressions)
-_PAGE: tuple[Step, ...] = (*_SEEN, _comments, _tags, _hosts, *_FORGE)
-_LINE: tuple[Step, ...] = (*_SEEN, _comments, _hosts, *_FORGE)
+_PAGE: tuple[Step, ...] = (*_UNHIDE, _comments, _tags, _hosts, *_FORGE)
+_LINE: tuple[Step, ...] = (*_UNHIDE, _comments, _hosts, *_FORGE)
 STEPS: dict[str, tuple[Step, ...]] = {
     "issue": _PAGE,
     "pr": _PAGE,
     "summary": _PAGE,
     "commit": _LINE,
     "post": _LINE,
-    "words": (*_SEEN, _comments, _tags, _hosts, _links, *_FORGE),
+    "words": (*_UNHIDE, _comments, _tags, _hosts, _links, *_FORGE),
     "log": (_controls, _invisible, _workflow, _expressions),
     "quotation": (*_SHOWN, _workflow, _bots, _commands, _trailers, _skip_marks),
-    "prompt": (*_SEEN, _comments),
+    "prompt": (*_UNHIDE, _comments),
 }

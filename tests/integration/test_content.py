@@ -421,7 +421,7 @@ def test_after_memory_was_recovered_learnings_is_what_the_journal_says(place, ne
     house = place.house()
     recovered = recover_memory(house.store, house.forge, house.ports.clock.now())
     past = place.house().store.recall()
-    assert any("counted again from the journals" in line for line in recovered.kept)
+    assert any("counted again from the journals" in line for line in recovered.recovered)
     assert (past.memory.measured, past.state.posted) == (learned, posted)
     assert dict(past.state.acceptance)["content"].accepted == 1
     cycle(place)

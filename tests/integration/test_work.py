@@ -350,7 +350,7 @@ def test_a_result_waits_for_a_resume_and_is_given_up_when_none_comes(here):
         if len(here.slept) == 3:
             control.resume(here.house().store)
 
-    with mock.patch.object(finish, "HELD", 4 * finish.AGAIN):
+    with mock.patch.object(finish, "WAIT_SECONDS", 4 * finish.RETRY_SECONDS):
         assert work_once(replace(here.worker(Scripted([paused])), sleep=sleep)).outcome == "done"
         report = here.work(Scripted([paused]))
     assert (report.record.issue, report.record.state, report.reason) == (
@@ -686,14 +686,14 @@ def test_an_end_that_no_rule_lets_be_told_is_told_without_its_reason_after_three
     rounds = [here.work(hands).settled for _ in range(plans.REFUSALS)]
     assert rounds == [((number, "releasing"),)] * 2 + [((number, "waiting"),)]
     told = next(said for said in here.comments(number) if "came to nothing" in said)
-    assert plans.UNSAID in told and "for a second try" in told and SECRET not in told
+    assert plans.HIDDEN_REASON in told and "for a second try" in told and SECRET not in told
     assert len(hands.jobs) == 1, "its second try, in the round that gave it back"
 
 
 @pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_end_of_which_not_a_word_may_be_told_is_an_end_all_the_same(here):
     number = held_up(here)
-    with mock.patch.object(plans, "UNSAID", SECRET):
+    with mock.patch.object(plans, "HIDDEN_REASON", SECRET):
         rounds = [here.work(Scripted()) for _ in range(plans.REFUSALS + 1)]
     assert [report.settled for report in rounds] == [((number, "releasing"),)] * 2 + [((number, "failed"),), ()]
     assert here.tries(number) == 1 and here.labels(number) == {WORKING} and FAILED not in here.labels(number)

@@ -243,7 +243,7 @@ class FakeStore:
     def heard(self) -> bool:
         return bool(self.asked or self.words)
 
-    def said(self) -> tuple[LoopEvent, ...]:
+    def read_events(self) -> tuple[LoopEvent, ...]:
         self._needs_hold()
         said, self.saying = tuple(self.saying), []
         return said
@@ -324,7 +324,7 @@ class FakeProgress:
     def agent(self, session: Session, event: RunEvent) -> None:
         self.told.append(f"agent {event.text}")
 
-    def held(self, since: datetime | None) -> None:
+    def paused(self, since: datetime | None) -> None:
         self.told.append("paused" if since else "resumed")
 
     def note(self, text: str) -> None:

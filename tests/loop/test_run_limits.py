@@ -291,7 +291,7 @@ class Holder:
     def tell(self, event, prompt="") -> None:
         """Nothing."""
 
-    def asked(self):
+    def current_order(self):
         if len(self.made.agent.sessions) < self.at:
             return ""
         over = self.made.clock.slept and sum(self.made.clock.slept) >= 3600

@@ -69,7 +69,7 @@ def test_a_run_is_watched_and_held_on_its_page(tmp_path: Path) -> None:
         assert [said.text for said in Guide(repo / ".ralph").pending()] == ["Keep <b>it</b> short"]
         tab.run("window.old = true; document.querySelector('[value=pause]').click()")
         tab.until("!window.old && !!document.querySelector('[value=pause]')")
-        assert run.asked() == "pause"
+        assert run.current_order() == "pause"
 
         server.shutdown()
         server.server_close()

@@ -210,7 +210,7 @@ def test_a_host_with_a_user_before_it_is_no_known_host() -> None:
 @pytest.mark.attack(27)
 def test_a_text_that_never_comes_to_rest_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "ROUNDS", 1)
-    assert text.sanitise("nothing said before: this fixes #3", "issue") == text.WITHHELD
+    assert text.sanitise("nothing said before: this fixes #3", "issue") == text.UNSAFE_TEXT
 
 
 @pytest.mark.attack(27)

@@ -140,7 +140,7 @@ class _Client:
         self.tree, self._home, self._tools = tree, home, request["tools_denied"]
         self._hat = hat_of(request)
         self._words: list[str] = []
-        self._said, self._usd = "", None
+        self._answer, self._usd = "", None
         self._refused: dict[str, None] = {}
         self._calls: dict[str, Any] = {}
 
@@ -168,13 +168,13 @@ class _Client:
         self._calls[update.tool_call_id] = now
         if new or before is None:
             self._flush()
-            self._said = ""  # the text after the last call is the answer
+            self._answer = ""  # the text after the last call is the answer
             arguments = now["input"] if isinstance(now["input"], dict) else {"title": now["title"]}
             print_line({"type": "call", "tool": TOOLS.get(now["kind"], now["kind"]), "input": shorten_input(arguments)})
 
     def _flush(self) -> None:
         words, self._words = "".join(self._words), []
-        self._said += words
+        self._answer += words
         if words.strip():
             print_line({"type": "assistant", "text": words})
 
@@ -253,7 +253,7 @@ class _Client:
         }  # fmt: skip  # one value
         return {
             "is_error": bool(error), "errors": [error] if error else [],
-            "result": self._said, "usage": tokens, "total_cost_usd": self._usd, "refused": [*self._refused],
+            "result": self._answer, "usage": tokens, "total_cost_usd": self._usd, "refused": [*self._refused],
             "api_error_status": status,
         }  # fmt: skip  # one value
 

@@ -111,7 +111,7 @@ class _Driver:
     """One session: the request, and refused calls so far."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        self._asked, self._hat = request, hat_of(request)
+        self._request, self._hat = request, hat_of(request)
         self._tree, self._home = Path.cwd(), Path(os.environ["HOME"])
         self._refused: dict[str, None] = {}
         self._errors: deque[str] = deque(maxlen=LINES)
@@ -125,7 +125,7 @@ class _Driver:
         failed = ""
         try:
             async with ClaudeSDKClient(self._options()) as client:
-                await client.query(self._asked["prompt"])
+                await client.query(self._request["prompt"])
                 async for message in client.receive_response():
                     result = message if isinstance(message, ResultMessage) else result
                     self._tell(message)
@@ -136,7 +136,7 @@ class _Driver:
     def _options(self) -> ClaudeAgentOptions:
         from claude_agent_sdk import ClaudeAgentOptions
 
-        request, trusted = self._asked, bool(self._asked["trusted"])
+        request, trusted = self._request, bool(self._request["trusted"])
         form = {"type": "json_schema", "schema": request["schema"]} if request["schema"] else None
         return ClaudeAgentOptions(
             tools=list(request["tools"]),
@@ -189,7 +189,7 @@ class _Driver:
         refused = [*self._refused, *dict.fromkeys(denied)]
         keys = ("subtype", "is_error", "num_turns", "total_cost_usd", "usage", "model_usage", "errors")
         document = {key: fields[key] for key in (*keys, "result", "api_error_status")}
-        if self._asked["schema"] and not result.is_error:
+        if self._request["schema"] and not result.is_error:
             document |= self._format_result(result)
         return {**document, "refused": refused, "limit": self._limit}
 

@@ -127,7 +127,7 @@ PLAIN = Client("command")
 """Any program: its input is the prompt, its output the message."""
 
 
-def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
+def write_client_files(home: Path, client: Client, files: Mapping[str, str]) -> None:
     """Remove an earlier session's files that `client` would obey, then write `files`, without following links."""
     gone = (*client.fresh, *filter(None, (client.leaves,)))
     durable_files.unlink(home, gone)  # a link on the path would have us remove other files
@@ -143,7 +143,7 @@ def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
         shims.replace_file(folder / Path(name).name, text)
 
 
-def read_leavings(home: Path, client: Client) -> bytes:
+def read_client_output(home: Path, client: Client) -> bytes:
     """The file the program left; empty if it is not a file, or too long."""
     found = durable_files.content(home / client.leaves, LONGEST + 1) if client.leaves else None
     return found if found and len(found) <= LONGEST else b""
@@ -206,10 +206,10 @@ class CommandAgent:
         place = self._place()
         if objection := self.client.objection(place):
             return AgentTurn(failure="exit", detail=objection, usage=NOTHING_SPENT, agent=self.name)
-        _solid(self.home)
-        _furnish(self.home, self.identity)
+        _remove_links(self.home)
+        _prepare_home(self.home, self.identity)
         invocation = self.client.invocation(session, place)
-        furnish(self.home, self.client, invocation.files)
+        write_client_files(self.home, self.client, invocation.files)
         denied = (*self.denied, *session.hat.commands_denied)
         run_dir = Path(session.run_dir)
         stream = AgentStream(partial(self.tell, session)) if self.tell else None
@@ -235,7 +235,7 @@ class CommandAgent:
         )
         output = reading.Gave(
             finished.stdout, finished.stderr, finished.code, finished.timed_out, finished.stopped,
-            finished.truncated, finished.seconds, read_leavings(self.home, self.client),
+            finished.truncated, finished.seconds, read_client_output(self.home, self.client),
         )  # fmt: skip  # one value
         turn = reading.turn(output, self.now(), self.client.read)
         if turn.failure == "auth" and self.client.login:
@@ -279,7 +279,7 @@ def _path(guards: Path | None, home: Path, path: str) -> str:
     return os.pathsep.join((shims.path_with(guards, path), str(home.resolve() / "bin")))
 
 
-def _solid(home: Path) -> None:
+def _remove_links(home: Path) -> None:
     """Ensure no links on the path to the home, or in place of its recreated files: a session may have left one."""
     parts = home.absolute().parts
     top = parts.index(RUN) if RUN in parts else len(parts) - 1
@@ -287,7 +287,7 @@ def _solid(home: Path) -> None:
     durable_files.unlink(Path(*parts[:top]), (str(way / "bin"), str(way / SHIMS)))
 
 
-def _furnish(home: Path, identity: Identity) -> None:
+def _prepare_home(home: Path, identity: Identity) -> None:
     """Recreate the parts of the home that agents rely on: `ralph` on the PATH, and git's identity."""
     (home / "bin").mkdir(parents=True, exist_ok=True)
     ralph = Path(own_tool("ralph"))
@@ -308,7 +308,7 @@ class AgentStream:
 
     def __init__(self, tell: Callable[[RunEvent], None]) -> None:
         self._tell, self._rest, self._skipping = tell, b"", False
-        self._last, self._counted, self.told = "", False, False
+        self._last, self._counted, self.has_output = "", False, False
 
     def feed(self, chunk: bytes) -> None:
         """Process the next bytes; an incomplete line waits for its rest."""
@@ -324,7 +324,7 @@ class AgentStream:
         """Process the rest at the session's end, as some clients print everything then."""
         if self._rest and not self._skipping:
             self._read([self._rest])
-        if not self.told:
+        if not self.has_output:
             for call in turn.calls:
                 self._tell(RunEvent("tool", call))
             if turn.text:
@@ -353,7 +353,7 @@ class AgentStream:
     def _tell_event(self, event: RunEvent) -> None:
         if event.text or event.tokens or event.usd:
             self._counted = self._counted or event.tokens > 0
-            self.told = self.told or event.kind != "usage"
+            self.has_output = self.has_output or event.kind != "usage"
             self._tell(event)
 
     def _uncounted(self, document: Json, event: RunEvent) -> RunEvent:

@@ -331,20 +331,20 @@ CLIENTS: Mapping[str, Client] = {
 }
 
 
-SPEAKERS = acp.find_clients(CLIENTS)
+ACP_CLIENTS = acp.find_clients(CLIENTS)
 """Those that speak the Agent Client Protocol, by `acp:NAME`."""
 
 
 def is_client(name: str) -> bool:
     """Whether a program exists for just this name."""
-    return name in CLIENTS or name in SPEAKERS
+    return name in CLIENTS or name in ACP_CLIENTS
 
 
 def find_client(name: str, words: Sequence[str] = ()) -> Client:
     """The client of that name, for the program in `words`."""
-    if name == acp.NAME or (name in SPEAKERS and words):
-        return replace(SPEAKERS.get(name, acp.ANY), program=(*acp.DRIVER, *words))
-    found = claude.find_client(words) if name == claude.CLIENT.name else {**CLIENTS, **SPEAKERS}[name]
+    if name == acp.NAME or (name in ACP_CLIENTS and words):
+        return replace(ACP_CLIENTS.get(name, acp.ANY), program=(*acp.DRIVER, *words))
+    found = claude.find_client(words) if name == claude.CLIENT.name else {**CLIENTS, **ACP_CLIENTS}[name]
     return replace(found, program=tuple(words)) if words else found
 
 
@@ -393,7 +393,7 @@ def describe_missing(agent: str, command: tuple[str, ...] | str = "") -> str:
     those lack that speak a protocol or are of one's own is found out when they start."""
     if agent not in CLIENTS:
         known = agent in ("", "command", "scripted", acp.NAME) or is_client(agent)
-        return "" if known else f"is no agent that Ralph knows ({', '.join((*CLIENTS, *SPEAKERS))})"
+        return "" if known else f"is no agent that Ralph knows ({', '.join((*CLIENTS, *ACP_CLIENTS))})"
     if command:
         program = next(iter(shlex.split(command) if isinstance(command, str) else command), "")
         return "" if shutil.which(program) else "is not installed here"

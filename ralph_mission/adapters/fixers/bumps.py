@@ -27,7 +27,7 @@ from ralph_mission.adapters.packages import lockfiles, node
 from ralph_mission.adapters.packages.lockfiles import sound
 from ralph_mission.adapters.packages.model import Bump, Bumped, Package, Project, Tool
 from ralph_mission.adapters.packages.node import plain_yaml
-from ralph_mission.adapters.packages.scratch import Contents, Room, astray, contents, scratch_project
+from ralph_mission.adapters.packages.scratch import Contents, Room, check_sources, contents, scratch_project
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.safety.bumps import SECTIONS, only_patches
@@ -109,7 +109,7 @@ class Bumps:
         return after, done, refused
 
     def _why_not(self, project: Project, bumps: Sequence[Bump], files: Contents, scratch: Path, deadline: float) -> str:
-        return unfit(project.tool, scratch) or astray(files, _registry(bumps), self.allow, deadline)
+        return unfit(project.tool, scratch) or check_sources(files, _registry(bumps), self.allow, deadline)
 
     def _move_version(
         self, project: Project, bumps: Sequence[Bump], before: Contents, scratch: Path, deadline: float

@@ -19,7 +19,7 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import without_steering
 from ralph_mission.adapters.workspace.clone import changed_since, check_out
-from ralph_mission.adapters.workspace.parallel import KEPT
+from ralph_mission.adapters.workspace.parallel import ENGINE_FOLDER
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
 from ralph_mission.loop.prompt import GUIDES, conventions
@@ -86,7 +86,7 @@ class AgentCoder:
             return failed_job(job, f"{problem.what}; {problem.next_step}")
         except OSError as error:
             return failed_job(job, f"its clone cannot be kept: {_describe_error(error)}")
-        return self._made(job, folder, before, played)
+        return self._build_result(job, folder, before, played)
 
     def tidy(self, missions: Collection[int]) -> None:
         """As in the port."""
@@ -130,7 +130,7 @@ class AgentCoder:
         except OSError as error:
             return conditions.settle(result, claim, _describe_error(error))
 
-    def _made(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
+    def _build_result(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
         """The loop's result with its cost, which later failures do not change."""
         patch, reason = self._read_left_over(folder / "tree", _base(folder))
         moved = patch_ids(patch) != patch_ids(before)
@@ -210,7 +210,7 @@ def is_own_folder(path: Path) -> bool:
 
 def is_work(path: str) -> bool:
     """Whether a path belongs to the change, not to a loop or an agent's configuration."""
-    return path.partition("/")[0] != KEPT and not configures_agents(path)
+    return path.partition("/")[0] != ENGINE_FOLDER and not configures_agents(path)
 
 
 def _base(folder: Path) -> str:

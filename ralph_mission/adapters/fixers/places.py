@@ -27,7 +27,7 @@ CODE = frozenset(
     " .zig".split()
 )
 """Suffixes of code whose comments are prose."""
-SPOKEN_BY = {".mts": ".ts", ".cts": ".ts"}
+LEXER_SUFFIXES = {".mts": ".ts", ".cts": ".ts"}
 """Suffixes that Pygments does not know -> one of the same language that it does."""
 
 
@@ -76,7 +76,7 @@ def _lexer(suffix: str) -> Lexer | None:
     from pygments.util import ClassNotFound
 
     try:
-        return get_lexer_for_filename(f"name{SPOKEN_BY.get(suffix, suffix)}")
+        return get_lexer_for_filename(f"name{LEXER_SUFFIXES.get(suffix, suffix)}")
     except ClassNotFound:
         return None
 

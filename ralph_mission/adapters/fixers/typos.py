@@ -93,7 +93,7 @@ class Misspelling:
 class SearchedNames:
     """Which words a file was searched for as names, and which of them are some there."""
 
-    asked: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
     found: frozenset[str] = frozenset()
 
 
@@ -304,13 +304,13 @@ def _names_in(tree: CommitTree, words: frozenset[str]) -> frozenset[str]:
         return frozenset()
     known: dict[tuple[str, str], SearchedNames] = tree.memo.setdefault("names", {})
     nothing = SearchedNames()
-    missing = {e.path: new for e in tree.entries if (new := words - known.get((e.path, e.oid), nothing).asked)}
+    missing = {e.path: new for e in tree.entries if (new := words - known.get((e.path, e.oid), nothing).words)}
     there = {e.path: frozenset(_names(e.path, text, missing[e.path])) for e, text in tree.texts(missing.__contains__)}
     groups: dict[frozenset[str], frozenset[str]] = {}  # files that were asked the same share one set
     for entry in tree.entries:
         if entry.path in missing:
             before = known.get((entry.path, entry.oid), nothing)
-            every = groups.setdefault(before.asked | words, before.asked | words)
+            every = groups.setdefault(before.words | words, before.words | words)
             known[entry.path, entry.oid] = SearchedNames(every, before.found | there.get(entry.path, frozenset()))
     return words & frozenset(name for entry in tree.entries for name in known[entry.path, entry.oid].found)
 

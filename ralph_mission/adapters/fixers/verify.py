@@ -131,7 +131,7 @@ class CheckFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class Workbench:
+class CheckRunner:
     """Runs `commands` in order, each for at most `seconds`, in a clone without remotes or credentials.
 
     `sandbox_for`: the sandbox for that clone. `setup`: installs what the commands need. `cache`: a folder for results

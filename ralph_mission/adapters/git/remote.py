@@ -141,7 +141,7 @@ def read_shared(folder: Path, repository: str, commit: str, path: str) -> bytes 
 MAX_SHARED = 256 * 1024  # bytes: what settings may have
 HEADS = "refs/heads/"
 PEELED = "^{}"  # after a tag's name: what the tag itself is of
-KEPT = "refs/ralph/remote/"  # refs that keep what was fetched
+FETCHED_REFS = "refs/ralph/remote/"  # refs that keep what was fetched
 PATIENCE = 300.0  # seconds for a transfer
 PASSED_ON = tuple(
     (
@@ -160,7 +160,7 @@ LOST_RACE = (
 )
 DIVERTING = r"^(url\..*\.(push)?insteadof|http\.(.*\.)?(proxy|sslverify|sslca.*|curloptresolve))$"
 """Settings of a clone that redirect requests, and the token with them; an earlier job may have left them."""
-_SAID = compile_regex(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
+_ERROR_PREFIX = compile_regex(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
 
 
 class Denied(Exception):
@@ -214,7 +214,7 @@ class Remote:
     credential: Credential = field(default="", repr=False)
     keep: bool = True
     patience: float = PATIENCE
-    _held: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # cached: asked often
+    _present_refs: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # cached: asked often
 
     @staticmethod
     @contextmanager
@@ -328,14 +328,14 @@ class Remote:
 
     def _holds(self, ref: str, oid: str) -> bool:
         """Whether what is kept of a ref is right already; git is asked once."""
-        if self.keep and (ref, oid) not in self._held and self.git.resolve(_kept_ref(ref)) == oid:
-            self._held.add((ref, oid))
-        return (ref, oid) in self._held
+        if self.keep and (ref, oid) not in self._present_refs and self.git.resolve(_kept_ref(ref)) == oid:
+            self._present_refs.add((ref, oid))
+        return (ref, oid) in self._present_refs
 
     def _hold(self, references: Iterable[tuple[str, str]]) -> None:
         for ref, oid in references:
             self.git.run("update-ref", "--no-deref", _kept_ref(ref), oid)
-            self._held.add((ref, oid))
+            self._present_refs.add((ref, oid))
 
     def _ask(self, *arguments: str) -> bytes:
         try:
@@ -373,7 +373,7 @@ class Remote:
 
 def _kept_ref(ref: str) -> str:
     # Without slashes: refs `main` and `main/next` cannot coexist.
-    return KEPT + ref.removeprefix("refs/").replace("%", "%25").replace("/", "%2F")
+    return FETCHED_REFS + ref.removeprefix("refs/").replace("%", "%25").replace("/", "%2F")
 
 
 UNREACHABLE = (
@@ -426,7 +426,7 @@ def _not_readable(url: str, error: GitError) -> UserError:
 
 
 def _reason(detail: str) -> str:
-    lines = [_SAID.sub("", line).strip() for line in detail.splitlines() if line.strip()]
+    lines = [_ERROR_PREFIX.sub("", line).strip() for line in detail.splitlines() if line.strip()]
     informative = [line for line in lines if not line.startswith(("To ", "hint:", "! ["))]
     return (informative or lines or ["no reason given"])[0][:160]
 

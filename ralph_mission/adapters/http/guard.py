@@ -109,7 +109,7 @@ class GuardedWeb:
             if onward.origin != there.origin:
                 extra = _conditions(etag, modified)  # the caller's headers are for the first host alone
             there = onward
-        raise _trouble(first, f"leads on more than {self.redirects} times")
+        raise _network_error(first, f"leads on more than {self.redirects} times")
 
     def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
         """Send `body`, once, and follow no redirect."""
@@ -133,16 +133,16 @@ class GuardedWeb:
             try:
                 return session.request_exactly(method, there.url, sent, body)
             except NoAnswer as error:
-                raise _trouble(there, str(error)) from None
+                raise _network_error(there, str(error)) from None
 
     def _addresses(self, there: WebAddress, until: float) -> Sequence[str]:
         try:
             found = call_within(until - time.monotonic(), lambda: self.resolve(there.host, there.port))
         except TimeoutError:  # the system's resolver cannot be interrupted
-            raise _trouble(there, "was not found in time") from None
+            raise _network_error(there, "was not found in time") from None
         except (OSError, UnicodeError):
             hint = "check the network, the proxy, and the name if you chose it"
-            raise _trouble(there, "cannot be resolved", hint) from None
+            raise _network_error(there, "cannot be resolved", hint) from None
         if not found or not (there.among(self.allow) or all(map(is_public, found))):
             what = f"{there.authority} is not a public place, and was not asked"
             raise AddressRefused(what, "if it is meant, name it in the environment's RALPH_WEB_ALLOW", who="network")
@@ -171,15 +171,15 @@ def _onward(response: requests.Response, there: WebAddress) -> WebAddress | None
     try:
         return parse_address(urljoin(there.url, written))
     except (ValueError, AddressRefused):
-        raise _trouble(there, "leads on to an address that must not be asked") from None
+        raise _network_error(there, "leads on to an address that must not be asked") from None
 
 
 def _may_follow(first: WebAddress, there: WebAddress, onward: WebAddress, allow: Collection[str]) -> None:
     if there.scheme == "https" and onward.scheme == "http":
-        raise _trouble(there, "leads from https to http")
+        raise _network_error(there, "leads from https to http")
     usual = onward.port == PORTS[onward.scheme] or (onward.host, onward.port) == (first.host, first.port)
     if not usual and not onward.among(allow):
-        raise _trouble(there, "leads on to an unusual port")
+        raise _network_error(there, "leads on to an unusual port")
 
 
 def _conditions(etag: str, modified: str) -> dict[str, str]:
@@ -197,5 +197,5 @@ def _field(value: str) -> str:
     return value if len(value) <= FIELD and re.fullmatch(r"[\x20-\x7e]*", value) else ""
 
 
-def _trouble(there: WebAddress, what: str, next_step: str = AGAIN) -> UserError:
+def _network_error(there: WebAddress, what: str, next_step: str = AGAIN) -> UserError:
     return UserError(f"{there.authority} {what}", next_step, who="network")

@@ -21,7 +21,7 @@ from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.research import Researcher
-    from ralph_mission.adapters.observers.web import Errands
+    from ralph_mission.adapters.observers.web import SharedRequests
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.adapters.projects.prover import Prover
     from ralph_mission.adapters.projects.setup import ProjectSetup
@@ -43,7 +43,7 @@ class Sources:
     forge: Forge
     cache: Path | None = None
     bumper: Bumper | None = None  # makes changes for updates; without it they are only reported
-    errands: dict[str, Errands] = field(default_factory=dict)  # requests shared by web sources
+    shared_requests: dict[str, SharedRequests] = field(default_factory=dict)  # requests shared by web sources
     posted: Callable[[], Iterable[Posted]] = tuple  # our posts, newest first
     overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = (
         None  # Telegram updates read while looking for commands
@@ -88,8 +88,8 @@ def _build_dependencies(settings: DependencySettings, sources: Sources) -> Obser
 def _build_web(settings: WebSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import web
 
-    sources.errands.setdefault("web", web.Errands())
-    return web.build(settings, sources.cache, errands=sources.errands["web"])
+    sources.shared_requests.setdefault("web", web.SharedRequests())
+    return web.build(settings, sources.cache, shared_requests=sources.shared_requests["web"])
 
 
 def _load(name: str) -> Any:

@@ -50,7 +50,7 @@ OTHERS = "and v{0.better} in other workflows here"
 BOT_FILE = compile_regex(
     r"\.github/dependabot\.ya?ml|(?:\.git(?:hub|lab)/)?(?:renovate\.json5?|\.renovaterc(?:\.json5?)?)|package\.json"
 )
-ASKED: Mapping[str, bytes] = {".github/dependabot": b"github-actions", "package": b'"renovate"'}
+BOT_TEXT: Mapping[str, bytes] = {".github/dependabot": b"github-actions", "package": b'"renovate"'}
 """What the file of that name must hold to speak of actions; Renovate's own files need not."""
 ANNOUNCED = "https://github.blog/changelog/2025-09-19-deprecation-of-node-20-on-github-actions-runners/"
 USES = compile_regex(
@@ -80,7 +80,7 @@ def is_bot_file(path: str) -> bool:
 
 def is_updated_by_bot(settings: Mapping[str, bytes]) -> bool:
     """Whether Renovate or Dependabot is configured for actions; `settings`: the files that `is_bot_file` names."""
-    texts = {path: ASKED.get(path.rpartition(".")[0], b"") for path in settings}
+    texts = {path: BOT_TEXT.get(path.rpartition(".")[0], b"") for path in settings}
     return any(text in settings[path] for path, text in texts.items())
 
 

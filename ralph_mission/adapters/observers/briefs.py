@@ -92,7 +92,7 @@ class BriefObserver:
             signal for one in due for signal in (look.tell(one) if _is_mission(one) else [_content(one, commit)])
         ]
         counted = f"{count_noun(len(found), 'file')}, {len(due)} due" if found or wrong else "none"
-        detail = one_line("; ".join([counted, *look.said, *wrong]), 300)
+        detail = one_line("; ".join([counted, *look.notes, *wrong]), 300)
         # An error in a file, or pending research, must not close the brief's issue.
         whole, cursor = not (wrong or look.waits), look.done.dump(commit, [_name(one) for one in due])
         return Observation(NAME, "ok", tuple(signals), detail=detail, cursor=cursor, complete=whole, usage=look.usage)
@@ -160,7 +160,7 @@ class _BriefLook:
     def __init__(self, observer: BriefObserver, context: ObservationContext, commit: str, done: Researched) -> None:
         self.observer, self.context, self.commit, self.done = observer, context, commit, done
         self.cache = FileCache(observer.cache / NAME if observer.cache else None, most=MOST)
-        self.said, self.waits, self.usage = list[str](), False, Usage()
+        self.notes, self.waits, self.usage = list[str](), False, Usage()
 
     def tell(self, one: DueBrief) -> list[Signal]:
         """Report the brief with its research and text; nothing while that is pending."""
@@ -171,7 +171,7 @@ class _BriefLook:
             try:
                 self.cache.put(key, self._research(one, sources, compared))
             except UserError as problem:
-                self.said.append(f"{one.path}: {problem.what}; {problem.next_step}")
+                self.notes.append(f"{one.path}: {problem.what}; {problem.next_step}")
                 self._count(one, 1)
             if self.observer.researcher and not self.done.is_over(one):
                 self.waits = True
@@ -193,7 +193,7 @@ class _BriefLook:
             networks = tuple(one.header.networks)
             research = researcher().research(one.words, sources, networks, pages, self.commit, left)
             self.usage += research.usage
-            self.said += filter(None, (f"{one.path}: {count_noun(len(research.sections), 'section')}", research.why))
+            self.notes += filter(None, (f"{one.path}: {count_noun(len(research.sections), 'section')}", research.why))
             answered = bool(research.sections or research.text or research.dropped)
             result |= {"sections": [asdict(section) for section in research.sections], "text": research.text}
         self._count(one, OVER if answered else 1)

@@ -233,8 +233,8 @@ def _judge_missing(tree: DocTree, reference: BrokenReference, path: str, rest: s
     alike = [one for one in tree.files if posixpath.dirname(one) == folder and Path(one).suffix == Path(path).suffix]
     if not alike:
         return None  # build output
-    twin = next((one for one in alike if one.lower() == path.lower()), "")
-    better = _link_to(twin, reference.page) + rest if twin else ""
+    existing = next((one for one in alike if one.lower() == path.lower()), "")
+    better = _link_to(existing, reference.page) + rest if existing else ""
     return replace(reference, why=f"there is no {path}, and never was", better=better, sure=0.8)
 
 

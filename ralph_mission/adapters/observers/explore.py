@@ -124,7 +124,7 @@ class ExploreLook:
 
     def observe(self, context: ObservationContext) -> Observation:
         """Report bugs that still hold, and read on."""
-        waiting = list(self._held())
+        waiting = list(self._recall_proven())
         chosen = self.choose()
         if not chosen or not context.usd:
             why = "the money of this cycle or day is spent" if chosen else "all that changed within a year was read"
@@ -175,7 +175,7 @@ class ExploreLook:
         self.memory.proven.append({"claim": dict(raw), "files": self._oids(claim), "evidence": evidence})
         return proven_signal(claim, evidence, self.commit)
 
-    def _held(self) -> Iterator[Signal]:
+    def _recall_proven(self) -> Iterator[Signal]:
         """Bugs proven earlier whose files are unchanged."""
         still = []
         for one in self.memory.proven:

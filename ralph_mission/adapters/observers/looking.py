@@ -29,7 +29,7 @@ from ralph_mission.words import stamp
 
 GRACE = 3.0
 """Seconds that a look has to end its processes after its time is up."""
-PUNCTUAL = 0.9  # of `every`, as a cycle may be a little early
+EARLY_FACTOR = 0.9  # of `every`, as a cycle may be a little early
 MILESTONES = tuple(int(base * ten) for ten in (10, 100, 1_000, 10_000, 100_000, 1_000_000) for base in (1, 2.5, 5))
 JUMP, JUMP_SHARE = 10, 0.1  # since the last observation: at least so many, and such a share
 TITLE = 120  # characters
@@ -45,7 +45,7 @@ def together(
     """
     lookups = [_Look(observer, context, patience) for observer, context in requests]
     try:
-        yield from (one.seen() for one in lookups)
+        yield from (one.await_observation() for one in lookups)
     finally:
         _end(lookups)
 
@@ -61,16 +61,16 @@ class OneAtATime:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
-        return self._held(value) if callable(value) else value
+        return self._serialise_calls(value) if callable(value) else value
 
-    def _held(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def held(*arguments: Any, **named: Any) -> Any:
+    def _serialise_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def call_alone(*arguments: Any, **named: Any) -> Any:
             with self._lock:
                 if (over := STOPPED.get()) and over():
                     raise UserError("its time was over", "the next look begins again", "network")
                 return call(*arguments, **named)
 
-        return held
+        return call_alone
 
 
 class _Look:
@@ -86,7 +86,7 @@ class _Look:
         STOPPED.set(self.late.is_set)
         return self.observer.observe(self.context)
 
-    def seen(self) -> Observation:
+    def await_observation(self) -> Observation:
         """What it saw, once it has, or once its time is over."""
         done, _ = wait([self.call], max(0.0, self._until - time.monotonic()))
         try:
@@ -113,7 +113,7 @@ def unavailable(name: str, problem: UserError, cursor: str) -> Observation:
 
 def too_soon(name: str, last: datetime | None, every: timedelta, context: ObservationContext) -> Observation | None:
     """A skipped observation, as the last one was less than `every` ago."""
-    if last is None or not last <= context.now < last + every * PUNCTUAL:
+    if last is None or not last <= context.now < last + every * EARLY_FACTOR:
         return None
     detail = f"looked at {stamp(last)}; not again so soon"
     return Observation(name, "skipped", detail=detail, cursor=context.cursor)

@@ -29,7 +29,7 @@ from ralph_mission.values import compile_regex, dataclass
 from ralph_mission.words import count_noun
 
 NAME = "releases"
-HABIT = 4  # releases
+MIN_RELEASES = 4  # releases
 PAUSES = 10  # of which the usual one is the median
 PATIENCE = 2.0  # usual pauses
 LEAST_FIXES = 2  # without a feature; nobody releases a single fix
@@ -42,7 +42,7 @@ NUMBER = compile_regex(r" \(#\d+\)$")
 FEATURE = compile_regex(r"(?:add|allow|introduce|implement|support|new)\w*\b", re.IGNORECASE)
 FIX = compile_regex(r"(?:.*\b)?(?:fix(?:e[sd])?|bug|crash|regression|security)\b", re.IGNORECASE)
 SECURITY = compile_regex(r"\bCVE-\d{4}-\d+|\bGHSA(?:-[a-z0-9]{4}){3}", re.IGNORECASE)
-TRIFLE = compile_regex(
+MINOR_CHANGE = compile_regex(
     r"\b(?:typos?|spelling|docs?|documentation|readme|changes|changelog|ci|workflows?|lint\w*|tests?|tox|pre-commit|version)\b",
     re.IGNORECASE,
 )
@@ -101,8 +101,8 @@ class ReleaseObserver:
         """At most one finding: a release is due."""
         commit = context.head.sha
         every = release_tags(self.git.try_text("for-each-ref", TAGS, "refs/tags"))
-        tags, since = self._known(commit, every) if commit and len(every) >= HABIT else ((), ())
-        if len(tags) < HABIT:
+        tags, since = self._known(commit, every) if commit and len(every) >= MIN_RELEASES else ((), ())
+        if len(tags) < MIN_RELEASES:
             return Observation(NAME, "ok", detail=self._why_not(commit, every), cursor=commit)
         found = [one for one in since if one.kind]
         detail = f"{count_noun(len(since), 'commit')} since {one_line(tags[-1].name, 60)}, {len(found)} to release"
@@ -113,7 +113,7 @@ class ReleaseObserver:
 
     def _why_not(self, commit: str, tags: Sequence[VersionTag]) -> str:
         """Why there is nothing to say about releases."""
-        if len(tags) >= HABIT and commit and tags[-1].name not in held_tags(self.git, commit):
+        if len(tags) >= MIN_RELEASES and commit and tags[-1].name not in held_tags(self.git, commit):
             return f"no look at releases: the newest, {one_line(tags[-1].name, 60)}, was made on another branch"
         return "no regular releases on this branch"
 
@@ -208,7 +208,7 @@ def _commits(git: Git, tag: str, commit: str, changelog: str = "", noted: str = 
             title = _title(parts[2], parts[3])
             files = parts[4].split("\n")
             kind = kind_of(title, bool(PULL.match(parts[2])), files)
-            if not kind and changelog in files and not TRIFLE.search(title):
+            if not kind and changelog in files and not MINOR_CHANGE.search(title):
                 kind = noted
             yield UnreleasedCommit(parts[0], int(parts[1]), one_line(title), kind)
 
@@ -228,7 +228,7 @@ def kind_of(title: str, pull: bool, files: Iterable[str]) -> str:
         return ""
     if found := CONVENTIONAL.match(title):
         return {"feat": "feature", "fix": "fix", "perf": "fix"}.get(found["type"], "")
-    if not pull or TRIFLE.search(title):
+    if not pull or MINOR_CHANGE.search(title):
         return ""
     return "fix" if FIX.match(title) else "feature" if FEATURE.match(title) else ""
 

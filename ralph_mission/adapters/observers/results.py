@@ -93,7 +93,7 @@ TITLES: tuple[tuple[str, str], ...] = (
 """Titles for codes of common linters and type checkers; `{0}` is the first name in the message."""
 _BY_CODE = {code: title for codes, title in TITLES for code in codes.split()}
 _NAMES = compile_regex(r"[`'\"\u2018]([\w.$/@-]{1,40})[`'\"\u2019]")
-SAID = 70  # characters of a tool's own words in a title
+TITLE_LENGTH = 70  # characters of a tool's own words in a title
 
 
 def title_of(result: Result, place: str) -> str:
@@ -105,7 +105,7 @@ def title_of(result: Result, place: str) -> str:
     except IndexError:  # an unknown message format
         label = ""
     words = " ".join(result.message.split())
-    short = words if len(words) <= SAID else f"{words[: SAID - 1].rsplit(' ', 1)[0]}…"
+    short = words if len(words) <= TITLE_LENGTH else f"{words[: TITLE_LENGTH - 1].rsplit(' ', 1)[0]}…"
     title = f"{label[:1].upper()}{label[1:]}" if label else short.rstrip(".")
     return f"{title} in {place}" if place and place not in title else title
 

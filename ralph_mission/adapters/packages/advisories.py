@@ -48,7 +48,7 @@ class Affected:
         yield from (version for events in self.ranges for kind, version in events if kind == "fixed")
 
 
-UNTOLD = Affected()
+UNKNOWN_VERSIONS = Affected()
 
 
 def of_osv(advisory: Mapping[str, Any], ecosystem: Ecosystem, name: str) -> Affected:
@@ -112,7 +112,7 @@ class Advisory:
     severity: str = ""
     fixed: str = ""
     bare: bool = False
-    affected: Affected = UNTOLD
+    affected: Affected = UNKNOWN_VERSIONS
 
     def holds(self, version: str) -> bool:
         """Whether another version of the package has it too."""
@@ -156,7 +156,7 @@ class Advisories:
 
     web: Web
     endpoint: str
-    shelf: AnswerCache
+    cache: AnswerCache
     now: datetime
     every: timedelta
     seconds: float = SECONDS
@@ -181,7 +181,7 @@ class Advisories:
         found: list[Advisory] = []
         requests = late = over = 0
         for subject, id, modified in named:
-            answer = self.shelf.get(self._question(id, modified))
+            answer = self.cache.get(self._question(id, modified))
             if answer is None and requests >= MOST:
                 over += 1
             elif answer is None and self.clock() >= until:
@@ -199,7 +199,7 @@ class Advisories:
         queries = [{"package": {"ecosystem": e, "name": n}, "version": v} for e, n, v in subjects]
         body = json.dumps({"queries": queries}).encode()
         question = f"{self.endpoint} paged {hashlib.sha256(body).hexdigest()}"
-        entry = self.shelf.get(question)
+        entry = self.cache.get(question)
         if entry and timedelta(0) <= self.now - entry.asked < self.every:
             return [(row[0], bool(row[1])) for row in entry.facts]
         if self.clock() >= until:
@@ -212,7 +212,7 @@ class Advisories:
             ]
         except (TypeError, KeyError, AttributeError):
             raise UserError(STRANGE, "try later", "network") from None
-        self.shelf.put(question, CachedAnswer(rows, self.now))
+        self.cache.put(question, CachedAnswer(rows, self.now))
         return rows
 
     def _question(self, id: str, modified: str) -> str:
@@ -225,7 +225,7 @@ class Advisories:
                 answer = CachedAnswer(
                     self._json(self.web.get(f"{self.endpoint}/v1/vulns/{quote(id, safe='')}")), self.now
                 )
-                self.shelf.put(self._question(id, modified), answer)
+                self.cache.put(self._question(id, modified), answer)
             return _advisory(subject, answer.facts)
         except (UserError, TypeError, KeyError, AttributeError, ValueError):
             return Advisory(id, subject, bare=True)

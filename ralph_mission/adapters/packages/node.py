@@ -235,8 +235,8 @@ def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str, 
 
 def plain_yaml(text: str) -> dict[str, Any]:
     """A document without anchors or aliases, so that its length limits the cost. Raises GarbledLock."""
-    clever = (isinstance(e, yaml.AliasEvent) or getattr(e, "anchor", None) for e in yaml.parse(text, LOADER))
-    if any(clever):
+    indirect = (isinstance(e, yaml.AliasEvent) or getattr(e, "anchor", None) for e in yaml.parse(text, LOADER))
+    if any(indirect):
         raise GarbledLock("holds anchors, which no package manager writes")
     try:
         found = yaml.load(text, LOADER)

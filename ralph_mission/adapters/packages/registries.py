@@ -38,7 +38,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.safety.address import PORTS
 from ralph_mission.values import dataclass
 
-KEPT = 3_000
+CACHED_ANSWERS = 3_000
 """Cached answers; a lock file has some hundred packages."""
 CACHE_CAP = 16_000_000  # bytes of one of them
 
@@ -57,7 +57,7 @@ class AnswerCache:
     """Such answers by request, in a folder; None stores nothing."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._cache = FileCache(folder, KEPT, CACHE_CAP)
+        self._cache = FileCache(folder, CACHED_ANSWERS, CACHE_CAP)
         self.tidy = self._cache.tidy
 
     def get(self, question: str) -> CachedAnswer | None:
@@ -204,7 +204,7 @@ class Registries:
     """Asks through `web`; `seconds` for all requests of a check together."""
 
     web: Web
-    shelf: AnswerCache
+    cache: AnswerCache
     now: datetime
     every: timedelta
     seconds: float
@@ -216,7 +216,7 @@ class Registries:
         failed: dict[RegistryQuestion, str] = {}
         stale: list[tuple[RegistryQuestion, CachedAnswer | None]] = []
         for question in dict.fromkeys(questions):
-            answer = self.shelf.get(question.url)
+            answer = self.cache.get(question.url)
             if answer and timedelta(0) <= self.now - answer.asked < self.every:
                 releases[question] = _restore(answer)
             else:
@@ -242,7 +242,7 @@ class Registries:
             cap=CAP,
         )
         if answer.status == 304 and earlier:
-            self.shelf.put(question.url, CachedAnswer(earlier.facts, self.now, earlier.etag, earlier.modified))
+            self.cache.put(question.url, CachedAnswer(earlier.facts, self.now, earlier.etag, earlier.modified))
             return _restore(earlier)
         if answer.status != 200:
             raise UserError(
@@ -250,7 +250,7 @@ class Registries:
             )
         found = _read(question, answer)
         facts = [[release.version, release.withdrawn, release.runtime] for release in found]
-        self.shelf.put(question.url, CachedAnswer(facts, self.now, answer.etag, answer.modified))
+        self.cache.put(question.url, CachedAnswer(facts, self.now, answer.etag, answer.modified))
         return found
 
 

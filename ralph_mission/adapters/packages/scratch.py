@@ -70,11 +70,11 @@ WORKSPACE = frozenset("packages catalog catalogs overrides packageExtensions pee
 YOURSELF = "update it yourself, or take that out"
 _OWN_REGISTRY = compile_regex(r"(?:registry|npmRegistryServer|index-url|url)\b")
 """Starts the line of a settings file that names the only registry."""
-_ASKED = frozenset("overrides resolutions pnpm workspaces catalog catalogs publishConfig".split())
+_MANAGER_KEYS = frozenset("overrides resolutions pnpm workspaces catalog catalogs publishConfig".split())
 """Of a package.json, beside all kinds of dependencies: what a manager reads."""
 _PROSE = frozenset("urls description readme authors maintainers license keywords classifiers".split())
 """Of a `[project]`."""
-_TOLD = frozenset("deprecated funding license".split())
+_LOCK_NOTES = frozenset("deprecated funding license".split())
 """Of a locked package."""
 _WEB = compile_regex(r"https?:[^\s\"'<>|]*", re.IGNORECASE)
 _HOST = compile_regex(r"https?:[/\\]*+[^/\\?#@]*+", re.IGNORECASE)
@@ -154,7 +154,7 @@ def _silent_in(base: str) -> Callable[[Keys], bool]:
     """Whether a file's keys are only for people."""
     match base:
         case "package.json":
-            return lambda keys: len(keys) == 1 and keys[0] not in _ASKED and "dependenc" not in keys[0].lower()
+            return lambda keys: len(keys) == 1 and keys[0] not in _MANAGER_KEYS and "dependenc" not in keys[0].lower()
         case "pyproject.toml":
             return lambda keys: (
                 (len(keys) == 1 and keys[0] not in ("project", "dependency-groups", "build-system", "tool"))
@@ -162,7 +162,7 @@ def _silent_in(base: str) -> Callable[[Keys], bool]:
                 or (len(keys) == 2 and keys[0] == "project" and keys[1] in _PROSE)
                 or keys == ("tool", "uv", "build-backend")
             )
-    return lambda keys: len(keys) == 3 and keys[0] == "packages" and keys[2] in _TOLD
+    return lambda keys: len(keys) == 3 and keys[0] == "packages" and keys[2] in _LOCK_NOTES
 
 
 def _strings(value: Any, silent: Callable[[Keys], bool], keys: Keys = ()) -> Iterator[str]:
@@ -311,7 +311,7 @@ def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Co
     return {path: blobs[oid] for path, oid in objects.items()}
 
 
-def astray(files: Contents, base: str, allow: Collection[str], until: float) -> str:
+def check_sources(files: Contents, base: str, allow: Collection[str], until: float) -> str:
     """Why a package manager must not read these files, or use `base`, or "". It only resolves names."""
     try:
         files_for_manager(files)

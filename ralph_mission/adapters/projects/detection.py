@@ -231,7 +231,11 @@ def _node(folder: Folder) -> Detected:
         elif script := next((one for one in names if any(_has_check(each, one) for each in members.values())), ""):
             having = {place: each for place, each in members.items() if _has_check(each, script)}
             checks.append(folder.check(name, run_script(tool, script, having)))
-    if "tsconfig.json" in folder and "typescript" in _asked(manifest) and not any(c.name == "types" for c in checks):
+    if (
+        "tsconfig.json" in folder
+        and "typescript" in _list_dependencies(manifest)
+        and not any(c.name == "types" for c in checks)
+    ):
         checks.append(folder.check("types", "tsc --noEmit --pretty false"))
     return steps, checks
 
@@ -287,7 +291,7 @@ def _node_install(folder: Folder, tool: str, version: str) -> str:
 
 def _generated(folder: Folder, manifest: Mapping[str, Any]) -> Iterator[SetupStep]:
     """Steps that generate code which checks need."""
-    required = _asked(manifest)
+    required = _list_dependencies(manifest)
     schemas = [name for name in sorted(folder.files) if name.endswith(".prisma") and "node_modules/" not in name]
     schemas = [name for name in schemas if re.search(r"^generator\s", folder.text(name), re.MULTILINE)]
     if "prisma" in required:
@@ -300,7 +304,7 @@ def _generated(folder: Folder, manifest: Mapping[str, Any]) -> Iterator[SetupSte
         yield folder.step("next", f"printf '{types}' > next-env.d.ts")
 
 
-def _asked(manifest: Mapping[str, Any]) -> set[str]:
+def _list_dependencies(manifest: Mapping[str, Any]) -> set[str]:
     return {name for section in ("dependencies", "devDependencies") for name in table(manifest, section)}
 
 

@@ -97,12 +97,12 @@ class Prover:
         if refusal or tool is None:
             why = f"no known test runner runs {claim.test_files[0]}" if not refusal else ""
             return ProofOutcome(claim, ProofVerdict(refusal or Refusal("cannot-run", why)))
-        with self.bench(claim, base, tool) as bench:
-            verdict, runs = bench.judge()
+        with self.open_workspace(claim, base, tool) as workspace:
+            verdict, runs = workspace.judge()
         return ProofOutcome(claim, verdict, runs, time.monotonic() - started)
 
     @contextmanager
-    def bench(self, claim: CodeClaim, base: str, tool: SuiteTool) -> Iterator[ProofBench]:
+    def open_workspace(self, claim: CodeClaim, base: str, tool: SuiteTool) -> Iterator[ProofWorkspace]:
         """A clone for the runs of a claim, set up. Raises UserError."""
         with (
             tempfile.TemporaryDirectory(prefix="ralph-proof-", ignore_cleanup_errors=True) as scratch,
@@ -112,7 +112,7 @@ class Prover:
             environment = self.setup.lend(base, folder, Path(scratch) / "tools")
             for place in (pristine, folder):  # git would show a test what was changed
                 remove_any(os.fsencode(place / ".git"))
-            yield ProofBench(self, tool, base, claim, Path(scratch), pristine, folder, environment)
+            yield ProofWorkspace(self, tool, base, claim, Path(scratch), pristine, folder, environment)
 
     def tool(self, claim: CodeClaim, base: str) -> SuiteTool | None:
         """The test runner of the claim's tests; None if unknown, or more than one."""
@@ -124,7 +124,7 @@ class Prover:
 
 
 @dataclass(frozen=True, slots=True)
-class ProofBench:
+class ProofWorkspace:
     """A clone in which a claim's tests run repeatedly from the same state."""
 
     prover: Prover

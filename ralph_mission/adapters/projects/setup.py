@@ -36,7 +36,7 @@ SECONDS = 1_800.0
 AGAIN = 6 * 3600.0
 """Seconds after which a set-up that failed is tried again, though nothing has changed: a registry was away. One in
 another environment (`PASSED_ON`) is tried at once, as is any after `forget_failures`."""
-KEPT = 3
+KEPT_SETUPS = 3
 """Set-ups that stay on the disk, the last used ones."""
 LARGEST = 2_000_000  # bytes of a manifest that is read
 REWRITTEN = 1_000_000  # bytes of a script in which a path is put right
@@ -284,7 +284,7 @@ def _forget_old(used: Path) -> None:
     with suppress(OSError):
         others = [one for one in used.parent.iterdir() if one.is_dir() and one != used]
         others.sort(key=lambda one: one.stat().st_mtime, reverse=True)
-        for folder in others[KEPT - 1 :]:
+        for folder in others[KEPT_SETUPS - 1 :]:
             if not files.is_held(folder.with_suffix(".lock")):
                 remove_any(os.fsencode(folder))
                 folder.with_suffix(".lock").unlink(missing_ok=True)

@@ -192,7 +192,7 @@ class TwitterChannel:
     def check(self) -> str:
         """The posting user. Raises UserError."""
         client = self._client()
-        answer = self._asked(lambda: client.get_me(user_auth=True))
+        answer = self._call_tweepy(lambda: client.get_me(user_auth=True))
         name = answer.part("data").get("username")
         if not answer.ok or not isinstance(name, str):
             raise UserError(no("X", answer, X_HINTS).detail, X_HINT)
@@ -208,7 +208,7 @@ class TwitterChannel:
     def _say(self, client: Any, text: str, to: str, medium: str) -> PartResult:
         more: dict[str, Any] = {"in_reply_to_tweet_id": to} if to else {}
         more |= {"media_ids": [medium]} if medium else {}
-        answer = self._asked(lambda: client.create_tweet(text=text, **more))
+        answer = self._call_tweepy(lambda: client.create_tweet(text=text, **more))
         name = answer.part("data").get("id")
         if answer.ok and isinstance(name, str) and name.isdigit():
             return PartResult("done", name, f"https://x.com/i/status/{name}")
@@ -237,11 +237,11 @@ class TwitterChannel:
         sign = OAuth1UserHandler(*self.keys).apply_auth()
         return ask(lambda: client.session.request("POST", X_API + path, auth=sign, **content))
 
-    def _asked(self, call: Callable[[], requests.Response]) -> Answer:
+    def _call_tweepy(self, call: Callable[[], requests.Response]) -> Answer:
         """tweepy's answer, which its exceptions also hold."""
         from tweepy import HTTPException
 
-        def told() -> requests.Response:
+        def get_response() -> requests.Response:
             try:
                 return call()
             except HTTPException as refusal:
@@ -249,7 +249,7 @@ class TwitterChannel:
             except (ValueError, AttributeError, TypeError):  # it fails on bodies that X never sends
                 raise NoAnswer("gave no answer that can be read") from None
 
-        return ask(told)
+        return ask(get_response)
 
 
 def _duplicate(answer: Answer) -> bool:
@@ -314,7 +314,7 @@ class TelegramChannel:
                 return first
             picture = b""  # refused, so certainly not there
         answer = self._post("sendMessage", to, text=html.escape(text, quote=False), parse_mode="HTML")
-        result = self._said(answer)
+        result = self._part_result(answer)
         if picture and result.out:
             self._photo(picture, result.id)
         return result
@@ -322,7 +322,7 @@ class TelegramChannel:
     def _photo(self, picture: bytes, to: str, **fields: str) -> PartResult:
         data = {"chat_id": self.chat, **fields, **({"reply_parameters": json.dumps(_reply(to))} if to else {})}
         files = {"photo": ("chart.png", picture, "image/png")}
-        return self._said(self._ask("POST", "sendPhoto", data=data, files=files))
+        return self._part_result(self._ask("POST", "sendPhoto", data=data, files=files))
 
     def _post(self, method: str, to: str, **fields: object) -> Answer:
         more = {"reply_parameters": _reply(to)} if to else {}
@@ -332,7 +332,7 @@ class TelegramChannel:
         url = f"{self.url}/bot{self.token}/{method}"
         return ask(lambda: open_session(self.patience).request(verb, url, **content))
 
-    def _said(self, answer: Answer) -> PartResult:
+    def _part_result(self, answer: Answer) -> PartResult:
         result = _result(answer)
         name = result.get("message_id") if result else None
         if result and isinstance(name, int):

@@ -85,7 +85,7 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = la
         _under_way(under_way, memory.issues, link),
     )
     background = (
-        _held(state.held),
+        _held_section(state.held),
         _next(state.backlog, {member for one in state.held for member in one.members}),
         _done_lines(memory, state),
         *(_watched(one, one.kind in state.silenced, link) for one in state.watched),
@@ -196,7 +196,7 @@ _STANDS = {
 """The state of an issue assigned to an agent."""
 
 
-def _held(fixes: Sequence[HeldFix]) -> list[str]:
+def _held_section(fixes: Sequence[HeldFix]) -> list[str]:
     """Fixes that are ready but for the repository's own checks."""
     lines = [f"- {titled(one.title)}: {foreign(one.why, 300)}{RETRIED if one.ran else ''}" for one in fixes]
     return ["## Held back", "", *_cut(lines), "", "“Run now” tries again."] if lines else []
@@ -252,8 +252,8 @@ def _fold(summary: str, lines: Sequence[str]) -> list[str]:
     return ["<details>", f"<summary>{foreign(summary)}</summary>", "", *lines, "", "</details>"]
 
 
-def _controls(obeyed: int) -> list[str]:
-    return [box("Run now", f"run {obeyed}"), box("Pause Ralph", f"pause {obeyed}")]
+def _controls(number: int) -> list[str]:
+    return [box("Run now", f"run {number}"), box("Pause Ralph", f"pause {number}")]
 
 
 def _health(memory: Memory) -> str:

@@ -158,7 +158,7 @@ def table(
 class ChartColumn:
     """A chart's column: its tooltip, its parts from the bottom up as (class, number), and its dots."""
 
-    told: str
+    tooltip: str
     parts: tuple[tuple[str, float], ...]
     dots: int = 0
 
@@ -187,7 +187,7 @@ def axis(labels: Iterable[str]) -> Markup:
 
 
 def _column(column: ChartColumn, x: float, width: float, scale: float) -> Markup:
-    children: list[Child] = [element("title", column.told)]
+    children: list[Child] = [element("title", column.tooltip)]
     y = float(HEIGHT)
     for kind, number in column.parts:
         height = number * scale

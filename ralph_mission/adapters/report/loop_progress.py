@@ -164,7 +164,7 @@ class PlainRunProgress:
         self._say(f"  waiting {clock(seconds)}: {safe(why)}")
         self.watch.tell(RunEvent("waiting", f"waits {clock(seconds)}: {safe(why)}"))
 
-    def held(self, since: datetime | None) -> None:
+    def paused(self, since: datetime | None) -> None:
         """`  paused: ralph resume`"""
         self._say("  paused; to continue: ralph resume" if since else "  resumed")
         self.watch.tell(RunEvent("held", "paused" if since else ""))

@@ -157,7 +157,7 @@ def rest(watch: RunWatch, seconds: float = 0.0, *, stays: bool = True) -> None:
     """
     until, paused_once = time.monotonic() + seconds, False
     while True:
-        order = watch.asked()
+        order = watch.current_order()
         if order == "stop":
             raise Stopped
         if stays and paused_once != (order == "pause"):

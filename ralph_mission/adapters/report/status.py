@@ -16,7 +16,7 @@ from ralph_mission.mission.model.mission import Limits, Mission, WaitingLine
 from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.words import capitalise, count_noun, spell, stamp
 
-WORTH_TELLING = timedelta(
+NOTABLE_DELAY = timedelta(
     hours=1
 )  # a delay: GitHub's schedule is often minutes late, and a person types when they like
 
@@ -167,7 +167,7 @@ def _wake(known: dict[str, Any], answered: bool) -> str:
         return "Next cycle: whenever you type ralph cycle"
     when = stamp(datetime.fromisoformat(known["next_due_at"]))
     late = timedelta(seconds=known["drift_seconds"])
-    drift = f"; the last one started {spell(late)} after it was due" if late >= WORTH_TELLING else ""
+    drift = f"; the last one started {spell(late)} after it was due" if late >= NOTABLE_DELAY else ""
     ahead = known["due"] and known["due_in_seconds"] > 0
     due = "due now; a clock that was ahead wrote" if ahead else "due since" if known["due"] else "due at"
     return f"Next cycle: {due} {when}{drift}"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.report.progress import RequestCounts, drift
-from ralph_mission.adapters.report.summary import SAYINGS, is_done, looked_at, name_effect
+from ralph_mission.adapters.report.summary import OUTCOMES, is_done, looked_at, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import WaitingLine
 from ralph_mission.mission.policy import LIFTED_BY
@@ -96,7 +96,7 @@ def problem_summary(error: Mapping[str, str]) -> str:
 
 def _outcome(report: CycleReport) -> str:
     staged = " (staged: nothing was changed)" if report.staged else ""
-    return f"{SAYINGS[report.outcome]}{staged}, {spell(report.finished_at - report.started_at)}"
+    return f"{OUTCOMES[report.outcome]}{staged}, {spell(report.finished_at - report.started_at)}"
 
 
 def _missions(missions: Sequence[MissionLine], places: Places) -> list[str]:

@@ -58,7 +58,7 @@ def schema() -> dict[str, Any]:
 
 
 ROWS = 40
-SAYINGS = {
+OUTCOMES = {
     "done": "done",
     "not_due": "not due yet: nothing was looked at (--force runs it anyway)",
     "lost": "another runner has this cycle: nothing was done",
@@ -142,7 +142,7 @@ def summary(
 
 def _first(report: CycleReport) -> str:
     if report.outcome != "done":
-        return f"Cycle {report.cycle}: {SAYINGS[report.outcome]}"
+        return f"Cycle {report.cycle}: {OUTCOMES[report.outcome]}"
     took = spell(report.finished_at - report.started_at)
     how = ", staged: nothing was changed." if report.staged else f" done in {took}."
     return f"Cycle {report.cycle}{how} {_found(report)}".rstrip()

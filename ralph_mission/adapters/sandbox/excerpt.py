@@ -23,13 +23,13 @@ NOISE = compile_regex(
     r"|^(?:error )?Command failed with exit code \d+\.?$|\bELIFECYCLE\b|^make(?:\[\d+\])?: \*\*\* .+ Error \d+$",
     re.IGNORECASE,
 )
-TELLING = compile_regex(
+FAILURE = compile_regex(
     r"\berror\b|\bERR_?|^E[A-Z]{4,}|\bfail|\bfatal\b|cannot|can't|could not|couldn't|not found|no such|missing|denied"
     r"|exception|traceback|unable|unsupported|requires?\b|incompatible|✖|✕|^E\s|^\s*not ok \d",
     re.IGNORECASE,
 )
 
-TOLD = tuple(
+FAILURES = tuple(
     compile_regex(pattern)
     for pattern in (
         r"^(?:FAILED|ERROR) \S|^\s*not ok \d",
@@ -102,7 +102,7 @@ def output_lines(stdout: bytes, stderr: bytes, root: Path | None = None) -> list
 
 def complaints(lines: list[str]) -> Mapping[str, int]:
     """How often each complaint occurs, ignoring numbers (lines, seconds, results)."""
-    return Counter(_NUMBERS.sub("#", line) for line in lines if TELLING.search(line))
+    return Counter(_NUMBERS.sub("#", line) for line in lines if FAILURE.search(line))
 
 
 _FAILURES = compile_regex(
@@ -125,15 +125,15 @@ def is_worse(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
 def excerpt(stdout: bytes, stderr: bytes, root: Path | None = None) -> str:
     """At most five lines, from the first that says what went wrong; else the last ones."""
     useful = output_lines(stdout, stderr, root)
-    start = next((number for number, line in enumerate(useful) if TELLING.search(line)), max(0, len(useful) - LINES))
+    start = next((number for number, line in enumerate(useful) if FAILURE.search(line)), max(0, len(useful) - LINES))
     return "\n".join(useful[start : start + LINES])
 
 
 def find_cause(stdout: bytes, stderr: bytes, root: Path | None = None) -> str:
     """Why a command failed, in one line: what failed and, of a chain of causes, the last one; "" for no output."""
     useful = output_lines(stdout, stderr, root)
-    likely = [line for line in useful if TELLING.search(line)]
-    found = (line for pattern in TOLD for line in likely if pattern.search(line))
+    likely = [line for line in useful if FAILURE.search(line)]
+    found = (line for pattern in FAILURES for line in likely if pattern.search(line))
     first = next(found, likely[0] if likely else useful[-1] if useful else "")
     first = PREFIX.sub("", first.strip())
     last = next((ROOT.sub("", line).strip() for line in reversed(useful) if ROOT.search(line)), "")

@@ -115,7 +115,9 @@ def run_foreign(
         with process, _Capture(process, output_cap, live) as capture:
             try:
                 let_go()
-                ended = capture.until(started + timeout, _asked(started, capture, stopped or STOPPED.get(), running))
+                ended = capture.until(
+                    started + timeout, _stop_condition(started, capture, stopped or STOPPED.get(), running)
+                )
                 if not ended and not capture.full:
                     remaining, over = _find_remaining(process, scratch, inside)
             finally:
@@ -164,7 +166,7 @@ def own_tool(name: str) -> str:
     return next((found for folder in folders if (found := shutil.which(name, path=folder))), name)
 
 
-def _asked(
+def _stop_condition(
     started: float,
     capture: _Capture,
     stopped: Callable[[], bool] | None,
@@ -175,7 +177,7 @@ def _asked(
         return stopped
     due = SIGN
 
-    def asked() -> bool:
+    def is_stopped() -> bool:
         nonlocal due
         seconds = time.monotonic() - started
         if seconds >= due:
@@ -183,7 +185,7 @@ def _asked(
             running(seconds, capture.last_line())
         return bool(stopped and stopped())
 
-    return asked
+    return is_stopped
 
 
 class _Capture:
@@ -192,11 +194,11 @@ class _Capture:
     def __init__(self, process: subprocess.Popen[bytes], cap: int, live: Callable[[bytes], None] | None = None) -> None:
         assert process.stdout and process.stderr
         self._process, self._room, self._live = process, cap, live
-        self._kept = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        self._buffers = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
         self._selector = selectors.DefaultSelector()
         self._latest = process.stdout.fileno()
         self.full = False
-        for stream in self._kept:
+        for stream in self._buffers:
             os.set_blocking(stream, False)
             self._selector.register(stream, selectors.EVENT_READ)
 
@@ -208,15 +210,15 @@ class _Capture:
 
     @property
     def stdout(self) -> bytes:
-        return bytes(next(iter(self._kept.values())))
+        return bytes(next(iter(self._buffers.values())))
 
     @property
     def stderr(self) -> bytes:
-        return bytes(list(self._kept.values())[1])
+        return bytes(list(self._buffers.values())[1])
 
     def last_line(self) -> str:
         """The last line that ended and is not empty, of the stream that was written to last; never a part of one."""
-        lines = self._kept[self._latest]
+        lines = self._buffers[self._latest]
         whole = lines[-WINDOW:].replace(b"\r", b"\n").split(b"\n")[len(lines) > WINDOW : -1]
         last = next((line for line in reversed(whole) if line.strip()), b"")
         return last.decode("utf-8", "replace").strip() if len(last) <= LINE else ""
@@ -258,8 +260,8 @@ class _Capture:
             self._latest = stream
         else:
             self._selector.unregister(stream)
-        self._kept[stream] += chunk[: self._room]
-        if self._live and chunk and stream == next(iter(self._kept)):
+        self._buffers[stream] += chunk[: self._room]
+        if self._live and chunk and stream == next(iter(self._buffers)):
             self._live(chunk[: self._room])
         self.full = self.full or len(chunk) > self._room
         self._room -= min(self._room, len(chunk))

@@ -204,7 +204,7 @@ class ModelQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`answer`, or in `trouble` why there is none and who must act. `final`: retrying is useless.
+    """`answer`, or in `problem` why there is none and who must act. `final`: retrying is useless.
 
     `doubtful`: requests that were sent at an unknown cost.
     """
@@ -337,9 +337,9 @@ def _memory(brief: Brief) -> str:
 
 def fence_text(text: str, limit: int, nonce: str, secrets: tuple[str, ...]) -> str:
     """Foreign text in a fence that it cannot end or imitate, with secrets redacted."""
-    calm = redact(sanitise(redact(text, secrets), "prompt", limit=max(1, limit)), secrets).replace(nonce, "")
-    calm = re.sub(r"<(?=<)|>(?=>)", lambda match: f"{match.group()} ", calm)
-    return f"<<{nonce}\n{calm}\n{nonce}>>"
+    cleaned = redact(sanitise(redact(text, secrets), "prompt", limit=max(1, limit)), secrets).replace(nonce, "")
+    cleaned = re.sub(r"<(?=<)|>(?=>)", lambda match: f"{match.group()} ", cleaned)
+    return f"<<{nonce}\n{cleaned}\n{nonce}>>"
 
 
 NAME = compile_regex(r"[0-9a-f]{8,64}")
@@ -471,7 +471,7 @@ def _apply_answer(plan: Plan, answer: ModelAnswer, findings: Sequence[Finding], 
     known = ModelAnswer(ranking=tuple(one for one in answer.ranking if kinds.get(one.fingerprint) == one.kind))
     if not known.ranking or wrong(known, kinds):
         return plan
-    calm = (
+    sanitised = (
         ModelRanking(
             one.fingerprint,
             redact(one.why, secrets),
@@ -480,7 +480,7 @@ def _apply_answer(plan: Plan, answer: ModelAnswer, findings: Sequence[Finding], 
         )
         for one in known.ranking
     )
-    return replace(plan, ranked_findings=apply_model_rankings(plan.ranked_findings, calm))
+    return replace(plan, ranked_findings=apply_model_rankings(plan.ranked_findings, sanitised))
 
 
 def _instead(reason: str) -> str:

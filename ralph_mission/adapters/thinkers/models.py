@@ -122,9 +122,9 @@ class ModelAsk:
         except UserError as problem:
             return Reply(None, f"{problem.what}: {problem.next_step}")
         late = Reply(None, f"it took longer than {self.seconds:g} seconds: the next cycle asks again", doubtful=1)
-        return _within(self.seconds + GRACE, lambda: self._asked(access, question, late), late)
+        return _within(self.seconds + GRACE, lambda: self._send_question(access, question, late), late)
 
-    async def _asked(self, access: Access, question: ModelQuestion, late: Reply) -> Reply:
+    async def _send_question(self, access: Access, question: ModelQuestion, late: Reply) -> Reply:
         from pydantic_ai.usage import RunUsage, UsageLimits
 
         spent, sent = RunUsage(), _Sent()

@@ -377,10 +377,10 @@ def changed_since(folder: Path, commit: str, git: Git) -> Patch:
     is the repository that was cloned. Raises UserError as `patches` does.
     """
     with tempfile.TemporaryDirectory(prefix="ralph-witness-") as place:
-        witness = _borrow_objects(git, Git(Path(place), Path(place), folder))
-        witness.run("update-ref", "--no-deref", "HEAD", commit)
-        witness.run("read-tree", commit)
-        return from_work_tree(witness)
+        borrowed = _borrow_objects(git, Git(Path(place), Path(place), folder))
+        borrowed.run("update-ref", "--no-deref", "HEAD", commit)
+        borrowed.run("read-tree", commit)
+        return from_work_tree(borrowed)
 
 
 def _check_out(git: Git, commit: str, folder: Path, paths: Iterable[str] | None, changes: Sequence[FileChange]) -> None:

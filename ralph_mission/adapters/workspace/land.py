@@ -188,19 +188,19 @@ class Landing:
         git = self.git
         here = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self.user.settings))
         base = judged.base or EMPTY_TREE
-        carried = [path for path in judged.paths if path in exempt]
-        before = _write_index(here, carried)
+        exempted = [path for path in judged.paths if path in exempt]
+        before = _write_index(here, exempted)
         self._begin(judged, tip)
         try:
-            if carried:  # git does not touch files in the work tree that the index already has as in the commit
-                _index(here, {path: judged.paths[path] for path in carried})
+            if exempted:  # git does not touch files in the work tree that the index already has as in the commit
+                _index(here, {path: judged.paths[path] for path in exempted})
             _read_tree(here, base, judged.commit)
         except GitError as error:
-            if carried:
+            if exempted:
                 _index(here, before)
             self._note.unlink(missing_ok=True)
             patch = self.keep_patch(judged.base, judged.commit)
-            what = f"what was built cannot be taken over: {_said(error)}; it is in {patch}"
+            what = f"what was built cannot be taken over: {_error_line(error)}; it is in {patch}"
             raise UserError(what, "commit or stash what stands in the way, then resume with --continue") from None
         if not here.move_ref(tip, judged.commit, judged.base):
             _read_tree(here, judged.commit, base)
@@ -231,7 +231,7 @@ class Landing:
         if lock.exists():
             what = f"the index is locked by {lock}, and a landing that was cut off has to be undone first"
             return UserError(what, "end the git that holds it, or remove that file if none runs; then start again")
-        what = f"what a landing that was cut off left cannot be undone: {_said(error)}"
+        what = f"what a landing that was cut off left cannot be undone: {_error_line(error)}"
         return UserError(what, f"see that git works here, or put the files right and remove {self._note}")
 
     def _begin(self, judged: Judged, tip: str) -> None:
@@ -313,14 +313,14 @@ def _index(git: Git, entries: Mapping[str, File | None]) -> None:
     git.run("update-index", "-z", "--index-info", stdin=wire.index_info(index))
 
 
-def _said(error: GitError) -> str:
+def _error_line(error: GitError) -> str:
     lines = [line.strip() for line in error.detail.splitlines() if line.strip()]
     return " ".join(lines).removeprefix("error: ") or f"exit {error.code}"
 
 
 WANTED = r"^(user\.(name|email)|core\.(autocrlf|eol|excludesfile)|filter\..*)$"
 """The user's settings that are used: identity, how bytes become blobs (line ends, large files), global ignores."""
-SEEN = ("PATH", "HOME", "XDG_CONFIG_HOME")
+PASSED_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME")
 NOTE_CAP = 10_000  # bytes
 
 
@@ -353,7 +353,9 @@ def _read_settings(folder: str) -> dict[str, str]:
 def _git_environment() -> dict[str, str]:
     """The environment that leads git to its settings. On a runner, HOME is not used: an earlier job may have written
     there."""
-    variables = {name: value for name, value in os.environ.items() if name in SEEN or name.startswith("GIT_CONFIG")}
+    variables = {
+        name: value for name, value in os.environ.items() if name in PASSED_VARIABLES or name.startswith("GIT_CONFIG")
+    }
     return variables | ({"GIT_CONFIG_GLOBAL": os.devnull} if acts_on_github(os.environ) else {})
 
 

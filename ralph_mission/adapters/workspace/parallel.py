@@ -30,7 +30,7 @@ from ralph_mission.values import dataclass
 
 PREFIX = "ultrawork-"
 BRANCH = "refs/heads/work"
-KEPT = ".ralph"
+ENGINE_FOLDER = ".ralph"
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class Reader:
 
     def __init__(self, top: Path, algorithm: str) -> None:
         self._top, self._algorithm = str(top), algorithm
-        self._seen: dict[str, tuple[Signature, File]] = {}
+        self._cache: dict[str, tuple[Signature, File]] = {}
         self._folders: dict[str, _Folder] = {}
 
     def read(
@@ -150,8 +150,8 @@ class Reader:
                     look.files[path] = self._file(path, status, look.began)
             folders = [path for path in visible if path.endswith("/") and not self._ignores_itself(path)]
             new = [one for folder in folders for one in self._list(folder.rstrip("/"), look)]
-        if len(self._seen) > len(look.files):
-            self._seen = {path: entry for path, entry in self._seen.items() if path in look.files}
+        if len(self._cache) > len(look.files):
+            self._cache = {path: entry for path, entry in self._cache.items() if path in look.files}
         return Reading(look.files, tuple(sorted(look.repositories)))
 
     def content(self, path: str) -> tuple[File, bytes] | None:
@@ -233,14 +233,14 @@ class Reader:
 
     def _file(self, path: str, status: os.stat_result, began: int) -> File:
         signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode)
-        entry = self._seen.get(path)
+        entry = self._cache.get(path)
         if entry is not None and entry[0] == signature:
             return entry[1]
         file = self._hash_file(path, status)
         if _is_settled(status.st_ctime_ns, began) and file.oid != UNREADABLE:
-            self._seen[path] = (signature, file)
+            self._cache[path] = (signature, file)
         else:
-            self._seen.pop(path, None)
+            self._cache.pop(path, None)
         return file
 
     def _hash_file(self, path: str, status: os.stat_result) -> File:

@@ -96,7 +96,7 @@ class Workspace:
         self._rules = self._rules_now = IgnoreRules(self._git, {})  # of the mark, and of what was judged since
         self._hidden: frozenset[str] = frozenset()  # created in this session and ignored by its own rules
         self._lent: dict[str, File | None] = {}  # what a set-up put there
-        self._held: dict[str, bytes] = {}  # contents of lists, which must not be committed
+        self._list_contents: dict[str, bytes] = {}  # contents of lists, which must not be committed
         self._fits = ""  # the commit the files matched when last judged
         self._compared: tuple[str, Files] = "", {}
         self._judged_contents: dict[str, bytes] = {}  # judged contents that are not stored yet
@@ -320,7 +320,7 @@ class Workspace:
         """Removals first: a link in place of a folder must go before the folder is restored."""
         top = str(self.clone.folder)
         needed = [file.oid for file in targets.values() if file and file.storable]
-        known = self._held | self._judged_contents
+        known = self._list_contents | self._judged_contents
         contents = self._git.blobs(oid for oid in needed if oid not in known) | known
         if lost := [path for path, file in targets.items() if file and file.storable and file.oid not in contents]:
             raise UserError(f"{lost[0]} cannot be put back: the repository has lost what stood there", HINT)
@@ -333,7 +333,7 @@ class Workspace:
     def _list_files(self) -> dict[str, File]:
         """The engine's lists, which it writes between sessions; their content is remembered."""
         found = {path: one for path in self._lists() if (one := self._reader.content(path))}
-        self._held = {file.oid: content for file, content in found.values()}
+        self._list_contents = {file.oid: content for file, content in found.values()}
         return {path: file for path, (file, _) in found.items()}
 
     def _rule_files(self, files: Files) -> dict[str, File]:
@@ -405,7 +405,7 @@ class Workspace:
         if not paths:
             return Judged(self._at.head, {}, message, "")
         oids = {file.oid for file in paths.values() if file}
-        contents = [content for oid, content in (self._judged_contents | self._held).items() if oid in oids]
+        contents = [content for oid, content in (self._judged_contents | self._list_contents).items() if oid in oids]
         commit = self._objects.commit(self._at.head, paths, message, datetime.now(UTC), self._user.identity, contents)
         return Judged(self._at.head, paths, message, commit)
 
@@ -418,8 +418,8 @@ class Workspace:
 
     def _committable(self, path: str, lists: Sequence[str]) -> bool:
         """Whether a new path may be committed: not ours, not a list that git ignores, not ignored."""
-        carried = path in lists and bool(self._rules_now.ignored([path]))
-        return not path.startswith(f"{OURS}/") and not carried and path not in self._hidden
+        ignored_list = path in lists and bool(self._rules_now.ignored([path]))
+        return not path.startswith(f"{OURS}/") and not ignored_list and path not in self._hidden
 
     @_as_user_errors()
     def since(self, mark: str) -> NetChange:

@@ -68,7 +68,7 @@ PREFIXES = {
 }
 """GitHub's own token formats (docs.github.com, "Token types")."""
 
-Made = Iterable[DoctorLine]
+DoctorLines = Iterable[DoctorLine]
 
 LATER = ("nothing was lost", "the next wake tries again")  # right in a cycle, no help to a person who asks
 AGAIN = "then: ralph doctor"
@@ -94,7 +94,7 @@ def wrong(name: str, problem: UserError, prefix: str = "") -> DoctorLine:
     return DoctorLine(name, "wrong", f"{prefix}{problem.what}", hint_of(problem))
 
 
-def attempt(name: str, check: Made, prefix: str = "broken: ") -> Iterator[DoctorLine]:
+def attempt(name: str, check: DoctorLines, prefix: str = "broken: ") -> Iterator[DoctorLine]:
     """The lines of a check until it fails, and then why, under this name."""
     try:
         yield from check

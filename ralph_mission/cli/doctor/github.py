@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.wakers import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
-from ralph_mission.cli.doctor import NOW, DoctorLine, Get, Hub, Made, hint_of, unseen, wrong
+from ralph_mission.cli.doctor import NOW, DoctorLine, DoctorLines, Get, Hub, hint_of, unseen, wrong
 from ralph_mission.cli.doctor.sources import agent_kind
 from ralph_mission.cli.setup.files import PLACES, action_of, github_name, name_action
 from ralph_mission.config.settings import Config
@@ -68,7 +68,7 @@ def github(hub: Hub) -> tuple[DoctorLine, ...]:
     return tuple(line for name, check in CHECKS.items() for line in _attempt(name, check(hub, repository)))
 
 
-def _attempt(name: str, check: Made) -> Made:
+def _attempt(name: str, check: DoctorLines) -> DoctorLines:
     """The lines of a check; one that GitHub or the network prevents is reported, and is not a fault."""
     try:
         yield from check
@@ -105,7 +105,7 @@ def no_entry(status: int) -> DoctorLine:
     return DoctorLine("GitHub", "wrong", f"it answers {status}", NOW["forge"])
 
 
-def _token(hub: Hub, _: Repository) -> Made:
+def _token(hub: Hub, _: Repository) -> DoctorLines:
     kind = KINDS.get(hub.token, hub.token or "of an unknown kind")
     if hub.personal:
         yield DoctorLine(
@@ -118,7 +118,7 @@ def _token(hub: Hub, _: Repository) -> Made:
     yield DoctorLine("token", "ok", f"{kind}, as {hub.account}")
 
 
-def _repository(hub: Hub, repository: Repository) -> Made:
+def _repository(hub: Hub, repository: Repository) -> DoctorLines:
     private = repository.get("private")
     found = f"{repository.get('full_name')}, {'private' if private else 'public'}"
     if repository.get("archived") or repository.get("disabled"):
@@ -130,7 +130,7 @@ def _repository(hub: Hub, repository: Repository) -> Made:
         yield DoctorLine("issues", "wrong", "they are switched off", "Settings → General → Features → Issues")
 
 
-def _ready_label(hub: Hub, _: Repository) -> Made:
+def _ready_label(hub: Hub, _: Repository) -> DoctorLines:
     """Whether people can set the label that assigns an issue. All others are created on first use."""
     from ralph_mission.mission.issues.tasks import READY
 
@@ -142,7 +142,7 @@ def _ready_label(hub: Hub, _: Repository) -> Made:
 # --- runner and workflows ------------------------------------------------------------
 
 
-def _runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
+def _runner(hub: Hub, repository: Mapping[str, Any]) -> DoctorLines:
     """The machines: this one if it is a runner, and the one that the workflow requests."""
     kind = hub.environment.get("RUNNER_ENVIRONMENT", "")
     texts = (hub.workflow, *hub.agents.values())
@@ -175,7 +175,7 @@ def present(work_tree: Path | None) -> Mapping[str, str]:
     return {name: text for name, text in found if name}
 
 
-def _workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
+def _workflow(hub: Hub, _: Mapping[str, Any]) -> DoctorLines:
     """Whether the workflow, and each that runs agents here, is on the default branch and enabled."""
     status, answer = hub.get("/actions/workflows?per_page=100")
     if status != 200 or not isinstance(answer, dict):
@@ -199,7 +199,7 @@ def describe_workflow(states: Mapping[str, str], name: str, hint: str) -> Doctor
     return DoctorLine("workflow", level, f"{name}: {words}", f"Actions → {name} → Enable workflow")
 
 
-def reviewing(account: str, work_tree: Path | None, *, never: bool = False) -> Made:
+def reviewing(account: str, work_tree: Path | None, *, never: bool = False) -> DoctorLines:
     """What starts the review of a pull that `account` opens."""
     if listening(work_tree, REVIEW):
         yield DoctorLine("review", "ok", by_dispatch(account, work_tree, never=never).reason)
@@ -210,7 +210,7 @@ def reviewing(account: str, work_tree: Path | None, *, never: bool = False) -> M
 # --- waking ---------------------------------------------------------------------------
 
 
-def _schedule(hub: Hub, repository: Mapping[str, Any]) -> Made:
+def _schedule(hub: Hub, repository: Mapping[str, Any]) -> DoctorLines:
     """The time until GitHub disables the schedule."""
     if repository.get("private"):
         return
@@ -283,7 +283,7 @@ def parked_ahead(missions: Iterable[Mission], now: datetime) -> Iterable[DoctorL
             yield DoctorLine("parked", "note", found, hint)
 
 
-CHECKS: dict[str, Callable[[Hub, Repository], Made]] = {
+CHECKS: dict[str, Callable[[Hub, Repository], DoctorLines]] = {
     "token": _token,
     "repository on GitHub": _repository,
     "label ralph-ready": _ready_label,

@@ -292,14 +292,14 @@ def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]
             words = workplaces.split_command(choice.run) if choice and choice.kind == client.name else ()
             found.append(clients.presence(clients.find_client(client.name, words), home, environ))
         for name in names:
-            if name == "acp" or name in clients.SPEAKERS:
+            if name == "acp" or name in clients.ACP_CLIENTS:
                 words = workplaces.split_command(choice.run) if choice and choice.kind == name else ()
                 found.append(clients.presence(clients.find_client(name, words), home, environ))
     hides_login = choice is not None and choice.sandbox == "bwrap"
     yield from (line(one, names, hides_login) for one in found)
     for name in names:
         if name not in OTHERS and name != "acp" and not clients.is_client(name):
-            known = ", ".join((*OTHERS, "acp", *clients.CLIENTS, *clients.SPEAKERS))
+            known = ", ".join((*OTHERS, "acp", *clients.CLIENTS, *clients.ACP_CLIENTS))
             yield DoctorLine(
                 f"agent {name}", "wrong", "there is none of that name", f"name one of {known} in ralph.yml"
             )

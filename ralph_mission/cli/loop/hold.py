@@ -45,7 +45,7 @@ STARTING = 2.0
 """Seconds in which a newly started run takes the lock, then drops requests to an earlier one."""
 CANCEL_PAUSE = 0.05  # seconds between two looks
 
-SAID = {
+ORDER_EFFECTS = {
     "cancel": "its session is ended now, and the run with it",
     "stop": "it stops when its session is over; `ralph run --continue` resumes it",
     "restart": "it restarts when its session is over",
@@ -206,14 +206,14 @@ def _cancel(repo: Path, word: StopSignal) -> tuple[str, bool]:
 
     if home := run_files.of_session(repo, os.environ):
         inbox.write(home, word)
-        return f"The loop was asked to {word}: {SAID[word]}.", True
+        return f"The loop was asked to {word}: {ORDER_EFFECTS[word]}.", True
     git = Git.open(repo)
     if git.work_tree is None:
         raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
     if found := _holder(git.git_dir):
         files.unlink(git.work_tree, (".ralph/loop",))
         _leave_request(run_files.folder(repo, {}), git.git_dir, word)
-        return f"{found} was asked to {word}: {SAID[word]}.", True
+        return f"{found} was asked to {word}: {ORDER_EFFECTS[word]}.", True
     cleared = archive.clear_up(git.work_tree, git.git_dir, forget=word == "cancel")
     removed = f"; cleaned up after an earlier run: {', '.join(cleared)}" if cleared else ""
     return f"Nothing runs here{removed}.", False
@@ -263,21 +263,21 @@ UNHEARD = "No one is listening (no `ralph agent telegram` runs here). Continue, 
 def telegram(repo: Path, config: Path | None, once: bool, question: str | None) -> None:
     """Take commands from listed people and report a loop's progress, until Ctrl-C (exit code 130)."""
     if question is None:
-        _attend(repo, config, once)
+        _poll_inbox(repo, config, once)
     else:
         click.echo(_ask_question(repo, config, question))
 
 
-def _attend(repo: Path, config: Path | None, once: bool) -> None:
+def _poll_inbox(repo: Path, config: Path | None, once: bool) -> None:
     from ralph_mission.app import cycle
 
-    with cycle.attendant(repo, config, WAIT * (not once), lambda line: print_moment(line, repo, err=True)) as attendant:
+    with cycle.open_poller(repo, config, WAIT * (not once), lambda line: print_moment(line, repo, err=True)) as poller:
         if once:
-            if not attendant.look():
-                raise UserError(attendant.complaint, "fix that, then run again")
+            if not poller.look():
+                raise UserError(poller.complaint, "fix that, then run again")
             return
         print_moment("listening", repo, err=True)
-        attendant.attend(time.sleep)
+        poller.poll_forever(time.sleep)
 
 
 def _ask_question(repo: Path, config: Path | None, question: str) -> str:

@@ -91,12 +91,12 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
                 "lineage": done.anchor.lineage,
                 "serial": done.anchor.serial,
                 "commit": done.anchor.oid,
-                "kept": list(done.kept),
+                "kept": list(done.recovered),
                 "lost": list(done.lost),
             }
         )
         return
-    lines = [f"kept: {line}" for line in done.kept] + [f"lost: {line}" for line in done.lost]
+    lines = [f"kept: {line}" for line in done.recovered] + [f"lost: {line}" for line in done.lost]
     lines.append(f"memory starts over as lineage {done.anchor.lineage}, serial {done.anchor.serial}; next: ralph cycle")
     click.echo("\n".join(map(reveal_hidden, lines)))
 

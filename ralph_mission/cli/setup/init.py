@@ -62,7 +62,7 @@ class InitOptions:
     usual: tuple[str, ...] = files.LABELS
 
     @property
-    def told(self) -> bool:
+    def has_more_options(self) -> bool:
         """Whether more was asked for than a ralph.yml: one that is there then stays as it is."""
         settings = (self.runner, self.wake, self.action, self.units)
         return self.service or self.server or bool(self.agents) or any(each is not None for each in settings)
@@ -115,9 +115,9 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     project = detect_project(paths, read)
     found = survey(paths, read, files.github_name(git).rpartition("/")[2] or top.name)
     chosen = preset_choices(options.preset, found)
-    unsaid = _for_github(git, options) and options.runner is None and not files.labels_in(read(LOOP))
+    undecided = _for_github(git, options) and options.runner is None and not files.labels_in(read(LOOP))
     api = os.environ.get("GITHUB_API_URL") or PUBLIC_API
-    public = files.is_public(files.github_name(git), api) if unsaid else False
+    public = files.is_public(files.github_name(git), api) if undecided else False
     if not as_json and sys.stdin.isatty() and sys.stdout.isatty() and (force or not (top / NAME).exists()):
         chosen = ask(found, project, chosen)
         if public is None:
@@ -126,7 +126,7 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
             apart = click.confirm("Prepare this as a pull request, and leave the checkout as it is?", default=False)
             options = replace(options, pull_request=apart)
     options = replace(options, usual=files.LABELS if public is False else files.HOSTED)
-    settings, names = plan_settings(top, options.wake, options.told, project, chosen, found)
+    settings, names = plan_settings(top, options.wake, options.has_more_options, project, chosen, found)
     files_planned = [settings, *_workflows(git, top, options, project), *_units(top, options)]
     planned = [(file, file.state(top, force)) for file in files_planned]
     if not options.pull_request:  # which shows what differs
@@ -161,7 +161,7 @@ def _workflows(git: Git, top: Path, options: InitOptions, project: DetectedProje
         labels = labels or options.usual
         applies = mode in options.agents or (mode == "cycle") or (renewed and present)
         if action and applies:
-            keep = mode == "cycle" and options.told and not renewed
+            keep = mode == "cycle" and options.has_more_options and not renewed
             yield SetupFile(top / name, files.render_workflow(mode, action, labels, node), keep=keep)
 
 

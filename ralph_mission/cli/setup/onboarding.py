@@ -186,7 +186,7 @@ def render_text(report: CycleReport, summary: CycleSummary, texts: Iterable[str]
     for thread in summary.threads:
         part = _thread(thread, harmless(thread.title))
         whole.write(part if whole.tell() + len(part) < LONGEST * 3 // 4 else f"- {harmless(thread.title)}\n\n")
-    observers = (f"{line.name}: {harmless(_seen(line))}" for line in report.observers)
+    observers = (f"{line.name}: {harmless(_describe_observer(line))}" for line in report.observers)
     rest = [
         *section("What would be held back", (harmless(one) for one in summary.held if not one.startswith(AGAIN))),
         "",
@@ -207,7 +207,7 @@ def _nothing_opened(report: CycleReport, summary: CycleSummary) -> str:
     return f"Nothing. It found nothing worth an issue or a pull request.{blind}"
 
 
-def _seen(line: ObserverLine) -> str:
+def _describe_observer(line: ObserverLine) -> str:
     """What an observer saw, and what it could not."""
     found = line.detail or (count_noun(line.signals, "result") if line.status == "ok" else line.status)
     blind = "could not look: " if line.status == "unavailable" else ""

@@ -183,7 +183,7 @@ class RunWatch(Protocol):
     def tell(self, event: RunEvent, prompt: str = "") -> None:
         """Report an event; `prompt`: of its session."""
 
-    def asked(self) -> HoldOrder:
+    def current_order(self) -> HoldOrder:
         """A person's current request."""
 
 
@@ -195,7 +195,7 @@ class Unwatched:
     def tell(self, event: RunEvent, prompt: str = "") -> None:
         """Nothing."""
 
-    def asked(self) -> HoldOrder:
+    def current_order(self) -> HoldOrder:
         """Nothing."""
         return ""
 

@@ -200,7 +200,7 @@ class RunPaths:
     progress: str = "progress.txt"
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def engine_files(self) -> tuple[str, ...]:
         """All files of the engine: judged by content, not by a hat's globs."""
         beside = f"{self.progress.removesuffix('progress.txt')}.last-branch"
         return self.prd, self.progress, beside

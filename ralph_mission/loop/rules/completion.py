@@ -138,7 +138,7 @@ def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
     return {task.id: f"{task.id} {task.title}" for task in snapshot.open_tasks if task.status != "pending"}
 
 
-SILENCE = "The last session called nobody. Look for the next piece of work; if there is none, emit nothing."
+NO_EVENT = "The last session called nobody. Look for the next piece of work; if there is none, emit nothing."
 """What the next session of a persistent loop reads then."""
 
 
@@ -162,7 +162,7 @@ NOBODY = ("missing", "auth")
 """Failures only a person can fix: no program, no key."""
 
 
-def is_trouble(spec: RunSpec, state: RunState) -> bool:
+def is_failing(spec: RunSpec, state: RunState) -> bool:
     """Whether a persistent loop waits because too many sessions in a row failed, for a reason that may pass."""
     passing = state.last is not None and state.last.failure not in NOBODY
     return spec.persistent and passing and state.failures >= spec.limits.failures
@@ -380,7 +380,7 @@ def builder(hats: Sequence[Hat]) -> Hat | None:
 
 def _next_state(spec: RunSpec, state: RunState, output: HatOutput) -> LoopEvent:
     if output.event is None:
-        again = LoopEvent(RESUME, SILENCE) if spec.persistent else LoopEvent(START)
+        again = LoopEvent(RESUME, NO_EVENT) if spec.persistent else LoopEvent(START)
         return again if spec.hats and not output.failure else state.pending
     event = next_event(output.event, spec.threshold)
     planner = routing.planner(spec.hats)

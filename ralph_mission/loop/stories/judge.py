@@ -31,7 +31,7 @@ from ralph_mission.words import stamp
 
 PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
 UNCHANGED = NetChange()
-SAID = 1500  # characters of the checks' output for the next session
+OUTPUT_LENGTH = 1500  # characters of the checks' output for the next session
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def _accept_flips(
     fails = f"{names} {'does' if len(flips) == 1 else 'do'} not pass"
     if not checked.green:
         lost = f" {fails}." if flips else ""
-        return (), [f"The checks are red.{lost} Output: {checked.said.strip()[-SAID:]}"]
+        return (), [f"The checks are red.{lost} Output: {checked.said.strip()[-OUTPUT_LENGTH:]}"]
     if flips and spec.require_checks and not checked.ran:
         return (), [f"{fails}: no check has run, and this run requires one"]
     if not flips:

@@ -41,7 +41,7 @@ from ralph_mission.values import dataclass
 FIXES = 3
 """Fix loops."""
 LIST = "team.json"
-TROUBLE, DECISION, BUILT, TESTED = "team.trouble", "lead.decision", "build.complete", "verification.passed"
+PROBLEM, DECISION, BUILT, TESTED = "team.trouble", "lead.decision", "build.complete", "verification.passed"
 FIX = "Fix what the tester found"
 """The title of a fix loop's task; a failed one goes to the next loop, or ends the run."""
 RESERVED = ("lead", "tester")
@@ -57,7 +57,7 @@ LEAD = Hat(
 )  # fmt: skip  # its text as it stands in the prompt
 JUDGE = replace(
     LEAD,
-    triggers=(TROUBLE,),
+    triggers=(PROBLEM,),
     publishes=(DECISION,),
     instructions="Teammates met what they cannot resolve alone; the event says what. Decide. The text of your event is "
     'JSON: {"advice": "what everybody has to know", "tasks": [{"id", "title", "description", "owner", "needs"}]}, '
@@ -129,7 +129,7 @@ def _delegate(stage: Orchestration) -> TeamState:
 
 def _ask_lead(stage: Orchestration, company: TeamState, problems: Sequence[str]) -> TeamState:
     """The Lead's reaction: advice for all, and more tasks if valid."""
-    output = stage.play(SessionPart("decide", JUDGE, LoopEvent(TROUBLE, "\n".join(problems))))
+    output = stage.play(SessionPart("decide", JUDGE, LoopEvent(PROBLEM, "\n".join(problems))))
     payload = output.event.payload if output.event else ""
     try:
         value = assignments.parse_document(payload)
@@ -214,11 +214,11 @@ def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
 def _route_issues(stage: Orchestration, company: TeamState, issues: Sequence[ReviewIssue], loop: int) -> TeamState:
     """A task for each owner of a file that has to change. The Lead assigns the rest, or else it is for anyone."""
     owners = {issue: _find_owner(company, issue) for issue in issues}
-    nobodys = [issue for issue, owner in owners.items() if not owner]
+    unowned = [issue for issue, owner in owners.items() if not owner]
     before = company.works
-    if nobodys:
-        company = _ask_lead(stage, company, [f"nobody owns this: {_line(issue)}" for issue in nobodys])
-    lost = nobodys if company.works == before else []
+    if unowned:
+        company = _ask_lead(stage, company, [f"nobody owns this: {_line(issue)}" for issue in unowned])
+    lost = unowned if company.works == before else []
     found = {
         member.name: [issue for issue, owner in owners.items() if owner == member.name] + lost
         for member in company.members

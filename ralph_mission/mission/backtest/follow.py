@@ -39,7 +39,7 @@ PATIENCE: Mapping[str, timedelta] = {
     "code-alert": timedelta(days=30),
 }
 """The time that people have for items outside files, which are identified by their identity only."""
-UNTOLD = ("flaky-check",)
+EXCLUDED_KINDS = ("flaky-check",)
 """Kinds that end by themselves, so that people's part is unknown."""
 
 Ending = Literal["", "fixed", "own", "removed", "withdrawn", "unknown"]
@@ -122,7 +122,7 @@ def items_of(signal: Signal) -> tuple[ReportedItem, ...]:
     """A signal's single items; a count without places has none that could be followed."""
     if signal.patch:
         return tuple(item for change in signal.patch.changes for item in _corrections(change))
-    if not (signal.path or signal.kind in PATIENCE) or signal.kind in UNTOLD:
+    if not (signal.path or signal.kind in PATIENCE) or signal.kind in EXCLUDED_KINDS:
         return ()
     return (ReportedItem(signal.essence, signal.title, signal.path, signal.line, " ".join(signal.essence)),)
 
@@ -179,13 +179,13 @@ def follow(tracked: Sequence[TrackedItem], observation: Observation, look: Histo
     missing = [place for place in alive if place not in same]
     lost = missing if observation.complete else _named_gone(items, missing, observation.gone, look)
     for place in lost:
-        heir = _heir(items[place], new, look.files)
-        if heir:
-            new.remove(heir)
-            items[place] = replace(items[place], signal=heir[0], item=heir[1])
+        successor = _find_successor(items[place], new, look.files)
+        if successor:
+            new.remove(successor)
+            items[place] = replace(items[place], signal=successor[0], item=successor[1])
         else:
             items[place] = _ended(items[place], look)
-    for place in [place for place, one in enumerate(items) if _was_mended(one, observation.name, look)]:
+    for place in [place for place, one in enumerate(items) if _was_fixed(one, observation.name, look)]:
         text, path = items[place].item.text, items[place].item.path
         items[place] = _fixed_in(replace(items[place], ended_at=look.at), look.changed(path, [text]), look)
     items += (TrackedItem(observation.name, signal.kind, item, signal, look.at) for signal, item in new)
@@ -237,7 +237,7 @@ def _named_gone(
     return lost
 
 
-def _heir(entry: TrackedItem, new: Sequence[Reported], files: Collection[str]) -> Reported | None:
+def _find_successor(entry: TrackedItem, new: Sequence[Reported], files: Collection[str]) -> Reported | None:
     """The new report of the same item, moved with its file or reworded in place."""
     if entry.kind in PATIENCE:
         return None
@@ -260,7 +260,7 @@ def _likeness_of(one: str, other: str) -> float:
     return matcher.ratio() if matcher.quick_ratio() >= REWORDED else 0.0
 
 
-def _was_mended(entry: TrackedItem, observer: str, look: HistoryLook) -> bool:
+def _was_fixed(entry: TrackedItem, observer: str, look: HistoryLook) -> bool:
     """Whether people changed a line at last that its observer had stopped reporting while it still stood there."""
     if entry.ending != "withdrawn" or entry.observer != observer or entry.ended_at == look.at:
         return False

@@ -1,7 +1,7 @@
 """A backtest's result: each kind's precision, the noise per week, and whether fixed items were ranked first.
 
 An item counts as done by people when they fixed it by the end of the history, and as stayed when they did not: nobody
-had told them of it, so that they did says that it was worth telling. What was first reported less than `RIPE` before
+had told them of it, so that they did says that it was worth telling. What was first reported less than `MIN_AGE` before
 the end is not judged, whatever became of it, nor what left with its file. What is no line of a file has a time of its
 own in which people do it (`PATIENCE`), or it stayed.
 """
@@ -23,7 +23,7 @@ from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.values import dataclass
 
 SCHEMA = 1
-RIPE = timedelta(days=90)
+MIN_AGE = timedelta(days=90)
 FEWEST, FILES, WORTH = 5, 3, 0.2
 """The minimum of judged items and of files or threads for a meaningful precision, and the precision below which a kind
 is only watched."""
@@ -55,7 +55,7 @@ JUDGED = (ItemFate.FIXED, ItemFate.STAYED, ItemFate.WITHDRAWN)
 def fate(entry: TrackedItem, since: datetime, until: datetime) -> ItemFate:
     """Its result at `until`, if reported at `since`."""
     patience = PATIENCE.get(entry.kind)
-    if until - since < (patience or RIPE):
+    if until - since < (patience or MIN_AGE):
         return ItemFate.YOUNG
     if patience and entry.ending == "fixed" and entry.ended_at and entry.ended_at - since > patience:
         return ItemFate.STAYED
@@ -356,7 +356,7 @@ def judge_history(history: ReplayedHistory, seconds: float) -> BacktestReport:
         until,
         history.commits,
         round(seconds, 1),
-        RIPE.days,
+        MIN_AGE.days,
         round(len(threads) / weeks, 2),
         round(sum(thread.verdict == "stayed" for thread in threads) / weeks, 2),
         kinds,
@@ -364,12 +364,12 @@ def judge_history(history: ReplayedHistory, seconds: float) -> BacktestReport:
         tuple(record.kind for record in kinds if record.watch_only),
         judge_weeks(history.steps, tracked, history.threads, until),
         threads,
-        tuple(_told(entry, until) for entry in tracked),
+        tuple(_item_record(entry, until) for entry in tracked),
         (*history.remarks, *filter(None, left_out)),
     )
 
 
-def _told(entry: TrackedItem, until: datetime) -> ItemRecord:
+def _item_record(entry: TrackedItem, until: datetime) -> ItemRecord:
     item, became = entry.item, fate(entry, entry.since, until)
     return ItemRecord(
         entry.kind, item.what, item.path, item.line, entry.since, entry.opened_at, became, entry.ended_at, entry.commit

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ralph_mission.mission.proof.claim import CodeClaim
     from ralph_mission.mission.proof.judge import ProofVerdict
 
-SAID = 300  # characters of a check's output
+EXCERPT = 300  # characters of a check's output
 BUG = frozenset("bug bugs defect defects regression regressions crash crashes".split())
 NO_BUG = frozenset("no non not notabug wontfix invalid bounty cannot cant reproduce fixed duplicate bot".split())
 """Words in a label that mark a bug, and those that cancel it."""
@@ -51,16 +51,16 @@ NOT_SEEN = frozenset({"no-test", "passes-on-base"})
 """Rules that mean the bug was not reproduced."""
 NOT_HERE = frozenset({"cannot-run", "other-tests"})
 """Rules that mean this repository or machine cannot tell: the change continues, and says so."""
-ASKED = "its author was asked how to reproduce it"
+QUESTION_NOTE = "its author was asked how to reproduce it"
 WORDS = 2_000  # characters of the agent's words in a question
 
 
 def why_not_asked(base: BaseChecks, task: str) -> str:
     """Why no agent may start on `task`, as a clause; "" if one may."""
     if base.problem:
-        return inline_words(redact(base.problem), SAID)
+        return inline_words(redact(base.problem), EXCERPT)
     if broken := [check for check in base.red if check.broken]:
-        return f"{inline(broken[0].command, 100)} cannot turn green: {inline_words(redact(broken[0].broken), SAID)}"
+        return f"{inline(broken[0].command, 100)} cannot turn green: {inline_words(redact(broken[0].broken), EXCERPT)}"
     if not base.red or base.green or any(is_named(check, task) for check in base.red):
         return ""
     first = base.red[0]
@@ -97,7 +97,7 @@ def held_comment(why: str, key: str) -> str:
 
 
 def _words(check: RedCheck) -> str:
-    output = inline_words(redact(" ".join(check.said.split())), SAID)
+    output = inline_words(redact(" ".join(check.said.split())), EXCERPT)
     return f" ({output})" if output else ""
 
 
@@ -143,7 +143,7 @@ def question_key(mission: Mission) -> str:
 
 def was_asked(mission: Mission, facts: MissionFacts) -> bool:
     """Whether the author was asked in this mission's life, even if the question was deleted."""
-    return _asked_at(mission, facts) is not None or any(line.endswith(ASKED) for line in mission.story)
+    return _asked_at(mission, facts) is not None or any(line.endswith(QUESTION_NOTE) for line in mission.story)
 
 
 def waits_for_answer(mission: Mission, facts: MissionFacts) -> bool:

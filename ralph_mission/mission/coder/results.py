@@ -173,7 +173,7 @@ def _record_failure(mission: Mission, begun: Mission, result: AgentResult, conte
 def _ask_author(begun: Mission, issue: Issue, result: AgentResult, context: StepContext) -> MissionStep:
     """No test showed the bug: ask one question, and wait."""
     step = build_step(begun, context).clear_failures().change(stalled_cycles=0, turns=0)
-    step = step.tell(f"{_effort(result)}; {conditions.ASKED}", ANSWER_QUESTION)
+    step = step.tell(f"{_effort(result)}; {conditions.QUESTION_NOTE}", ANSWER_QUESTION)
     return step.send(conditions.question(begun, issue, result)).send_story().propose(Action.ANSWER)
 
 

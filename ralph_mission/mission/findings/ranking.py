@@ -41,7 +41,7 @@ Sections = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class ModelRanking:
-    """A model's opinion on one finding; a sequence is best first. `ask`: ask a person, whatever the rules would do.
+    """A model's ranking of one finding; a sequence is best first. `ask`: ask a person, whatever the rules would do.
 
     `sections`: texts for headings of its analysis. Both they and `why` are untrusted.
     """
@@ -53,10 +53,10 @@ class ModelRanking:
 
 
 def apply_model_rankings(
-    ranked_findings: Sequence[RankedFinding], opinions: Iterable[ModelRanking]
+    ranked_findings: Sequence[RankedFinding], rankings: Iterable[ModelRanking]
 ) -> tuple[RankedFinding, ...]:
     """The rules' ranked findings in the order of the model's; a finding to ask about stands alone."""
-    by_fingerprint = {opinion.fingerprint: opinion for opinion in reversed(tuple(opinions))}
+    by_fingerprint = {ranking.fingerprint: ranking for ranking in reversed(tuple(rankings))}
     order = {fingerprint: place for place, fingerprint in enumerate(reversed(by_fingerprint))}
     parts = [part for ranked in ranked_findings for part in _split_group(ranked, by_fingerprint)]
     explained = [_explain_ranking(part, by_fingerprint, order) for part in parts]

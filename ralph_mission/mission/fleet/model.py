@@ -172,7 +172,7 @@ class FleetPlan:
     run at a time, beside those under way."""
 
     starts: tuple[FleetStart, ...]
-    held: tuple[HeldRepository, ...]
+    waiting: tuple[HeldRepository, ...]
     failing: tuple[HeldRepository, ...]
     state: FleetState
     parallel: int = 1

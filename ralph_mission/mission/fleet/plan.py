@@ -51,7 +51,7 @@ LISTS = ("org:", "topic:")  # the names of lists that could not be read
 REQUESTS = (
     13  # of a cycle that count at GitHub: 10 of an idle one without a kept clone, 13 where missions wait, measured
 )
-ASKED = {
+ONBOARDING_REASONS = {
     "open": "waits for somebody to merge the pull request that turns it on",
     "closed": "its people closed the pull request that turns it on, and are not asked again",
 }
@@ -94,11 +94,11 @@ def plan_fleet(
     onboarding = [one for one in headers if limits.onboard and _is_asked(one)]
     due, waiting, failing = _sort_out([one for one in headers if one not in onboarding], state, now)
     failing += [HeldRepository(name, f"{GONE} since {at:%Y-%m-%d}") for name, at in sorted(state.unlisted.items())]
-    waiting += [HeldRepository(one.name, ASKED[one.onboarding]) for one in onboarding]
-    purse = _open_purse(headers, limits, state, now, rate)
+    waiting += [HeldRepository(one.name, ONBOARDING_REASONS[one.onboarding]) for one in onboarding]
+    budget = _compute_budget(headers, limits, state, now, rate)
     starts, bookings = [], dict(state.bookings)
     for one in sorted(due, key=lambda each: each.order):
-        start = purse.take(one)
+        start = budget.take(one)
         if isinstance(start, str):
             waiting.append(HeldRepository(one.header.name, start))
             continue
@@ -176,7 +176,7 @@ def _is_stranger(header: RepositoryHeader) -> bool:
 
 
 def _is_asked(header: RepositoryHeader) -> bool:
-    return _is_stranger(header) and header.onboarding in ASKED
+    return _is_stranger(header) and header.onboarding in ONBOARDING_REASONS
 
 
 def when_spoken(header: RepositoryHeader) -> datetime | None:
@@ -251,7 +251,7 @@ class _Left:
     minutes: float
 
 
-class _Purse:
+class _RemainingBudget:
     """The remaining budgets while planning starts."""
 
     def __init__(self, limits: FleetLimits, fleet: _Left, each: Mapping[str, _Left], starts: int, jobs: float) -> None:
@@ -279,13 +279,13 @@ class _Purse:
         return FleetStart(due.header.name, late, due.header.urgency, due.spoke, cap, pulls, minutes)
 
 
-def _open_purse(
+def _compute_budget(
     headers: Iterable[RepositoryHeader],
     limits: FleetLimits,
     state: FleetState,
     now: datetime,
     rate: RateLimit | None,
-) -> _Purse:
+) -> _RemainingBudget:
     each, usd, pulls = {}, 0.0, 0.0
     spends = {one.name: one.spent_usd for one in headers}
     # One that cannot be read any more, or left the fleet, has used what it used all the same.
@@ -301,7 +301,7 @@ def _open_purse(
     if rate is not None:  # of those under way the requests may be still to come
         jobs = (rate.left - rate.limit * limits.reserve) // REQUESTS - state.under_way
     starts = min(SHARD, WAVES * (limits.parallel - state.under_way))
-    return _Purse(limits, _left(limits.fleet, usd, pulls, minutes), each, starts, jobs)
+    return _RemainingBudget(limits, _left(limits.fleet, usd, pulls, minutes), each, starts, jobs)
 
 
 def _left(budget: DailyBudget, usd: float, pulls: float, minutes: float) -> _Left:
@@ -418,9 +418,9 @@ def look_over(
     """The overview of a scan and its plan. `server`: the link target of repository names, or ""."""
     known = {one.name: one for one in headers}
     headers = (*known.values(), *(RepositoryHeader(one.name) for one in plan.failing if one.name not in known))
-    reasons = {one.name: one.reason for one in (*plan.held, *plan.failing)}
+    reasons = {one.name: one.reason for one in (*plan.waiting, *plan.failing)}
     failing = {one.name for one in plan.failing}
-    due = {start.name for start in plan.starts} | {one.name for one in plan.held}
+    due = {start.name for start in plan.starts} | {one.name for one in plan.waiting}
     looks = [
         _look(header, header.name in failing, header.name in due, reasons.get(header.name, ""), now)
         for header in headers

@@ -355,8 +355,8 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
         return TakenIssue("refused", reason=f"rules refuse the comment that would follow: {', '.join(done.rules)}")
     if done.paused:
         return TakenIssue("paused")
-    if done.carried.cut:
-        announced = any(not receipt.not_attempted for receipt in done.carried.receipts.values())
+    if done.execution.cut:
+        announced = any(not receipt.not_attempted for receipt in done.execution.receipts.values())
         return TakenIssue("paused", work.cancel_try(record, before, announced))
     red = conditions.tolerated(worker.base[1], _task_text(worker, tx, task, record.reason))
     sections = (_task_text(worker, tx, task, record.reason), conditions.warn_of_red(red), guides)

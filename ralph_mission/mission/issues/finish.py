@@ -45,12 +45,12 @@ class PlanResult:
     """A plan's result: the current record, and the executed effects."""
 
     record: WorkRecord
-    carried: ExecutionResult
+    execution: ExecutionResult
 
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules that refused it; then nothing was begun."""
-        return self.carried.decision.rules
+        return self.execution.decision.rules
 
     @property
     def paused(self) -> bool:
@@ -60,7 +60,7 @@ class PlanResult:
     @property
     def refused(self) -> bool:
         """Whether rules refuse it even after resuming."""
-        return self.carried.refused and not self.paused
+        return self.execution.refused and not self.paused
 
 
 def carry_out_plan(
@@ -71,18 +71,18 @@ def carry_out_plan(
     `usd` is added to today's spending with the intents; the receipts of the earlier effects with keys `also` count too.
     Raises as `carry` does.
     """
-    carried = execute_plan(tx, _errand(record, usd, also), plan)
+    execution = execute_plan(tx, _execution_request(record, usd, also), plan)
     return PlanResult(
-        record if carried.refused else _move_record(record, None if carried.cut else carried.receipts), carried
+        record if execution.refused else _move_record(record, None if execution.cut else execution.receipts), execution
     )
 
 
 def note_record(tx: Transaction, record: WorkRecord, usd: float = 0.0) -> None:
     """Only record the state of the work. Raises Lost."""
-    write_memory(tx, _errand(record, usd, ()))
+    write_memory(tx, _execution_request(record, usd, ()))
 
 
-def _errand(record: WorkRecord, usd: float, also: tuple[str, ...]) -> ExecutionRequest:
+def _execution_request(record: WorkRecord, usd: float, also: tuple[str, ...]) -> ExecutionRequest:
     def keep(batch: MemoryBatch, receipts: Receipts | None) -> MemoryBatch:
         return _with(batch, _move_record(record, receipts))
 
@@ -101,7 +101,7 @@ def _with(batch: MemoryBatch, record: WorkRecord) -> MemoryBatch:
     return replace(batch, memory=memory, state=state, records=(record, *batch.records))
 
 
-HELD, AGAIN = 600.0, 10.0
+WAIT_SECONDS, RETRY_SECONDS = 600.0, 10.0
 """Seconds that a result waits for a network, a forge or `ralph resume`, and between two tries."""
 
 
@@ -117,12 +117,12 @@ def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResul
     waited = 0.0
     while True:
         try:
-            return run_transaction(opened, sleep, partial(_end, record, played, waited >= HELD), LONG)
+            return run_transaction(opened, sleep, partial(_end, record, played, waited >= WAIT_SECONDS), LONG)
         except UserError as problem:
-            if waited >= HELD or problem.who not in ("network", "forge"):
+            if waited >= WAIT_SECONDS or problem.who not in ("network", "forge"):
                 raise
-        sleep(AGAIN)
-        waited += AGAIN
+        sleep(RETRY_SECONDS)
+        waited += RETRY_SECONDS
 
 
 def is_taken_back(opened: Open, record: WorkRecord) -> bool:
@@ -264,7 +264,7 @@ def _count_refusal(tx: Transaction, record: WorkRecord, issue: Issue, usd: float
         record = replace(record, refusals=record.refusals + 1)
         note_record(tx, record, usd)
         return record
-    bare = replace(record, reason=work.UNSAID)
+    bare = replace(record, reason=work.HIDDEN_REASON)
     done = carry_out_plan(tx, bare, work.work_proposal(bare, issue, _plan(tx, bare, issue)), usd)
     if not done.refused:
         return record if done.paused else done.record

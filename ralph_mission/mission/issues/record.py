@@ -162,7 +162,7 @@ def _when_taken_off(issue: Issue, us: int, *labels: str) -> datetime | None:
 
 DIED = "its runner ended before it could say how"
 REFUSALS = 3  # attempts in a row to leave an open state
-UNSAID = "the reason may not be shown here; it is in the log of the run"
+HIDDEN_REASON = "the reason may not be shown here; it is in the log of the run"
 LEFT_TO_REVIEW = frozenset({"diff-size", "kind-tier"})
 """Rules about size and kind are for unrequested changes; a person requested this one, and a person reviews it. The
 rules about protected paths, modes, secrets, hidden text, texts and branches apply."""

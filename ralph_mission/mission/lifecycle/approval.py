@@ -79,9 +79,9 @@ def on_issue(
     `offered_at`: when a change was shown; approvals must be newer. `yes`: owners' approvals in a chat. `edited_at`:
     when an unauthorised person last edited the text; approvals must be newer, whatever memory says.
     """
-    noes = [o for o in _noes(issue) if o.actor and o.actor.id in authorised]
-    if noes:
-        return noes[-1]
+    rejections = [o for o in _find_rejections(issue) if o.actor and o.actor.id in authorised]
+    if rejections:
+        return rejections[-1]
     since = _since(issue, mission, edited_at)
     if chats := said_in_chat(issue, mission, yes, offered_at, edited_at):
         return PersonVerdict("approved", Actor(0, f"an owner in the Telegram chat {chats[-1].chat}"))
@@ -190,7 +190,7 @@ def who_stops(pull: Pull, merge: MergePull, may_approve: Callable[[Actor], bool]
     return next((r.author for r in reviews if approved and r.state == "changes_requested"), None)
 
 
-def voices(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:
+def list_deciders(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:
     """Everyone whose permission matters for these two; the forge is asked about each once."""
     people: set[Actor | None] = set()
     for thing in (issue, pull):
@@ -300,7 +300,7 @@ def _approvals(issue: Issue, since: datetime, mission: Mission) -> Iterable[tupl
             yield remark.author, meant and since < remark.created_at == remark.updated_at
 
 
-def _noes(issue: Issue) -> Iterable[PersonVerdict]:
+def _find_rejections(issue: Issue) -> Iterable[PersonVerdict]:
     if event := standing_label(issue, REJECTED):
         yield PersonVerdict("rejected", event.actor)
     for remark in issue.remarks:

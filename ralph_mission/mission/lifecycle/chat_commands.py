@@ -60,7 +60,7 @@ CURSOR = "telegram"
 """The key of the cursor in memory's header that says which commands were carried out."""
 OLD = timedelta(hours=24)
 """As long as Telegram keeps unread messages; anything older was about another situation."""
-KEPT = 20  # messages and approvals that are stored
+STORED_MESSAGES = 20  # messages and approvals that are stored
 REMEMBERED = timedelta(days=14)
 WORDS = 2_000  # characters of one guidance
 TITLE = 120
@@ -161,7 +161,7 @@ def _guidance(order: ChatCommand, done: CommandResults, store: CommandContext) -
         return _add_reply(done, order, "Not done: /guidance needs words for the next session.")
     guidance = ChatGuidance(order.id, store.now, order.words[:WORDS], mission.id if mission else 0)
     guidance = replace(guidance, seal=_seal_of(guidance, store.seal))
-    state = replace(done.state, guidance=(*done.state.guidance, guidance)[-KEPT:])
+    state = replace(done.state, guidance=(*done.state.guidance, guidance)[-STORED_MESSAGES:])
     whose = f"of #{order.number}" if mission else "of every mission that an agent works on"
     return _add_reply(replace(done, state=state), order, f"The next session {whose} gets it, once.")
 
@@ -174,7 +174,7 @@ def _approve(order: ChatCommand, done: CommandResults, store: CommandContext) ->
         return _add_reply(done, order, _question(order, proposal))
     yes = ChatYes(order.number, proposal.hash, order.chat, order.at)
     yes = replace(yes, seal=_seal_of(yes, store.seal))
-    state = replace(done.state, yes=(*done.state.yes, yes)[-KEPT:])
+    state = replace(done.state, yes=(*done.state.yes, yes)[-STORED_MESSAGES:])
     text = f"Approved: #{order.number} {proposal.title}, at the text {proposal.hash}. An edit makes it void."
     return _add_reply(replace(done, state=state), order, text)
 

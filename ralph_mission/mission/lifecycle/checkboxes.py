@@ -21,7 +21,7 @@ _ORDER = r"[a-z]+ [\w.:-]+(?: [0-9a-f]+)?"
 ORDER = compile_regex(_ORDER)
 BOX = compile_regex(rf"^([ \t]*- \[)([ xX])(\] .*<!-- ralph:box ({_ORDER}) -->[ \t]*\r?)$", re.M)
 COMMIT = compile_regex(r"[0-9a-f]{40,64}")
-SAID = frozenset({"approve", "reject", "park", "retry"})
+THREAD_ORDERS = frozenset({"approve", "reject", "park", "retry"})
 """Orders about a thread; all others are about Ralph itself."""
 ONCE = frozenset({"run", "pause"})
 """Orders that are obeyed once, then offered again under the next number."""
@@ -118,7 +118,7 @@ def is_untold(facts: MissionFacts, ticks: Iterable[Tick]) -> bool:
 
 
 def _about(number: int, ticks: Iterable[Tick]) -> list[Tick]:
-    return [one for one in ticks if one.box.split(" ")[1] == str(number) and one.box.split(" ")[0] in SAID]
+    return [one for one in ticks if one.box.split(" ")[1] == str(number) and one.box.split(" ")[0] in THREAD_ORDERS]
 
 
 def _is_review(one: Tick) -> bool:

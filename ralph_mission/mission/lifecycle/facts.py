@@ -161,5 +161,5 @@ def authorised_among(
     also: frozenset[Actor] = frozenset(),
 ) -> frozenset[int]:
     """The ids of authorised people among those who took part there, and `also`."""
-    people = approval.voices(issue, pull) | also
+    people = approval.list_deciders(issue, pull) | also
     return frozenset(p.id for p in people if approval.may_decide(p, settings.owners, ports.forge.may_approve))

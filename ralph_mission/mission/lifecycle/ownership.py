@@ -116,8 +116,8 @@ def facts_in(text: str) -> dict[str, str]:
 def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int]) -> str:
     """Why nothing may be written there for this mission, or "" if both threads are its own."""
     written = issue is not None and issue.author.id == us and _names(issue.body, mission)
-    wish = issue is not None and (is_requested(issue, authorised) or _is_approved(mission, pull, authorised))
-    if issue is not None and not (written or wish or _is_by_work(pull, mission, us)):
+    requested = issue is not None and (is_requested(issue, authorised) or _is_approved(mission, pull, authorised))
+    if issue is not None and not (written or requested or _is_by_work(pull, mission, us)):
         return f"issue #{issue.number} does not belong to this mission"
     borne_by_us = written or issue is None or _is_claimed(issue, us)
     if pull is not None and not mission.issue and not written and borne_by_us and _is_from(pull, mission, us):

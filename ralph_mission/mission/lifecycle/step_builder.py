@@ -165,6 +165,6 @@ def lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson:
 
 def deny_step(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
     """A denied decision, so that whoever approved can see which rule was in the way."""
-    action, rules = Action.FINISH if facts.pull else Action.OPEN_FIX, reading.opinion.rules
-    who, key = wording.person_name(reading.opinion.actor), key_of(mission.key, "refused", *rules)
+    action, rules = Action.FINISH if facts.pull else Action.OPEN_FIX, reading.verdict.rules
+    who, key = wording.person_name(reading.verdict.actor), key_of(mission.key, "refused", *rules)
     return build_step(mission, context).propose(action, who, key=key, objections=rules)

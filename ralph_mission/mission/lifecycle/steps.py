@@ -23,7 +23,7 @@ from ralph_mission.mission.lifecycle.step_builder import (
     tell_once,
     wait_step,
 )
-from ralph_mission.mission.lifecycle.table import ASKED, ESCALATED_FOR, SET_ASIDE, checks_failed, waits_for_person
+from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, SET_ASIDE, UNAPPROVED, checks_failed, waits_for_person
 from ralph_mission.mission.lifecycle.waiting import ANSWER_QUESTION, NO_AGENT, WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import (
     Interpretation,
@@ -81,7 +81,7 @@ def next_step(
     if facts.foreign:
         return (suspend(mission, facts, context),)
     mission = _without_stale_failure(mission, facts)
-    refused = (deny_step(mission, facts, reading, context),) if reading.opinion.rules else ()
+    refused = (deny_step(mission, facts, reading, context),) if reading.verdict.rules else ()
     if _is_queued_in_vain(mission, facts, reading):
         return (*refused, _leave_queue(mission, facts, context))
     if reading.event is not None:
@@ -98,7 +98,7 @@ def next_step(
         return (*refused, results.close_answered_review(mission, context))
     if result := context.results.get(mission.id):
         return (*refused, results.step_from_result(mission, facts, result, context))
-    if refused and (explained := _explain_refusal(mission, facts, reading.opinion, context)):
+    if refused and (explained := _explain_refusal(mission, facts, reading.verdict, context)):
         return (*refused, explained)
     return refused or (_wait(mission, facts, context),)
 
@@ -115,21 +115,21 @@ def _without_stale_failure(mission: Mission, facts: MissionFacts) -> Mission:
 
 
 def _explain_refusal(
-    mission: Mission, facts: MissionFacts, opinion: PersonVerdict, context: StepContext
+    mission: Mission, facts: MissionFacts, verdict: PersonVerdict, context: StepContext
 ) -> MissionStep | None:
     """Say once in its thread why an approval does not count. Strangers get no answer, which would be noise.
 
     The line holds what was refused, so that another approval is answered again. A question that was asked again after
     an edit has answered all approvals before it.
     """
-    rule = next((rule for rule in opinion.rules if rule in REFUSALS), "")
-    if not rule or opinion.actor is None or opinion.actor.id not in facts.authorised:
+    rule = next((rule for rule in verdict.rules if rule in REFUSALS), "")
+    if not rule or verdict.actor is None or verdict.actor.id not in facts.authorised:
         return None
     if rule == "approval-content" and not _speaks_since_asked(mission, facts):
         return None
-    if rule == "foreign-commit" and not _approves_head(facts.pull, opinion.actor):
+    if rule == "foreign-commit" and not _approves_head(facts.pull, verdict.actor):
         return None
-    who, (why, then) = wording.person_name(opinion.actor), REFUSALS[rule]
+    who, (why, then) = wording.person_name(verdict.actor), REFUSALS[rule]
     head = facts.pull.head_sha if facts.pull and rule == "foreign-commit" else mission.head_sha
     about = mission.question.proposal_hash if rule == "approval-content" else head
     return tell_once(mission, context, f"the approval by {who} does not count for `{about[:8]}`: {why}", then)
@@ -158,8 +158,8 @@ def escalate_stuck(mission: Mission, facts: MissionFacts, reading: Interpretatio
 def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, why: str) -> MissionStep:
     """Ask a person to decide, in the mission's thread: by the story comment and by labels."""
     mission, owners = step.before, step.context.owners
-    is_request = reading.opinion.actor and reading.event is MissionEvent.CHANGES_REQUESTED
-    who = wording.person_name(reading.opinion.actor) if is_request else ""
+    is_request = reading.verdict.actor and reading.event is MissionEvent.CHANGES_REQUESTED
+    who = wording.person_name(reading.verdict.actor) if is_request else ""
     choices = "merge or close it yourself" if facts.pull else "do it by hand, or close it"
     choices = "edit the text, or close it" if mission.action is Action.PUBLISH else choices
     step = step.advance(MissionEvent.STUCK).change(**_last_seen(mission, facts))
@@ -262,13 +262,13 @@ def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, conte
         back = build_step(mission, context).advance(MissionEvent.PULL_OPENED).clear_failures()
         mission = back.change(outcome="", waiting_since=context.now).after
     if facts.pull.base != context.default.name:  # the approval was for another merge
-        refused = replace(reading.opinion, state="refused", rules=("approval-content",))
+        refused = replace(reading.verdict, state="refused", rules=("approval-content",))
         base, ours = facts.pull.base, context.default.name
         why = f"its base is {base}, and approved changes go to {ours} alone: set the base back, or merge it yourself"
         led = update_mission(mission, failure=why, failure_reason=FailureReason.NEEDS_PERSON)
         led = replace(led, next_step=f"{capitalise(why)}.")
-        return deny_step(led, facts, replace(reading, opinion=refused), context)
-    who = wording.person_name(reading.opinion.actor)
+        return deny_step(led, facts, replace(reading, verdict=refused), context)
+    who = wording.person_name(reading.verdict.actor)
     merge = MergePull(
         key_of(mission.key, "merge_pull", mission.head_sha),
         facts.pull.number,
@@ -276,7 +276,7 @@ def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, conte
         context.merge_method,
         wording.merge_message(mission, who, facts.pull.unchecked),
         facts.pull.base,
-        reading.opinion.actor.id if reading.opinion.actor else 0,
+        reading.verdict.actor.id if reading.verdict.actor else 0,
     )
     step = _accept(build_step(mission, context), who, facts.pull.unchecked).send(*unlabel, merge)
     return step.tell_merged(facts.issue).propose(Action.FINISH, who)
@@ -313,7 +313,7 @@ def _accept(step: StepBuilder, who: str, unchecked: bool = False) -> StepBuilder
 
 def _close_merged(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
     """A person merged it, or we did in a run that died before recording it."""
-    who, step = wording.person_name(reading.opinion.actor), build_step(mission, context)
+    who, step = wording.person_name(reading.verdict.actor), build_step(mission, context)
     if facts.pull and facts.pull.merged_by and facts.pull.merged_by.is_bot:
         step = _accept(step, who)
     else:
@@ -344,7 +344,7 @@ def _catch_up(mission: Mission, facts: MissionFacts, reading: Interpretation, co
 
 def _refuse(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
     """A person rejected it: close everything, and learn from it."""
-    who, reason = wording.person_name(reading.opinion.actor), wording.plain(reading.words, 200)
+    who, reason = wording.person_name(reading.verdict.actor), wording.plain(reading.words, 200)
     why = f": {reason}" if reason else ""
     step = build_step(mission, context).advance(MissionEvent.REFUSED)
     step = step.tell(f"{who} rejected this{why}", "It will not be proposed again.")
@@ -364,10 +364,10 @@ def _close_gone(mission: Mission, facts: MissionFacts, reading: Interpretation, 
 def _close_done(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
     """A person did it by hand. A proposal that could have been looked for, and was not, teaches nothing where nobody
     picked the reason."""
-    who = wording.person_name(reading.opinion.actor)
+    who = wording.person_name(reading.verdict.actor)
     step = build_step(mission, context).advance(MissionEvent.DONE).tell(f"done by {who}", NOTHING_LEFT)
     step = step.finish("done by a person", f"{who} did it")
-    unsure = facts.usual_reason and facts.certain and not facts.solved and mission.status in ASKED
+    unsure = facts.usual_reason and facts.certain and not facts.solved and mission.status in UNAPPROVED
     step = step if unsure else step.teach("accepted")
     step = step.close_pull(facts.pull, f"the issue #{mission.issue} was completed by {who}")
     return step.send_story().propose(Action.FINISH, who)
@@ -390,7 +390,7 @@ def _start_approved(
     mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext
 ) -> MissionStep:
     """A proposal, an offered change or a text was approved: release it."""
-    who = wording.person_name(reading.opinion.actor)
+    who = wording.person_name(reading.verdict.actor)
     if mission.action is Action.PUBLISH:
         return posting.release_posts(mission, facts, context, who)
     if mission.review.offered_until:
@@ -465,7 +465,7 @@ def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretatio
     step = build_step(mission, context).advance(MissionEvent.CHANGES_REQUESTED)
     step = step.change(answered_before=mission.review.answered_at)
     if facts.coder and mission.review.rounds < tasks.ROUNDS:
-        who = wording.person_name(reading.opinion.actor)
+        who = wording.person_name(reading.verdict.actor)
         return step.tell(f"{who} asked for changes", WAITS_FOR_AGENT).send_story().propose(Action.ANSWER)
     if facts.coder:
         return _escalate(step, facts, reading, f"requested changes again after {mission.review.rounds} answers")

@@ -22,7 +22,7 @@ S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
 MOST_TURNS = 6  # cycles that an agent may take for one change
 ESCALATED_FOR = timedelta(days=7)
-ASKED = (Status.DISCOVERED, Status.PARKED)
+UNAPPROVED = (Status.DISCOVERED, Status.PARKED)
 """A mission that nobody approved yet."""
 SET_ASIDE = frozenset({"ralph:parked", "ralph:escalated"})
 UNANSWERED_FOR = timedelta(days=14)
@@ -108,8 +108,8 @@ def interpret_facts(mission: Mission, facts: MissionFacts, now: datetime) -> Int
         reading = reader(mission, facts, now)
         if reading.event and (reading.event in NO_TRANSITION or allows(mission, reading.event)):
             return reading
-        if reading.opinion.rules and refused is QUIET:
-            refused = Interpretation(None, reading.opinion, reading.words)
+        if reading.verdict.rules and refused is QUIET:
+            refused = Interpretation(None, reading.verdict, reading.words)
     return refused
 
 
@@ -141,8 +141,8 @@ def _who_merged(mission: Mission, facts: MissionFacts, pull: Pull) -> Actor | No
     """Who merged it; for a merge of ours that an interrupted run did not record, whoever approved it."""
     if pull.merged_by is None or not pull.merged_by.is_bot:
         return pull.merged_by
-    opinion = approval.on_pull(pull, mission, facts.authorised)
-    return opinion.actor if opinion.state == "approved" else pull.merged_by
+    verdict = approval.on_pull(pull, mission, facts.authorised)
+    return verdict.actor if verdict.state == "approved" else pull.merged_by
 
 
 def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pull) -> Interpretation:
@@ -154,7 +154,7 @@ def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pul
         return Interpretation(event, words="closed by someone whose verdict does not count")
     reason = thing.state_reason if isinstance(thing, Issue) else ""
     # A proposal asks to be closed for a no, and GitHub's button gives a reason that nobody picked.
-    refused = facts.present and mission.status in ASKED and reason == facts.usual_reason
+    refused = facts.present and mission.status in UNAPPROVED and reason == facts.usual_reason
     done = isinstance(thing, Issue) and (facts.solved or (reason == "completed" and not refused))
     event = MissionEvent.DONE if done and reason != "not_planned" else MissionEvent.REFUSED
     words = _last_words(thing, closer.id)
@@ -201,19 +201,19 @@ def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpre
         return QUIET
     if mission.status is S.EXECUTING:
         return Interpretation(MissionEvent.PULL_OPENED)
-    opinion = approval.on_pull(pull, mission, facts.authorised)
+    verdict = approval.on_pull(pull, mission, facts.authorised)
     if pull.head_sha != mission.head_sha:
         words = "someone else pushed to our branch" if pull.head_sha else "our branch was deleted"
-        rules = tuple(dict.fromkeys(("foreign-commit", *opinion.rules)))
-        return Interpretation(MissionEvent.STUCK, PersonVerdict("refused", opinion.actor, rules=rules), words)
+        rules = tuple(dict.fromkeys(("foreign-commit", *verdict.rules)))
+        return Interpretation(MissionEvent.STUCK, PersonVerdict("refused", verdict.actor, rules=rules), words)
     untold = bool(pull.failed) and not any(line.endswith(checks_failed(pull)) for line in mission.story)
-    if opinion.state == "approved" and not (untold and mission.progress.failure):  # perhaps no check is required
-        return _read_approved(mission, facts, opinion, now)
-    if opinion.state == "changes":
-        return Interpretation(MissionEvent.CHANGES_REQUESTED, opinion, opinion.words)
+    if verdict.state == "approved" and not (untold and mission.progress.failure):  # perhaps no check is required
+        return _read_approved(mission, facts, verdict, now)
+    if verdict.state == "changes":
+        return Interpretation(MissionEvent.CHANGES_REQUESTED, verdict, verdict.words)
     if untold and mission.status is S.IN_REVIEW:
         return Interpretation(MissionEvent.CHECKS_FAILED)
-    return Interpretation(None, opinion) if opinion.rules else QUIET
+    return Interpretation(None, verdict) if verdict.rules else QUIET
 
 
 def checks_failed(pull: Pull) -> str:
@@ -221,13 +221,13 @@ def checks_failed(pull: Pull) -> str:
     return f"checks failed at `{pull.head_sha[:8]}`"
 
 
-def _read_approved(mission: Mission, facts: MissionFacts, opinion: PersonVerdict, now: datetime) -> Interpretation:
+def _read_approved(mission: Mission, facts: MissionFacts, verdict: PersonVerdict, now: datetime) -> Interpretation:
     set_aside = bool(_read_parked(mission, facts, now).event) or _hopeless(mission)
     is_open = facts.pull is not None and facts.pull.state == "open"
     if not is_open or (set_aside and not _is_approved_since(mission, facts)):
         return QUIET
     behind = mission.progress.failure_reason is FailureReason.BEHIND
-    return Interpretation(MissionEvent.BEHIND if behind else MissionEvent.MERGEABLE, opinion)
+    return Interpretation(MissionEvent.BEHIND if behind else MissionEvent.MERGEABLE, verdict)
 
 
 def _is_approved_since(mission: Mission, facts: MissionFacts) -> bool:
@@ -264,12 +264,12 @@ def _read_issue(mission: Mission, facts: MissionFacts, now: datetime) -> Interpr
         return Interpretation(MissionEvent.PULL_OPENED if facts.pull else MissionEvent.REVIVED)
     if facts.pull or not mission.question.proposal_hash or _refused_by_networks(mission):
         return QUIET
-    opinion = approval.on_issue(issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
-    if opinion.state == "approved" and mission.status is S.DISCOVERED:
-        return Interpretation(MissionEvent.APPROVED, opinion)
-    if opinion.state == "approved":
-        return Interpretation(MissionEvent.REVIVED, opinion) if _said_since(issue, mission, facts) else QUIET
-    return Interpretation(None, opinion) if opinion.rules else QUIET
+    verdict = approval.on_issue(issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
+    if verdict.state == "approved" and mission.status is S.DISCOVERED:
+        return Interpretation(MissionEvent.APPROVED, verdict)
+    if verdict.state == "approved":
+        return Interpretation(MissionEvent.REVIVED, verdict) if _said_since(issue, mission, facts) else QUIET
+    return Interpretation(None, verdict) if verdict.rules else QUIET
 
 
 def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:

@@ -127,7 +127,7 @@ def _silence(kind: str, tally: Acceptance) -> str:
     return f" They are proposed no more, unless they are grave; {ranking.bring_back(kind)}."
 
 
-def narrate(
+def update_notes(
     memory: Memory,
     missions: Sequence[Mission],
     ended: Sequence[Mission],
@@ -137,10 +137,10 @@ def narrate(
 ) -> Memory:
     """The memory file after this cycle; people's own sections stay as they are. Trimming comes later."""
     observations, measured = (note, *memory.observations), learnings(acceptance, posts)
-    return replace(retold(memory, missions, ended), observations=observations, measured=measured)
+    return replace(update_missions(memory, missions, ended), observations=observations, measured=measured)
 
 
-def retold(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]) -> Memory:
+def update_missions(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]) -> Memory:
     """The memory file after a step outside a cycle: only the missions are updated."""
     completed = (*(_completed_note(mission, memory.header.cycle) for mission in ended), *memory.completed)
     return replace(memory, active=under_way(missions), completed=completed)

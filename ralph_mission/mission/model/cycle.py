@@ -263,7 +263,7 @@ class Interpretation:
     """The facts interpreted: what happened, who wrote what, which rules a refused approval violated."""
 
     event: MissionEvent | None = None
-    opinion: PersonVerdict = NO_VERDICT
+    verdict: PersonVerdict = NO_VERDICT
     words: str = ""
 
 

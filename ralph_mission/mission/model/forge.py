@@ -17,7 +17,7 @@ PASSED = frozenset({"success"})
 FAILED = frozenset({"failure", "timed_out", "startup_failure"})
 WELL = frozenset({"success", "neutral", "skipped"})
 """How a check that does not stand in the way of a merge ends."""
-HELD = "action_required"
+ACTION_REQUIRED = "action_required"
 """The conclusion of a run that waits until a person lets it start."""
 OWN = frozenset(
     f".github/workflows/ralph-{name}.yml" for name in ("loop", "work", "review", "publish", "fleet", "fleet-cycle")
@@ -229,7 +229,7 @@ class Post:
 class Wording:
     """What one occurrence of a finding would say, on each network that takes it.
 
-    `trouble`: why it says nothing, or nothing on one of them, with who has to fix what (a template that names a fact
+    `problem`: why it says nothing, or nothing on one of them, with who has to fix what (a template that names a fact
     which is not there, a text that is too long).
     `ready`: a template of the owner's made it, so it may be posted without asking; else a person reads it first.
     """

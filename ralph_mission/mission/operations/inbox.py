@@ -1,8 +1,8 @@
 """Commands from a chat: read, applied in one commit of memory, and only then confirmed and answered.
 
 The cursor that confirms them lands with what they change, so a crash at any moment leaves each applied exactly once. An
-answer may get lost; it is never sent twice. A cycle applies what waits; `Attendant` does so between cycles and during a
-loop.
+answer may get lost; it is never sent twice. A cycle applies what waits; `InboxPoller` does so between cycles and during
+a loop.
 
 An owner's chat gets one notice about a mission that got stuck. It is derived from the step between two committed
 states, so it is never repeated: a crash before the commit leaves it to the next cycle, one after it to the forge, where
@@ -76,13 +76,13 @@ def apply_chat_commands(
         return past
     gather.check_anchor(ports.forge, past)
     answers, rest = _aside(waiting, aside, ports)
-    obeyed = apply_commands(_redact_commands(rest, secrets), past.state, _store(ports, past, limits, rest))
+    applied = apply_commands(_redact_commands(rest, secrets), past.state, _store(ports, past, limits, rest))
     memory = with_cursor(past.memory, cursor)
     verbs = ", ".join(f"/{order.verb}" for order in waiting[:NAMED])
     subject = f"ralph: received {verbs}{' …' if len(waiting) > NAMED else ''} in a chat"
-    landed = ports.store.commit(MemoryBatch(memory, obeyed.state, (), subject, paused=obeyed.paused), past)
+    landed = ports.store.commit(MemoryBatch(memory, applied.state, (), subject, paused=applied.paused), past)
     ports.progress.note(f"telegram: received {verbs}")
-    send_replies(ports.inbox, (*answers, *obeyed.answers), ports.progress.note, secrets)
+    send_replies(ports.inbox, (*answers, *applied.answers), ports.progress.note, secrets)
     ports.forge.show_dashboard("", gather.anchor_of(landed))
     return landed
 
@@ -174,7 +174,7 @@ def notice(mission: Mission, how: Callable[[str, int], str]) -> str:
 
 PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between polls, and after repeated failures
 NO_MEMORY = "Not done: there is no memory here yet. Run a cycle first."
-ASKED = 1_500  # characters of a question with its context
+QUESTION_LENGTH = 1_500  # characters of a question with its context
 
 
 class RunningLoop(Protocol):
@@ -210,8 +210,8 @@ class Note(Protocol):
 
 
 @dataclass(slots=True)
-class Attendant:
-    """The state of an attendant between two polls. `chat`: where notices go."""
+class InboxPoller:
+    """Polls the chat of a checkout: its state between two polls. `chat`: where notices go."""
 
     inbox: Inbox
     ports: CyclePorts
@@ -224,12 +224,12 @@ class Attendant:
     checkin: timedelta
     say: Callable[[str], None]
     cursor: str = ""
-    told: set[str] = field(default_factory=set)  # ids of questions that were sent to the person
-    braked: set[int] = field(default_factory=set)  # pauses carried out before a running cycle ended
+    sent_questions: set[str] = field(default_factory=set)  # ids of questions that were sent to the person
+    early_pauses: set[int] = field(default_factory=set)  # pauses carried out before a running cycle ended
     checked_at: datetime | None = None  # when progress was last reported; None while no loop runs
     complaint: str = ""
 
-    def attend(self, sleep: Callable[[float], None]) -> None:
+    def poll_forever(self, sleep: Callable[[float], None]) -> None:
         """Poll until interrupted. Raises UserError for what waiting cannot fix."""
         failures = 0
         while True:
@@ -299,14 +299,14 @@ class Attendant:
         """While a cycle runs, everything but a pause waits for its end, as memory is the cycle's."""
         now = self.ports.clock.now()
         for order in waiting:
-            if order.verb == "pause" and order.id not in self.braked and not too_old(order, now):
+            if order.verb == "pause" and order.id not in self.early_pauses and not too_old(order, now):
                 control.pause(self.store)
-                self.braked.add(order.id)
+                self.early_pauses.add(order.id)
                 self.say("paused, a cycle is running")
 
     def _obeyed_before(self, order: ChatCommand, resumed: bool) -> str | None:
         """A pause that a cycle carried out and a person lifted by hand is over: that came later."""
-        over = resumed and order.id in self.braked
+        over = resumed and order.id in self.early_pauses
         return "Paused a running cycle; resumed by hand since." if over else None
 
     def _aside(self, order: ChatCommand) -> str | None:
@@ -343,9 +343,11 @@ class Attendant:
 
     def _ask(self) -> None:
         for question in self.loop.questions():
-            if question.id not in self.told and not question.over:
-                self.told.add(question.id)
-                self._tell(f"An agent asks:\n{truncate(question.words, ASKED)}\n\nSay: {how_to_answer(question)}")
+            if question.id not in self.sent_questions and not question.over:
+                self.sent_questions.add(question.id)
+                self._tell(
+                    f"An agent asks:\n{truncate(question.words, QUESTION_LENGTH)}\n\nSay: {how_to_answer(question)}"
+                )
 
     def _check_in(self) -> None:
         """The first poll of a loop starts its interval; its end is reported at once."""

@@ -55,7 +55,7 @@ def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: b
             raise UserError("a cycle is running", "wait until it has ended")
         repaired = store.repair()
         salvaged = store.salvage()
-        report = RecoveryReport([*repaired, *salvaged.kept], list(salvaged.lost))
+        report = RecoveryReport([*repaired, *salvaged.recovered], list(salvaged.lost))
         anchors = [anchor for anchor in (salvaged.anchor, _forge_anchor(forge, report)) if anchor]
         traces = traces_on(forge)
         if salvaged.state and is_forge_lost(forge, salvaged.state):
@@ -74,7 +74,7 @@ def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: b
         memory = _memory(salvaged, state, anchors, now)
         anchor = store.restart(MemoryBatch(memory, state, tuple(records.values()), "ralph: memory recovered"), salvaged)
         forge.show_dashboard("", anchor)
-    return Recovered(anchor, tuple(report.kept), tuple(report.lost))
+    return Recovered(anchor, tuple(report.recovered), tuple(report.lost))
 
 
 def _forge_anchor(forge: Forge, report: RecoveryReport) -> Anchor | None:
@@ -130,7 +130,7 @@ def _recount(state: OpenState, store: Recoverable, report: RecoveryReport) -> Op
         report.lost.append("what was learned: the journal cannot be read, so its verdicts and posts are not counted")
         return state
     if documents:
-        report.kept.append(f"what was learned, counted again from the journals of {len(documents)} cycles")
+        report.recovered.append(f"what was learned, counted again from the journals of {len(documents)} cycles")
     return replace(state, acceptance=tuple(sorted(tallies.items())), posted=posts)
 
 
@@ -139,7 +139,7 @@ def _claim(state: OpenState, store: Store, take_over: bool, report: RecoveryRepo
     if claim is None:
         return state
     if take_over or store.proven_dead(claim.holder):
-        report.kept.append(f"the claim of {claim.holder} on cycle {claim.cycle} is lifted")
+        report.recovered.append(f"the claim of {claim.holder} on cycle {claim.cycle} is lifted")
         return replace(state, claim=None)
     report.lost.append(
         f"nothing yet: {claim.holder} may still be in cycle {claim.cycle} and keeps its claim; "
@@ -183,12 +183,12 @@ def rebuild_missions(
         if thing.state == "open" and "ralph:mission" in thing.labels:
             number = trace.mission or next_mission(replace(state, missions=(*known.values(),)), traces)
             known[thing.number] = _rebuild_mission(trace, number, own or pulls.get(trace.mission), forge, now)
-            report.kept.append(
+            report.recovered.append(
                 f"mission #{number} from {'pull request' if own else 'issue'} #{thing.number}: {thing.title}"
             )
     for mission in _peoples_own(traces, forge, known, now):
         known[mission.issue] = mission
-        report.kept.append(f"mission #{mission.id} from pull request #{mission.pull}: {mission.title}")
+        report.recovered.append(f"mission #{mission.id} from pull request #{mission.pull}: {mission.title}")
     return tuple(_one_of_each_number(known.values(), traces, report))
 
 
@@ -216,7 +216,7 @@ def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], 
             continue
         with suppress(Missing):  # nothing is left of it to work on
             issue = forge.issue(number)
-            authorised = frozenset(p.id for p in approval.voices(issue, pull) if forge.may_approve(p))
+            authorised = frozenset(p.id for p in approval.list_deciders(issue, pull) if forge.may_approve(p))
             if issue.state == "open" and ownership.is_requested(issue, authorised):
                 adopted = gather.mission_of_issue(issue, mission, 0, now, agent=True)
                 yield gather.found_again(adopted, mission, issue, pull, authorised)

@@ -35,7 +35,7 @@ from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.mission.ports import Forge, Store
 from ralph_mission.values import dataclass
 
-UNTOLD = datetime(1970, 1, 1, tzinfo=UTC)  # when an effect began whose record is lost
+UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)  # when an effect began whose record is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Salvage:
     doubtful: tuple[Record, ...] = ()
     broken: tuple[str, ...] = ()  # paths on the head that are no use; the recovery commit removes them
     documents: tuple[tuple[str, bytes], ...] = ()  # journal and archive, by path, that the head has lost
-    kept: tuple[str, ...] = ()
+    recovered: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
 
@@ -90,7 +90,7 @@ class Recovered:
     """The new position, and in words its sources and missing parts."""
 
     anchor: Anchor
-    kept: tuple[str, ...]
+    recovered: tuple[str, ...]
     lost: tuple[str, ...]
 
 
@@ -98,7 +98,7 @@ class Recovered:
 class RecoveryReport:
     """The report, gathered during recovery."""
 
-    kept: list[str] = field(default_factory=list)
+    recovered: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
 
@@ -182,7 +182,9 @@ def rebuild_ledger(
     state = _settle_intents(salvaged.state or OpenState(), records, by_key, forge, report)
     for trace in by_key.values():
         _apply_trace(trace, records, forge)
-    report.kept.append(f"{len(records)} ledger records, of {len(by_key)} things on the forge that carry our marker")
+    report.recovered.append(
+        f"{len(records)} ledger records, of {len(by_key)} things on the forge that carry our marker"
+    )
     if dropped:
         report.lost.append(f"{dropped} plans that this clone did not write: they are not carried out")
     return records, state
@@ -192,7 +194,7 @@ def _lost_intents(state: OpenState | None, records: Mapping[str, Record]) -> Ite
     """What had been begun by keys whose records are lost: it may have been sent, so never again."""
     for key in (*state.effects, *state.unknown) if state else ():
         if key not in records:
-            yield EffectRecord(key, key, Action.ANSWER, "", "unknown", None, 0, UNTOLD)
+            yield EffectRecord(key, key, Action.ANSWER, "", "unknown", None, 0, UNKNOWN_TIME)
 
 
 def _harmless(record: Record) -> Record | None:
@@ -213,7 +215,7 @@ def _settle_intents(
         if isinstance(record, EffectRecord) and record.state in ("intended", "unknown"):
             receipt = _fate(record, traces, forge)
             records[key] = settle(record, receipt)
-            report.kept.append(f"{receipt.status}: an effect of cycle {record.cycle} that was still open ({key})")
+            report.recovered.append(f"{receipt.status}: an effect of cycle {record.cycle} that was still open ({key})")
             state = replace(
                 state, missions=tuple(_move_mission(mission, record, receipt) for mission in state.missions)
             )

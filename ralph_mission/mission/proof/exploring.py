@@ -253,7 +253,7 @@ def parse_research(known: Collection[str], more: bool, answer: str) -> ResearchA
     if not isinstance(value, dict):
         raise UnclearVerdict("it is not one JSON object")
     if more and set(value) <= {"fetch", "search"} and value:
-        return _wish(value, known)
+        return _read_request(value, known)
     rows = value.get("sections")
     shape = {"heading", "text", "source", "quote"}
     if set(value) != {"sections"} or not isinstance(rows, list) or not all(_is_row(row, shape) for row in rows):
@@ -261,7 +261,7 @@ def parse_research(known: Collection[str], more: bool, answer: str) -> ResearchA
     return ResearchAnswer(tuple(ResearchSection(**row) for row in rows[:SECTIONS]))
 
 
-def _wish(value: Mapping[str, Any], known: Collection[str]) -> ResearchAnswer:
+def _read_request(value: Mapping[str, Any], known: Collection[str]) -> ResearchAnswer:
     fetch, search = value.get("fetch") or [], value.get("search") or ""
     if not isinstance(fetch, list) or not isinstance(search, str) or not all(isinstance(url, str) for url in fetch):
         raise UnclearVerdict("fetch is not a list of addresses, or search no text")

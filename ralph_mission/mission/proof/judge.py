@@ -188,33 +188,33 @@ def _report_refusal(report: SuiteReport) -> Refusal | None:
 def _not_run(case: CaseResult) -> Refusal:
     """A case that never reached the code, so its failure proves nothing."""
     if case.error in SYNTAX or UNPARSED.search(case.message):
-        return Refusal("syntax", f"its test cannot be parsed: {_said(case)}")
+        return Refusal("syntax", f"its test cannot be parsed: {_describe_failure(case)}")
     if case.error in IMPORT or NO_MODULE.search(case.message):
-        return Refusal("import", f"its test cannot be loaded: {_said(case)}")
-    return Refusal("wrong-reason", f"it fails before its test is run: {_said(case)}")
+        return Refusal("import", f"its test cannot be loaded: {_describe_failure(case)}")
+    return Refusal("wrong-reason", f"it fails before its test is run: {_describe_failure(case)}")
 
 
 def _wrong_reason(claim: CodeClaim, case: CaseResult) -> Refusal | None:
     """The refusal if a case fails on the base for the wrong reason."""
     if case.connected or NETWORK.search(case.message):
-        host = f"looks for {case.connected[0]}" if case.connected else f"needs the network: {_said(case)}"
+        host = f"looks for {case.connected[0]}" if case.connected else f"needs the network: {_describe_failure(case)}"
         return Refusal("network", f"its test {host}")
     if case.sources:
         return Refusal("reads-source", f"its test reads {case.sources[0]} instead of running it")
     if case.phase != "call" or case.error in SYNTAX | IMPORT:
         return _not_run(case)
     if TIMED_OUT.search(case.message):
-        return Refusal("time-out", f"its test does not end: {_said(case)}")
+        return Refusal("time-out", f"its test does not end: {_describe_failure(case)}")
     assertion = is_assertion(case) if claim.guessed else claim.expected == ASSERTION
     places = {change.path for change in claim.change} if claim.guessed else {claim.path}
     if assertion:
         inner = case.frames[-1][0] if case.frames else ""
         if not is_assertion(case):
-            return Refusal("wrong-reason", f"it fails with {_said(case)}, not by an assertion")
+            return Refusal("wrong-reason", f"it fails with {_describe_failure(case)}, not by an assertion")
         if inner and inner not in places and not TEST_PATH.search(inner) and inner not in claim.test_files:
             return Refusal("wrong-reason", f"the assertion that fails stands in {inner}")
     elif not claim.guessed and case.error.rpartition(".")[2] != claim.expected.rpartition(".")[2]:
-        return Refusal("wrong-reason", f"it fails with {_said(case)}, not with {claim.expected[:60]}")
+        return Refusal("wrong-reason", f"it fails with {_describe_failure(case)}, not with {claim.expected[:60]}")
     elif case.frames and places.isdisjoint(path for path, _ in case.frames):  # a later one cannot tell
         return Refusal("wrong-reason", f"its {case.error} does not come from {claim.path}")
     return None
@@ -228,7 +228,7 @@ def is_assertion(case: CaseResult) -> bool:
     return case.error == "Error" and bool(own) and not (NO_MODULE.search(case.message) or SYSTEM.match(case.message))
 
 
-def _said(case: CaseResult) -> str:
+def _describe_failure(case: CaseResult) -> str:
     first = next((line.strip() for line in case.message.split("\n") if line.strip()), "")
     return first[:160] if not case.error or first.startswith(case.error) else f"{case.error}: {first}"[:160]
 
@@ -294,7 +294,7 @@ def _not_passed(claim: CodeClaim, cases: Sequence[CaseResult], found: dict[str, 
         if after.connected:
             return Refusal("network", f"its test looks for {after.connected[0]}")
         if after.status != "passed":
-            output = _said(after) or after.status
+            output = _describe_failure(after) or after.status
             return Refusal("still-fails", f"{case.id} does not pass with the change: {output}")
     return None
 

@@ -70,13 +70,13 @@ class DraftContext:
     records: Mapping[str, Record]
     recent_lines: Mapping[str, int]
     unverified: frozenset[str] = frozenset()  # keys whose verification failed on this commit
-    held: frozenset[str] = frozenset()  # those of them whose parts would fail as well
+    whole_keys: frozenset[str] = frozenset()  # those of them whose parts would fail as well
     pulls: tuple[Pull, ...] = ()  # other people's open ones
     under_way: frozenset[str] = frozenset()  # kinds with a fix under way
     wordings: Mapping[tuple[str, str], Wording] = field(default_factory=dict)  # by fingerprint and occurrence
     page: str = ""  # the repository's address on the forge, for links
     hushed: bool = False  # memory was recovered: what was posted already is unknown
-    unworthy: frozenset[str] = frozenset()  # fingerprints that get no thread
+    threadless: frozenset[str] = frozenset()  # fingerprints that get no thread
     agent: str = ""  # the agent that makes a change after approval if no patch is ready; "": none
     verified: str = ""  # the key of the proposal whose change passed its checks
     standing: tuple[str, ...] = ()  # but for these, which fail without that change as they do with it
@@ -316,7 +316,7 @@ def _not_refused(ranked: RankedFinding, members: Sequence[Finding], context: Dra
     proposal = _fix(ranked, members, context)
     if proposal.key not in context.unverified:
         return proposal
-    if len(members) == 1 or proposal.key in context.held:
+    if len(members) == 1 or proposal.key in context.whole_keys:
         return None
     half = len(members) // 2
     return _not_refused(ranked, members[:half], context) or _not_refused(ranked, members[half:], context)
@@ -510,7 +510,7 @@ def _draft(ranked: RankedFinding, present: Mapping[str, Finding], context: Draft
     for member, words in sayable.items():
         if effects := not_posted_yet(member, words, context):
             return (posting.data_post(ranked, member, effects),)
-    unposted = (member for member in members if member not in sayable and member.fingerprint not in context.unworthy)
+    unposted = (member for member in members if member not in sayable and member.fingerprint not in context.threadless)
     others = [member for member in unposted if not is_unsayable(member, context)]
     watch = questions if ranked.ask else lists
     say = questions if ready.keys() - sayable.keys() else _nothing

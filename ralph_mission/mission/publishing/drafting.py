@@ -33,7 +33,7 @@ from ralph_mission.values import compile_regex
 
 GIVEN, REQUEST, LONGEST = 20_000, 2_000, 8_000
 """Characters of the writer's material, of a request, and of a text."""
-ASKED = section(
+ANSWER_FORMAT = section(
     "HOW TO END",
     "Your last message is one JSON document and nothing else, with one text for each network that is named:",
     '`{"texts": [{"network": "telegram", "text": "…"}]}`',
@@ -53,7 +53,7 @@ def writer_prompt(networks: Sequence[str], request: str, sources: Iterable[str],
         section("WANTED", quote(redact(request), REQUEST)),
         section("GIVEN", material),
         before,
-        ASKED,
+        ANSWER_FORMAT,
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -171,19 +171,19 @@ def _carry(tx: Transaction, course: _Course, step_: MissionStep, records: Mappin
     plan, issue = step_.proposal, course.mission.issue
     assert plan is not None
     keep = partial(_keep_mission, tx, step_, records)
-    carried = execute_plan(tx, ExecutionRequest(f"publish-{issue}", f"publishing of #{issue}", keep=keep), plan)
-    if carried.refused:
-        return _held_back(course, carried)
+    execution = execute_plan(tx, ExecutionRequest(f"publish-{issue}", f"publishing of #{issue}", keep=keep), plan)
+    if execution.refused:
+        return _held_back(course, execution)
     answers = {effect.key: effect.network for effect in plan.effects if isinstance(effect, Publish)}
-    new = tuple((answers[key], receipt) for key, receipt in carried.receipts.items() if key in answers)
-    moved = _move_mission(step_, carried.receipts, carried.cut)
+    new = tuple((answers[key], receipt) for key, receipt in execution.receipts.items() if key in answers)
+    moved = _move_mission(step_, execution.receipts, execution.cut)
     moved_on = replace(course, mission=moved, receipts=(*course.receipts, *new))
-    return replace(moved_on, stopped="paused", reason=GO_ON) if carried.cut else moved_on
+    return replace(moved_on, stopped="paused", reason=GO_ON) if execution.cut else moved_on
 
 
-def _held_back(course: _Course, carried: ExecutionResult) -> _Course:
+def _held_back(course: _Course, execution: ExecutionResult) -> _Course:
     """Rules objected. An approval that does not count is not a failure, nor is having to wait."""
-    rules, verdict = carried.decision.rules, carried.decision.verdict
+    rules, verdict = execution.decision.rules, execution.decision.verdict
     kind = "held" if verdict is Verdict.HOLD else "paused" if "paused" in rules else "refused"
     if verdict is Verdict.DENY and all(rule.startswith("approval-") for rule in rules):
         kind = "nothing"
@@ -224,7 +224,7 @@ def _keep_mission(
     state = _with(batch.state, _move_mission(step_, receipts))
     over = learning.ended_missions(state.missions, tx.now)
     going = tuple(mission for mission in state.missions if mission not in over)
-    memory, overflow = trim_memory(learning.retold(batch.memory, going, over))
+    memory, overflow = trim_memory(learning.update_missions(batch.memory, going, over))
     out = tuple(_new_posts(tx, step_, receipts))
     posts = posting.remember_posts(state.posted, out)
     archive = ((f"{tx.now:%Y-%m}", overflow),) if overflow else ()

@@ -26,7 +26,7 @@ LANGUAGE = (
     *(nodes.If, nodes.For, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg),
     *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Concat, nodes.Filter, nodes.Test, nodes.Keyword),
 )
-KEPT = ("abs", "capitalize", "default", "first", "last", "length", "lower", "title", "trim", "upper")
+JINJA_FILTERS = ("abs", "capitalize", "default", "first", "last", "length", "lower", "title", "trim", "upper")
 """The allowed filters of Jinja2."""
 TESTS = ("defined", "undefined", "none", "string", "number")
 Value = str | Decimal | Sequence[Any] | Mapping[str, Any]
@@ -81,7 +81,7 @@ def _join(values: Sequence[Any], between: object = "") -> str:
 def _sandbox() -> _Sandbox:
     sandbox = _Sandbox(undefined=StrictUndefined, finalize=_text, trim_blocks=True, lstrip_blocks=True)
     sandbox.globals.clear()
-    sandbox.filters = {**{name: sandbox.filters[name] for name in KEPT}, **FILTERS, "join": _join}
+    sandbox.filters = {**{name: sandbox.filters[name] for name in JINJA_FILTERS}, **FILTERS, "join": _join}
     sandbox.tests = {name: sandbox.tests[name] for name in TESTS} | {
         n: t for n, t in sandbox.tests.items() if not n.isalpha()
     }

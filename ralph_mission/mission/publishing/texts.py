@@ -129,12 +129,12 @@ def value(fact: Fact) -> str | Decimal:
 
 def clean_fact(raw: str) -> str:
     """One line of at most `LONGEST` characters without mentions, tags, URLs, mark-up and look-alikes. Idempotent."""
-    calm = raw[: LONGEST * 20]
+    cleaned = raw[: LONGEST * 20]
     for _ in range(5):
-        before, calm = calm, _clean_once(calm)
-        if calm == before:
-            return calm
-    return text.truncate(re.sub(r"[^\w ]", "", calm), LONGEST)
+        before, cleaned = cleaned, _clean_once(cleaned)
+        if cleaned == before:
+            return cleaned
+    return text.truncate(re.sub(r"[^\w ]", "", cleaned), LONGEST)
 
 
 def _clean_once(raw: str) -> str:

@@ -89,7 +89,7 @@ MOST_REVIEWS, MOST_REMARKS = 5, 20
 """Reviews of somebody else's pull request, and line comments in one."""
 
 Gravity = Literal["critical", "major", "minor"]
-GRAVEST: tuple[Gravity, ...] = ("critical", "major", "minor")
+BY_GRAVITY: tuple[Gravity, ...] = ("critical", "major", "minor")
 DiffLines = Mapping[str, Sequence[tuple[int, int]]]
 """The files of a diff and the lines it shows: first and last, of the changed side."""
 
@@ -228,7 +228,7 @@ def asked_proposal(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped:
 def place_points(points: Iterable[ReviewPoint], diff: DiffLines) -> tuple[ReviewPoint, ...]:
     """The points, most severe first, each at a line in the diff or at none."""
     return tuple(
-        sorted((_place_point(point, diff) for point in points), key=lambda point: GRAVEST.index(point.gravity))
+        sorted((_place_point(point, diff) for point in points), key=lambda point: BY_GRAVITY.index(point.gravity))
     )
 
 
@@ -244,7 +244,7 @@ def quoted_points(points: Sequence[ReviewPoint], diff: str) -> tuple[ReviewPoint
     """The points that quote lines of the diff's changed side, most severe first, each at the last line it quotes."""
     lines = parse_diff(diff)
     found = filter(None, (_at_quote(point, lines.get(point.file.removeprefix("./"), {})) for point in points))
-    return tuple(sorted(found, key=lambda point: GRAVEST.index(point.gravity)))
+    return tuple(sorted(found, key=lambda point: BY_GRAVITY.index(point.gravity)))
 
 
 def _at_quote(point: ReviewPoint, lines: Mapping[int, str]) -> ReviewPoint | None:
@@ -307,9 +307,9 @@ def redact_points(points: Iterable[ReviewPoint], secrets: tuple[str, ...]) -> tu
     return tuple(replace(redact_record(point, secrets), gravity=point.gravity) for point in points)
 
 
-def gravest(points: Sequence[ReviewPoint]) -> Gravity | None:
+def find_worst(points: Sequence[ReviewPoint]) -> Gravity | None:
     """The highest severity, or None."""
-    return next((gravity for gravity in GRAVEST if any(point.gravity == gravity for point in points)), None)
+    return next((gravity for gravity in BY_GRAVITY if any(point.gravity == gravity for point in points)), None)
 
 
 TASK, REQUEST, DIFF, NAMES = 20_000, 2_000, 80_000, 30
@@ -398,7 +398,7 @@ def review_body(pull: Pull, points: Sequence[ReviewPoint]) -> str:
     more = len(points) - MOST
     parts = [
         f"**A review** of {pull.head_sha[:12]} by an agent that did not see this being made: {_tally_points(points)}.",
-        f"**Verdict:** {VERDICTS[gravest(points)]}. A person decides; this neither approves nor refuses.",
+        f"**Verdict:** {VERDICTS[find_worst(points)]}. A person decides; this neither approves nor refuses.",
         "\n".join(map(_line, points[:MOST])),
         f"… and {more} more, none of them graver." if more > 0 else "",
     ]
@@ -406,7 +406,7 @@ def review_body(pull: Pull, points: Sequence[ReviewPoint]) -> str:
 
 
 def _tally_points(points: Sequence[ReviewPoint]) -> str:
-    numbers = {gravity: sum(point.gravity == gravity for point in points) for gravity in GRAVEST}
+    numbers = {gravity: sum(point.gravity == gravity for point in points) for gravity in BY_GRAVITY}
     return ", ".join(f"{number} {gravity}" for gravity, number in numbers.items() if number) or "no points"
 
 
@@ -426,7 +426,7 @@ def asked_body(pull: Pull, points: Sequence[ReviewPoint], who: str, dropped: int
     more += [f"{omitted} more are not shown, none of them graver"] * (omitted > 0)
     parts = [
         f"**A review** of {pull.head_sha[:12]} by an agent, as {who} asked: {_tally_points(points)}.",
-        f"**Verdict:** {VERDICTS[gravest(points)]}. A person decides; this neither approves nor refuses.",
+        f"**Verdict:** {VERDICTS[find_worst(points)]}. A person decides; this neither approves nor refuses.",
         f"{'; '.join(more)}." if more else "",
     ]
     return "\n\n".join(filter(None, parts))

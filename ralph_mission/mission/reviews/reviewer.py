@@ -121,28 +121,28 @@ def finish_review(begun: StartedReview, read: FinishedReading, tx: Transaction) 
     """Post or edit the review, or send nothing; the unused reserve is refunded."""
     number = begun.pull.number
     booked = schedule.settle_reserve(begun.usd, begun.at, read.usd, tx.now)
-    errand = ExecutionRequest(f"review-{number}", f"review of #{number}", read.usd, booked)
+    request = ExecutionRequest(f"review-{number}", f"review of #{number}", read.usd, booked)
     why = redact(read.answer.why, begun.secrets)
     report = ReviewReport(read.outcome, number, begun.pull.head_sha, why, "", read.points, read.answer)
     if read.points is None:
-        return _unsent(tx, errand, report)
+        return _unsent(tx, request, report)
     pull = tx.ports.forge.pull(number)
     text, before = review.review_body(pull, read.points), read_posted_review(tx, pull, begun.asking is not None)
     if outcome := _why_needless(begun, pull, before, text):
-        return _unsent(tx, errand, replace(report, outcome=outcome, reason=WHY.get(outcome, "")))
+        return _unsent(tx, request, replace(report, outcome=outcome, reason=WHY.get(outcome, "")))
     plan = review.review_proposal(pull, text, before)
     if begun.asking:
         plan = review.asked_proposal(pull, read.points, person_name(begun.asking.author), read.dropped)
-    carried = execute_plan(tx, errand, plan)
-    if carried.refused:
-        rules = carried.decision.rules
+    execution = execute_plan(tx, request, plan)
+    if execution.refused:
+        rules = execution.decision.rules
         outcome = "paused" if "paused" in rules else "refused"
-        return _unsent(tx, errand, replace(report, outcome=outcome, reason=", ".join(rules)))
-    return _review_report(report, carried, "edited" if before.id else "posted")
+        return _unsent(tx, request, replace(report, outcome=outcome, reason=", ".join(rules)))
+    return _review_report(report, execution, "edited" if before.id else "posted")
 
 
-def _unsent(tx: Transaction, errand: ExecutionRequest, report: ReviewReport) -> ReviewReport:
-    book_cost(tx, f"{errand.subject}: {report.outcome}", errand.booked)
+def _unsent(tx: Transaction, request: ExecutionRequest, report: ReviewReport) -> ReviewReport:
+    book_cost(tx, f"{request.subject}: {report.outcome}", request.booked)
     return report
 
 
@@ -159,10 +159,10 @@ def _why_needless(begun: StartedReview, pull: Pull, before: PostedReview, text: 
     return "reviewed" if before.head == pull.head_sha and before.body != begun.before.body else ""
 
 
-def _review_report(report: ReviewReport, carried: ExecutionResult, done: str) -> ReviewReport:
-    if carried.cut:
+def _review_report(report: ReviewReport, execution: ExecutionResult, done: str) -> ReviewReport:
+    if execution.cut:
         return replace(report, outcome="paused")
-    (receipt,) = carried.receipts.values()
+    (receipt,) = execution.receipts.values()
     if receipt.status in SETTLED:
         return replace(report, outcome=done, url=receipt.url)
     why = f"{receipt.detail}; {WHY['unknown']}" if receipt.status == "unknown" else receipt.detail

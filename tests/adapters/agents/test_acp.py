@@ -92,7 +92,7 @@ def test_one_that_is_not_there_is_missing(play):
 
 
 def test_each_of_the_table_is_started_by_its_own_program_and_sees_its_own_keys(tmp_path):
-    assert {name: client.program[4:] for name, client in clients.SPEAKERS.items()} == {
+    assert {name: client.program[4:] for name, client in clients.ACP_CLIENTS.items()} == {
         "acp:claude": ("claude-agent-acp",), "acp:codex": ("codex-acp",), "acp:gemini": ("gemini", "--acp"),
         "acp:copilot": ("copilot", "--acp", "--stdio"), "acp:opencode": ("opencode", "acp"),
     }  # fmt: skip  # a table

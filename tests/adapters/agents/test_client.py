@@ -13,7 +13,7 @@ def test_what_a_program_would_obey_of_an_earlier_session_is_gone(tmp_path: Path)
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "obey.md").write_text("obey")
     (tmp_path / "last.txt").write_text("yesterday's")
-    client.furnish(tmp_path, Client("agent", fresh=("rules",), leaves="last.txt"), {})
+    client.write_client_files(tmp_path, Client("agent", fresh=("rules",), leaves="last.txt"), {})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -22,7 +22,7 @@ def test_a_home_is_furnished_through_no_link(tmp_path: Path) -> None:
     (home := tmp_path / "home").mkdir()
     (elsewhere := tmp_path / "elsewhere").mkdir()
     (home / ".config").symlink_to(elsewhere)
-    client.furnish(home, Client("agent"), {".config/agent.json": "{}"})
+    client.write_client_files(home, Client("agent"), {".config/agent.json": "{}"})
     assert list(elsewhere.iterdir()) == [] and (home / ".config" / "agent.json").read_text() == "{}"
 
 
@@ -30,6 +30,6 @@ def test_a_home_is_furnished_through_no_link(tmp_path: Path) -> None:
 def test_what_a_program_left_is_read_only_when_it_is_short(tmp_path: Path) -> None:
     agent = Client("agent", leaves="last.txt")
     (tmp_path / "last.txt").write_bytes(b"x" * client.LONGEST)
-    assert len(client.read_leavings(tmp_path, agent)) == client.LONGEST
+    assert len(client.read_client_output(tmp_path, agent)) == client.LONGEST
     (tmp_path / "last.txt").write_bytes(b"x" * (client.LONGEST + 1))
-    assert client.read_leavings(tmp_path, agent) == b""
+    assert client.read_client_output(tmp_path, agent) == b""

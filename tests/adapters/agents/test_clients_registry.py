@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.agents.client import furnish
+from ralph_mission.adapters.agents.client import write_client_files
 from ralph_mission.adapters.agents.clients import CLIENTS, find_client, presence
 from ralph_mission.loop.model.state import Hat
 from tests.adapters.agents.clients import called, play, sample, seen
@@ -139,5 +139,5 @@ def test_what_a_link_in_the_home_leads_to_is_not_removed(tmp_path, name):
         if not (home / first).is_symlink():
             (home / first).symlink_to(theirs / first)
     before = sorted(theirs.rglob("*"))
-    furnish(home, client, {})
+    write_client_files(home, client, {})
     assert sorted(theirs.rglob("*")) == before

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from ralph_mission.adapters.fixers import verify as verify_module
-from ralph_mission.adapters.fixers.verify import Workbench
+from ralph_mission.adapters.fixers.verify import CheckRunner
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
 from ralph_mission.adapters.projects.setup import ProjectSetup
@@ -31,7 +31,7 @@ def repo(tmp_path: Path) -> Path:
 @pytest.fixture
 def verify(repo, scratch):
     def call(*commands: str, new: bytes = b"better\n", seconds: float = 60, path: str = "a.txt"):
-        hands: PatchVerifier = Workbench(Git.open(repo), commands, seconds)
+        hands: PatchVerifier = CheckRunner(Git.open(repo), commands, seconds)
         old = b"good\n" if path == "a.txt" else None
         change = FileChange(path, "100644" if old else "", "100644", old, new)
         return hands.verify(Patch(git(repo, "rev-parse", "HEAD"), (change,)), str(scratch))
@@ -41,13 +41,13 @@ def verify(repo, scratch):
 
 @pytest.fixture
 def bench(repo, tmp_path):
-    def call(*commands: str, seconds: float = 60) -> Workbench:
-        return Workbench(Git.open(repo), commands, seconds, cache=tmp_path / "cache")
+    def call(*commands: str, seconds: float = 60) -> CheckRunner:
+        return CheckRunner(Git.open(repo), commands, seconds, cache=tmp_path / "cache")
 
     return call
 
 
-def base(bench: Workbench, repo: Path, scratch: Path) -> BaseChecks:
+def base(bench: CheckRunner, repo: Path, scratch: Path) -> BaseChecks:
     return bench.base(git(repo, "rev-parse", "HEAD"), str(scratch))
 
 
@@ -96,7 +96,7 @@ def test_a_check_that_no_change_turns_green_is_told_from_one_that_is_red(bench, 
 
 def test_a_base_that_cannot_be_set_up_is_a_problem_and_no_error(repo, scratch, tmp_path):
     setup = ProjectSetup(Git.open(repo), tmp_path / "kept", ("echo 'error: no left-padd' >&2; exit 1",))
-    found = base(Workbench(Git.open(repo), ("true",), 60, setup=setup), repo, scratch)
+    found = base(CheckRunner(Git.open(repo), ("true",), 60, setup=setup), repo, scratch)
     assert "no left-padd" in found.problem and not found.red
 
 
@@ -261,7 +261,7 @@ def test_commands_are_kept_apart_where_that_is_asked_for() -> None:
         repo = Git.open(make_repo(made.root / "repo", {"a.txt": "good\n"}))
         scratch = Path(tempfile.mkdtemp(dir=made.root))
         command = f"grep better a.txt && echo x > made && (touch {made.root}/out || true)"
-        hands = Workbench(repo, (command,), sandbox_for=lambda git: of_checkout(level, git, {}, ()))
+        hands = CheckRunner(repo, (command,), sandbox_for=lambda git: of_checkout(level, git, {}, ()))
         change = FileChange("a.txt", "100644", "100644", b"good\n", b"better\n")
         outcome = hands.verify(Patch(repo.resolve("HEAD"), (change,)), str(scratch))
         assert outcome.ok, outcome.detail
@@ -288,7 +288,7 @@ def test_checks_run_with_what_the_set_up_installed_and_a_change_of_what_decides_
             return DetectedProject((step,), ())
 
     setup = Detected(Git.open(repo), tmp_path / "kept")
-    hands = Workbench(Git.open(repo), ("lint | grep -q wanted",), 60, setup=setup)
+    hands = CheckRunner(Git.open(repo), ("lint | grep -q wanted",), 60, setup=setup)
 
     def verdict(path: str, old: bytes, new: bytes) -> bool:
         return hands.verify(Patch(base, (FileChange(path, "100644", "100644", old, new),)), str(scratch), ()).ok
@@ -302,7 +302,7 @@ def test_checks_run_with_what_the_set_up_installed_and_a_change_of_what_decides_
 
 def test_a_set_up_that_fails_says_so_in_the_words_of_its_tool(repo, scratch, tmp_path):
     setup = ProjectSetup(Git.open(repo), tmp_path / "kept", ("echo 'error: no such package left-padd' >&2; exit 1",))
-    hands = Workbench(Git.open(repo), ("true",), 60, setup=setup)
+    hands = CheckRunner(Git.open(repo), ("true",), 60, setup=setup)
     change = FileChange("a.txt", "100644", "100644", b"good\n", b"better\n")
     with pytest.raises(UserError, match="no such package left-padd"):
         hands.verify(Patch(git(repo, "rev-parse", "HEAD"), (change,)), str(scratch))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import KEPT, Denied, Remote, place, read_shared
+from ralph_mission.adapters.git.remote import FETCHED_REFS, Denied, Remote, place, read_shared
 from ralph_mission.errors import UserError
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, commit, copy_bare, git, make_repo
@@ -86,7 +86,7 @@ def test_what_was_fetched_is_here_and_kept(server, clone):
     there = remote(server, clone)
     oid = fetched(there)
     assert there.has(oid)
-    assert git(clone, "rev-parse", f"{KEPT}heads%2Fmain") == oid
+    assert git(clone, "rev-parse", f"{FETCHED_REFS}heads%2Fmain") == oid
     before = server.count("git")
     there.fetch({"refs/heads/main": oid})
     assert server.count("git") == before
@@ -99,7 +99,7 @@ def test_a_branch_whose_name_goes_on_from_a_former_ones_can_be_kept(server, clon
     new = server.push("main/next", {"x.txt": b"x\n"})
     there.fetch({"refs/heads/main/next": old})
     there.fetch({"refs/heads/main/next": new})
-    assert git(clone, "rev-parse", f"{KEPT}heads%2Fmain%2Fnext") == new
+    assert git(clone, "rev-parse", f"{FETCHED_REFS}heads%2Fmain%2Fnext") == new
 
 
 def test_without_keeping_no_ref_is_written(server, clone):

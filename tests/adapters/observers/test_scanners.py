@@ -169,7 +169,7 @@ def test_what_zizmor_mends_safely_is_one_change_and_no_line_besides(
     files = {".github/dependabot.yml": DEPENDABOT, ".github/workflows/a.yml": GUARDED.replace("issue_comment", "push")}
     files[".github/workflows/a.yml"] = "on: push\npermissions: {}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}\n"
     assert look(tmp_path / "taste", files, "zizmor").signals == ()  # nobody is asked about what is no fault
-    monkeypatch.setattr(scanners, "TASTE", frozenset[str]())
+    monkeypatch.setattr(scanners, "STYLE_RULES", frozenset[str]())
     seen = look(tmp_path, files, "zizmor")
     (one,) = seen.signals
     assert (one.kind, one.essence) == ("workflow-fix", ("workflow-fix", "zizmor", "dependabot-cooldown"))

@@ -16,7 +16,7 @@ import pytest
 from ralph_mission.adapters.fixers import bumps
 from ralph_mission.adapters.http.guard import CAP, NONE, WebAnswer
 from ralph_mission.adapters.observers.dependencies import SECONDS, observer
-from ralph_mission.adapters.packages.advisories import MOST, UNTOLD, Advisories, Affected, Subject, of_osv
+from ralph_mission.adapters.packages.advisories import MOST, UNKNOWN_VERSIONS, Advisories, Affected, Subject, of_osv
 from ralph_mission.adapters.packages.registries import AnswerCache
 from ralph_mission.errors import UserError
 
@@ -138,7 +138,7 @@ LAST = Affected(((("introduced", "1.0.0"), ("last_affected", "1.4.3")),))
         (Affected(versions=("1.4.2", "1.4.4")), "1.4.2 1.4.4", "1.4.3"),
         (Affected(TWICE.ranges, ("3.0.0",)), "1.4.5 3.0.0", "1.4.3"),
         (Affected(((("introduced", "0"), ("fixed", "soon")),)), "1.4.2 9.0.0", ""),
-        (UNTOLD, "1.4.2", ""),
+        (UNKNOWN_VERSIONS, "1.4.2", ""),
     ],
 )
 def test_a_version_is_affected_where_the_latest_event_before_it_began_it(

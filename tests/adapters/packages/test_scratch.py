@@ -225,7 +225,7 @@ def test_a_file_that_is_too_large_to_be_read_is_laid_out_for_nobody(
 
 
 def astray(files: dict[str, bytes], base: str = "https://registry.example") -> str:
-    return scratch.astray(files, base, (), time.monotonic() + 20)
+    return scratch.check_sources(files, base, (), time.monotonic() + 20)
 
 
 @pytest.mark.attack(55)

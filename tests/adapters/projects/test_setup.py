@@ -245,12 +245,12 @@ def test_a_virtual_environment_names_the_clone_it_is_lent_to(lend):
 
 
 def test_the_last_used_ones_are_kept_and_no_more(repo, tmp_path):
-    for number in range(module.KEPT + 2):
+    for number in range(module.KEPT_SETUPS + 2):
         commit(repo, {"a.txt": f"{number}\n"})
         head = git(repo, "rev-parse", "HEAD")
         with clone(Git.open(repo), head, tmp_path) as folder:
             ProjectSetup(Git.open(repo), tmp_path / "kept", ("true",)).lend(head, folder, tmp_path / "home")
-    assert len([one for one in (tmp_path / "kept").iterdir() if one.is_dir()]) == module.KEPT
+    assert len([one for one in (tmp_path / "kept").iterdir() if one.is_dir()]) == module.KEPT_SETUPS
 
 
 def test_the_report_of_a_set_up_is_ours_to_read(lend, tmp_path):

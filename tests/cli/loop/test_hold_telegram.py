@@ -17,16 +17,16 @@ import pytest
 
 from ralph_mission.adapters.storage.loop import inbox, lock, state
 from ralph_mission.adapters.storage.loop.inbox import Guide, Questions
-from ralph_mission.app.cycle import attendant
+from ralph_mission.app.cycle import open_poller
 from ralph_mission.loop.model.state import RunState
 from ralph_mission.mission.operations import control
-from ralph_mission.mission.operations.inbox import Attendant
+from ralph_mission.mission.operations.inbox import InboxPoller
 from tests.fakes.networks.bot_api import GROUP, OWNER, STRANGER, TOKEN, BotApi, known_bot_api
 from tests.helpers import cli_here, make_repo
 from tests.integration.world import World, world
 
 CONFIG = f"telegram: {{chats: [{OWNER}]}}\nRObot: {{enabled: true, timeout_seconds: 1}}\n"
-Attends = Callable[[Path], AbstractContextManager[Attendant]]
+Attends = Callable[[Path], AbstractContextManager[InboxPoller]]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def lines() -> list[str]:
 
 @pytest.fixture
 def attends(lines: list[str]) -> Attends:
-    return lambda repo: attendant(repo, None, 0, lines.append)
+    return lambda repo: open_poller(repo, None, 0, lines.append)
 
 
 @pytest.fixture
@@ -251,7 +251,7 @@ def test_a_loop_is_told_about_at_its_intervals_and_at_its_end(
     assert [text.splitlines()[-1] for text in api.said] == ["It has not begun a session yet.", "The loop has ended."]
 
 
-def _at(made: Attendant, moment: datetime):
+def _at(made: InboxPoller, moment: datetime):
     from dataclasses import replace
 
     from ralph_mission.app.hosting import FixedClock

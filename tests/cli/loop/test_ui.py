@@ -47,9 +47,9 @@ def test_runs_are_shown_and_held_with_keys(repo: Path) -> None:
             assert any("[red]make[/red] test" in str(line.text) for line in steps.lines)  # as it was said
 
             await pilot.press("p")
-            assert run.asked() == "pause"
+            assert run.current_order() == "pause"
             await pilot.press("r")
-            assert run.asked() == ""
+            assert run.current_order() == ""
             await pilot.press("g", *"hi", "enter")
             assert [said.text for said in Guide(home).pending()] == ["hi"]
             assert not app.query_one("#word", Input).display
@@ -60,7 +60,7 @@ def test_runs_are_shown_and_held_with_keys(repo: Path) -> None:
             assert any("+news" in line.text for line in steps.lines)
 
             await pilot.press("s")
-            assert run.asked() == "stop"
+            assert run.current_order() == "stop"
             await pilot.press("up")
             await pilot.pause()
             assert steps.lines[0].text.endswith("looks for issues")
@@ -137,4 +137,4 @@ def test_a_request_that_cannot_be_written_is_told_in_the_window(repo: Path, monk
             await pilot.press("s")
 
     asyncio.run(watched())
-    assert len(told) == 1 and "No space left on device" in told[0] and run.asked() == ""
+    assert len(told) == 1 and "No space left on device" in told[0] and run.current_order() == ""

@@ -70,12 +70,12 @@ def test_runs_and_the_steps_of_one_are_shown_as_text(page: Page, run: LiveRun) -
 
 
 def test_a_button_holds_the_run_it_stands_by(page: Page, run: LiveRun) -> None:
-    assert page.ask("run-2", "order=pause")[0] == 303 and run.asked() == "pause"
-    assert page.ask("run-2", "order=resume")[0] == 303 and run.asked() == ""
-    assert page.ask("run", "order=stop")[0] == 400 and run.asked() == ""  # a kind is no run
-    assert page.ask("run-2", "order=all")[0] == 303 and run.asked() == ""
+    assert page.ask("run-2", "order=pause")[0] == 303 and run.current_order() == "pause"
+    assert page.ask("run-2", "order=resume")[0] == 303 and run.current_order() == ""
+    assert page.ask("run", "order=stop")[0] == 400 and run.current_order() == ""  # a kind is no run
+    assert page.ask("run-2", "order=all")[0] == 303 and run.current_order() == ""
     assert page.ask("run-2", "order=stop")[0] == 303
-    assert page.ask("run-2", "order=pause")[0] == 303 and run.asked() == "stop"
+    assert page.ask("run-2", "order=pause")[0] == 303 and run.current_order() == "stop"
     assert ">running, stop asked for<" in page.ask("run-2")[1]
     status, told = page.ask("work-1", "order=pause")
     assert status == 400 and "work-1 no longer runs here" in told and 'href="work-1"' in told
@@ -128,7 +128,7 @@ def test_without_the_secret_nothing_is_shown_or_obeyed(page: Page, run: LiveRun,
     for said in (None, "order=stop"):
         status, shown = page.ask(path, said)
         assert status == 403 and "run-2" not in shown
-    assert run.asked() == ""
+    assert run.current_order() == ""
 
 
 def test_a_foreign_name_that_leads_to_this_machine_is_refused(page: Page, run: LiveRun) -> None:
@@ -136,5 +136,5 @@ def test_a_foreign_name_that_leads_to_this_machine_is_refused(page: Page, run: L
     assert page.ask(Host=f"localhost:{port}")[0] == 200
     for host in (f"rebound.example:{port}", "127.0.0.1", ""):
         assert page.ask("run-2", "order=stop", Host=host)[0] == 403
-    assert run.asked() == "" and page.server.server_address[0] == "127.0.0.1"
+    assert run.current_order() == "" and page.server.server_address[0] == "127.0.0.1"
     assert live.read_order(page.home / live.FOLDER / "run-2") == ""

@@ -111,7 +111,7 @@ def test_what_is_under_way_is_not_started_again_by_a_gate_that_overlaps():
     first = started([header()])
     assert names(first) == ["acme/api"]
     again = started([header()], state=first.state, now=NOW + MINUTE)
-    assert names(again) == [] and "not over yet" in again.held[0].reason
+    assert names(again) == [] and "not over yet" in again.waiting[0].reason
 
 
 def test_a_cycle_that_ended_gives_back_what_it_did_not_use():
@@ -192,7 +192,7 @@ def test_what_a_job_may_use_stays_booked_while_its_repository_is_missing(there):
     soon = started([*there, header("a/new")], limits, state, NOW + 15 * MINUTE)
     assert [(one.usd_per_day, one.pulls) for one in soon.starts] == [(0, False)]
     back = started([header()], limits, settle_bookings(state, there, NOW + 15 * MINUTE), NOW + 30 * MINUTE)
-    assert names(back) == [] and "not over yet" in back.held[0].reason
+    assert names(back) == [] and "not over yet" in back.waiting[0].reason
     later = settle_bookings(state, there, NOW + 3 * HOUR)
     assert (later.minutes, later.usd, later.pulls) == ({"acme/api": 45}, {"acme/api": 2}, {"acme/api": 1})
     assert all(one.minutes == 0 for one in later.bookings.values())
@@ -211,14 +211,14 @@ def test_money_that_a_dead_job_reserved_in_memory_is_not_given_back():
 def test_no_more_is_started_than_runners_get_through():
     headers = [header(f"a/r{number}") for number in range(50)]
     first = started(headers, FleetLimits(parallel=10))
-    assert len(first.starts) == 20 and len(first.held) == 30
+    assert len(first.starts) == 20 and len(first.waiting) == 30
     assert started(headers, FleetLimits(parallel=10), first.state).starts == ()
 
 
 def test_minutes_are_booked_whole_and_never_passed():
     limits = FleetLimits(fleet=DailyBudget(minutes=100), job_minutes=45)
     plan = started([header(f"a/r{number}") for number in range(5)], limits)
-    assert len(plan.starts) == 2 and "minutes" in plan.held[0].reason
+    assert len(plan.starts) == 2 and "minutes" in plan.waiting[0].reason
 
 
 def test_a_repository_has_a_budget_of_its_own():
@@ -290,7 +290,7 @@ def test_a_stranger_is_asked_once_and_a_no_is_final():
     assert [(one.name, one.onboard) for one in asked.starts] == [("a/new", True)]
     for state, words in (("open", "waits for somebody to merge"), ("closed", "are not asked again")):
         later = started([replace(new, onboarding=state)], limits, asked.state, NOW + 9 * HOUR)
-        assert names(later) == [] and words in later.held[0].reason
+        assert names(later) == [] and words in later.waiting[0].reason
         assert later.failing == () and dict(later.state.bookings) == {}
     on = started([replace(new, onboarding="merged", has_settings=True)], limits)
     assert [(one.name, one.onboard) for one in on.starts] == [("a/new", False)]
@@ -306,7 +306,7 @@ def test_who_is_looked_after_already_is_not_asked():
 def test_one_that_is_renamed_keeps_what_was_booked_and_used_there():
     before = started([header("acme/old", id=7)])
     plan = started([header("acme/new", id=7)], state=before.state, now=NOW + 15 * MINUTE)
-    assert names(plan) == [] and [one.name for one in plan.held] == ["acme/new"] and plan.failing == ()
+    assert names(plan) == [] and [one.name for one in plan.waiting] == ["acme/new"] and plan.failing == ()
     ended = header("acme/new", id=7, cycle=8, moved_at=NOW + 5 * MINUTE, late=-6 * HOUR, spent_usd=0.5)
     later = started([ended], state=plan.state, now=NOW + 30 * MINUTE).state
     assert (dict(later.minutes), dict(later.usd), dict(later.bookings)) == ({"acme/new": 5}, {"acme/new": 0.5}, {})
@@ -316,7 +316,7 @@ def test_one_that_is_renamed_keeps_what_was_booked_and_used_there():
 def test_two_that_swap_their_names_swap_what_was_booked_too():
     before = started([header("acme/a", id=1), header("acme/b", -HOUR, id=2)])
     plan = started([header("acme/b", id=1), header("acme/a", id=2)], state=before.state)
-    assert names(plan) == ["acme/a"] and [one.name for one in plan.held] == ["acme/b"]
+    assert names(plan) == ["acme/a"] and [one.name for one in plan.waiting] == ["acme/b"]
 
 
 def test_one_that_is_no_longer_listed_is_one_line_for_a_week_and_counts_today():

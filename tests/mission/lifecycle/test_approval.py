@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.lifecycle import approval
-from ralph_mission.mission.lifecycle.approval import about, content_hash, on_issue, on_pull, stands, voices
+from ralph_mission.mission.lifecycle.approval import about, content_hash, list_deciders, on_issue, on_pull, stands
 from ralph_mission.mission.model.effects import MergePull
 from ralph_mission.mission.model.forge import Actor, BodyEdit
 from ralph_mission.mission.model.mission import Action, Status, update_mission
@@ -301,7 +301,7 @@ def test_an_outsiders_request_for_changes_blocks_nobody():
 @pytest.mark.attack(14)
 def test_the_forge_is_asked_about_everyone_who_matters_and_about_no_bot():
     thing = asked(remarks=(remark("/ralph approve", by=BOT), remark("hello", by=OUTSIDER)), events=(labelled(YES),))
-    assert voices(thing, pull(reviews=(review(by=EVE),))) == {MARA, EVE}
+    assert list_deciders(thing, pull(reviews=(review(by=EVE),))) == {MARA, EVE}
 
 
 OFFERED = approval.about(mission(action=Action.OPEN_PROPOSAL, status=Status.DISCOVERED), "a title", "a body")

@@ -44,9 +44,9 @@ MARAS = frozenset({MARA.id})
 SAID_YES = PersonVerdict("approved", MARA)
 
 
-def one(event, words="", opinion=SAID_YES, around=AROUND, facts=None, **changes):
+def one(event, words="", verdict=SAID_YES, around=AROUND, facts=None, **changes):
     facts = facts or MissionFacts(issue(), pull(), MARAS)
-    (only,) = next_step(mission(**changes), facts, Interpretation(event, opinion, words), around)
+    (only,) = next_step(mission(**changes), facts, Interpretation(event, verdict, words), around)
     return only
 
 

@@ -122,13 +122,13 @@ def test_an_approval_at_the_head_makes_it_mergeable():
 
 def test_an_approval_of_an_older_head_is_refused_with_its_rule():
     reading = interpret_facts(mission(), facts(pull=pull(reviews=(review(sha="a" * 40),))), NOW)
-    assert (reading.event, reading.opinion.rules) == (None, ("approval-head",))
+    assert (reading.event, reading.verdict.rules) == (None, ("approval-head",))
 
 
 @pytest.mark.attack(12)
 def test_an_approval_by_an_outsider_is_refused_with_its_rule():
     reading = interpret_facts(mission(), facts(pull=pull(reviews=(review(by=OUTSIDER),))), NOW)
-    assert reading.opinion.rules == ("approval-author",)
+    assert reading.verdict.rules == ("approval-author",)
 
 
 @pytest.mark.attack(53)
@@ -207,12 +207,12 @@ class TestProposals:
     def test_a_label_by_an_authorised_person_approves(self):
         label = labelled("ralph:approved", at=NOW + DAY)
         reading = self.reading(events=(label,), labels=frozenset({"ralph:approved"}))
-        assert (reading.event, reading.opinion.actor) == (MissionEvent.APPROVED, MARA)
+        assert (reading.event, reading.verdict.actor) == (MissionEvent.APPROVED, MARA)
 
     @pytest.mark.attack(12)
     def test_an_outsider_approves_nothing(self):
         reading = self.reading(remarks=(remark("/ralph approve", by=OUTSIDER, at=NOW + DAY),))
-        assert (reading.event, reading.opinion.rules) == (None, ("approval-author",))
+        assert (reading.event, reading.verdict.rules) == (None, ("approval-author",))
 
     @pytest.mark.parametrize("status", [Status.ESCALATED, Status.PARKED])
     def test_a_yes_that_was_obeyed_before_the_mission_was_set_aside_does_not_bring_it_back(self, status):
@@ -275,7 +275,7 @@ class TestProposals:
         known = replace(facts(issue=issue(), pull=None), seen_at=NOW + 2 * DAY)
         said = ChatYes(self.asked.issue, self.asked.question.proposal_hash, 7, at)
         reading = interpret_facts(self.aside(known), replace(known, yes=(said,), heard_at=at), NOW + 15 * DAY)
-        assert (reading.event, reading.opinion.state) == (MissionEvent.REVIVED, "approved")
+        assert (reading.event, reading.verdict.state) == (MissionEvent.REVIVED, "approved")
 
     @pytest.mark.attack(11)
     @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ class TestAnAnswerOnOffer:
 
     def test_is_not_released_by_an_outsider(self):
         found = self.read(authorised=frozenset(), said=(remark("/ralph approve", by=OUTSIDER, at=self.yes.created_at),))
-        assert (found.event, found.opinion.rules) == (None, ("approval-author",))
+        assert (found.event, found.verdict.rules) == (None, ("approval-author",))
 
     def test_is_not_released_by_an_older_yes(self):
         assert self.read(said=(remark("/ralph approve", at=NOW - timedelta(minutes=1)),)).event is None

@@ -318,10 +318,10 @@ def test_nothing_is_opened_about_what_is_not_worth_it_but_the_owners_words_are_s
     found = identify([signal(kind="anomaly"), signal(kind="bug", essence=("b",))])
     unworthy = frozenset(one.fingerprint for one in found)
     plans = [ranked([one], one.kind) for one in found]
-    assert draft_all(plans, found, store(unworthy=unworthy)) == ()
+    assert draft_all(plans, found, store(threadless=unworthy)) == ()
     anomaly = next(one for one in found if one.kind == "anomaly")
     ready = Wording(anomaly.fingerprint, "", (Post("outbox", ("Tides are up.",), (13,), 2000),), ready=True)
-    (post,) = draft_all(plans, found, store(unworthy=unworthy, wordings={(anomaly.fingerprint, ""): ready}))
+    (post,) = draft_all(plans, found, store(threadless=unworthy, wordings={(anomaly.fingerprint, ""): ready}))
     assert post.action is Action.PUBLISH
 
 

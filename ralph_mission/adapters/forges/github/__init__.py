@@ -178,7 +178,7 @@ class GitHubForge:
             return {}
         try:
             runs = findings.runs_at(self.api, wire)
-            waiting = tuple(run.url for run in runs if run.conclusion == model.HELD)
+            waiting = tuple(run.url for run in runs if run.conclusion == model.ACTION_REQUIRED)
             red, services, everything = findings.services_at(self.api, wire.head.sha)
             well = (*(run.conclusion in model.WELL for run in runs), *services)
             failed = (*findings.failed_at(self.api, wire.head.sha, runs), *red)
@@ -278,7 +278,7 @@ class GitHubForge:
     def close(self) -> None:
         """Save the cache for the next cycle. Harmless at any time, and never an error."""
         if not self.api.staged:
-            self.api.kept.save()
+            self.api.read_cache.save()
 
     def has_our_work(self) -> bool:
         """Whether an issue or pull request with our marker by our account exists, besides the dashboard."""
@@ -335,7 +335,7 @@ class GitHubForge:
         finally:
             self.threads.forget()
             for number in (getattr(effect, "issue", 0), getattr(effect, "pull", 0)):
-                self.api.kept.drop(f"details {number}")  # outdated knowledge may cause a refusal
+                self.api.read_cache.drop(f"details {number}")  # outdated knowledge may cause a refusal
 
     def _perform_effect(self, effect: Effect) -> Receipt:
         try:

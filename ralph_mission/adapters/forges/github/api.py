@@ -35,7 +35,7 @@ from ralph_mission.values import compile_regex, dataclass
 MOST = 8_000_000  # characters of the file
 CAP = 2 * MOST  # bytes that are read of it
 LASTING, LASTING_CAP = "owed.json", 100_000
-BALLAST = frozenset({"secret", "_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
+UNUSED_KEYS = frozenset({"secret", "_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
 VERSION = 2
 
 
@@ -144,7 +144,7 @@ def slim(value: Any) -> Any:
         return [slim(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    members = {key: slim(item) for key, item in value.items() if key not in BALLAST and not _is_link(key)}
+    members = {key: slim(item) for key, item in value.items() if key not in UNUSED_KEYS and not _is_link(key)}
     for name in ("repo", "repository", "head_repository"):
         if (
             isinstance(repo := value.get(name), Mapping) and "full_name" in repo
@@ -212,12 +212,12 @@ class Api:
         timeout: float = 30,
         staged: bool = False,
     ) -> None:
-        self.place, self.kept, self.note, self.sleep = place, read_cache, note, sleep
+        self.place, self.read_cache, self.note, self.sleep = place, read_cache, note, sleep
         self.pace, self.staged = pace, staged
         self.counts = Counts()
         self.waited = 0.0
         self._wire = GitHubRequester(place, timeout)
-        self._seen = (datetime.now(UTC), time.monotonic())
+        self._clock = (datetime.now(UTC), time.monotonic())
         self._last_mutation = float("-inf")
         self._no_mutation_before = datetime.min.replace(tzinfo=UTC)
         self._home: int | None = None
@@ -226,7 +226,7 @@ class Api:
     @property
     def now(self) -> datetime:
         """The present by GitHub's clock, if known."""
-        at, then = self._seen
+        at, then = self._clock
         return at + timedelta(seconds=time.monotonic() - then)
 
     # --- reading
@@ -289,7 +289,7 @@ class Api:
     def _page(self, place: str, fresh: bool, moved: bool = False) -> Page:
         if not fresh and (read := self._read.get(place)):
             return read
-        known = None if fresh else self.kept.page(place)
+        known = None if fresh else self.read_cache.page(place)
         known = None if known and _full(place, known) else known
         answer = self._persist("GET", place, etag=known.etag if known else "")
         if answer.status == 304 and known:
@@ -301,7 +301,7 @@ class Api:
         if not answer.ok or not answer.readable:
             raise limits.unreadable(place, answer)
         page = Page(answer.headers.get("etag", ""), answer.body, self._next(answer))
-        self.kept.put_page(place, page)
+        self.read_cache.put_page(place, page)
         self._read[place] = page
         return page
 
@@ -436,7 +436,7 @@ class Api:
 
     def _look_at_the_clock(self, date: str) -> None:
         try:
-            self._seen = (parsedate_to_datetime(date).astimezone(UTC), time.monotonic())
+            self._clock = (parsedate_to_datetime(date).astimezone(UTC), time.monotonic())
         except (ValueError, OverflowError):
             return
 

@@ -22,7 +22,7 @@ from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
-from ralph_mission.mission.model.forge import HELD, WELL
+from ralph_mission.mission.model.forge import ACTION_REQUIRED, WELL
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
@@ -62,19 +62,19 @@ def require_green(threads: Threads, wire: PullWire) -> None:
     started = _runs_at_head(threads, wire)
     runs = started.runs
     found, everything = read_checks(threads, wire.head.sha, started)
-    results = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
+    results = [*found, *_told_by_run(runs, (PENDING, ACTION_REQUIRED, "startup_failure"))]
     bad = [check for check in results if check.result not in WELL] or [*_told_by_run(runs)]
     _require_started(bad)
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)
         raise ForgeRefused(f"not green: {_list(bad)}", reason=FailureReason.NOT_ATTEMPTED)
     explained = everything and any(_result(run) not in WELL for run in started.uncounted)
-    calm = everything or wire.mergeable_state in ("clean", "has_hooks")
-    if not calm or (wire.mergeable_state == "unstable" and not explained):
+    clean = everything or wire.mergeable_state in ("clean", "has_hooks")
+    if not clean or (wire.mergeable_state == "unstable" and not explained):
         what = "GitHub calls it unstable, though each check that it lists has passed: look at its page"
         what = what if everything else f"a check {RESULTS[UNSEEN]}"
         raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)
-    if not (started.seen or found):
+    if not (started.visible or found):
         what = "whether its checks have begun cannot be seen: give the job actions: read"
         raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)
 
@@ -83,12 +83,12 @@ def require_green(threads: Threads, wire: PullWire) -> None:
 class HeadRuns:
     """The workflow runs of a pull request's head: of its branch alone, as anybody may have a fork with its commit.
 
-    `elsewhere`: the others at that commit. `seen`: whether the token may see runs.
+    `elsewhere`: the others at that commit. `visible`: whether the token may see runs.
     """
 
     runs: list[RunWire]
     elsewhere: list[RunWire]
-    seen: bool
+    visible: bool
 
     @property
     def uncounted(self) -> list[RunWire]:
@@ -120,7 +120,7 @@ def read_checks(threads: Threads, sha: str, started: HeadRuns) -> tuple[tuple[Ch
     for run in sorted(checks or (), key=ran_last):
         url = run.html_url or ""
         if run.suite not in uncounted or uncounted[run.suite] not in url:
-            asks = run.conclusion == HELD and run.app != ACTIONS  # no run of a workflow to start
+            asks = run.conclusion == ACTION_REQUIRED and run.app != ACTIONS  # no run of a workflow to start
             newest[flows.get(run.suite, run.suite), run.name] = CheckState(
                 run.name, ASKS if asks else _result(run), url
             )
@@ -151,7 +151,7 @@ def _told_by_run(runs: list[RunWire], results: tuple[str, ...] = ()) -> Iterator
 
 def _require_started(checks: list[CheckState]) -> None:
     """Raise ForgeRefused that links the runs among these that wait for a click."""
-    if waiting := [check for check in checks if check.result == HELD]:
+    if waiting := [check for check in checks if check.result == ACTION_REQUIRED]:
         raise ForgeRefused(f"{HELD_CHECKS}: {_links(waiting)}", reason=FailureReason.NOT_ATTEMPTED)
 
 
@@ -175,7 +175,7 @@ def missing_checks(threads: Threads, wire: PullWire, required_by_rulesets: dict[
         return
     started = _runs_at_head(threads, wire)
     found, everything = read_checks(threads, wire.head.sha, started)
-    coming = [*_told_by_run(started.runs, (PENDING, HELD))]
+    coming = [*_told_by_run(started.runs, (PENDING, ACTION_REQUIRED))]
     unknown = PENDING if coming else MISSING if everything else UNSEEN
     results = {check.name: check for check in sorted(found, key=lambda check: check.result not in WELL)}
     for name, where in required.items():

@@ -61,7 +61,7 @@ class DashboardIssue:
         our last edit crossed a tick."""
         wire = next(iter(self._list_issues()), None) or self._find_anchor_issue()
         if wire is None or (
-            self.threads.api.kept.get(CHECKED) == _last_change(wire) and not checkboxes.find_ticked(_page(wire))
+            self.threads.api.read_cache.get(CHECKED) == _last_change(wire) and not checkboxes.find_ticked(_page(wire))
         ):
             return ()
         found = self._attribute(wire)
@@ -111,7 +111,7 @@ class DashboardIssue:
 
     def _remember_checked(self, wire: IssueWire) -> None:
         """Record that every tick until its last change is known."""
-        self.threads.api.kept.put(CHECKED, _last_change(wire))
+        self.threads.api.read_cache.put(CHECKED, _last_change(wire))
 
     def _pin(self, wire: IssueWire) -> None:
         """Pin it above the list of issues. Three may be pinned, with some permissions: a refusal does not matter."""
@@ -138,7 +138,7 @@ class DashboardIssue:
 
     def _find_anchor_issue(self) -> IssueWire | None:
         """The one this clone remembers: possibly closed, or too new for the list."""
-        number = self.threads.api.kept.get("anchor")
+        number = self.threads.api.read_cache.get("anchor")
         if not isinstance(number, int):
             return None
         try:
@@ -152,8 +152,8 @@ class DashboardIssue:
         return min(wires, key=lambda wire: wire.number, default=None)
 
     def _remember(self, number: int) -> None:
-        if self.threads.api.kept.get("anchor") != number:
-            self.threads.api.kept.put("anchor", number)
+        if self.threads.api.read_cache.get("anchor") != number:
+            self.threads.api.read_cache.put("anchor", number)
 
 
 def _last_change(wire: IssueWire) -> list[object]:

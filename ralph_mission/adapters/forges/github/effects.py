@@ -183,7 +183,7 @@ class GitHubEffects(EffectVerbs):
             if found := self.find(effect):  # a list may have been late
                 return found
             if refused.what == PULLS_ALLOWED:  # by now
-                self.api.kept.put(ALLOWED, False)
+                self.api.read_cache.put(ALLOWED, False)
                 raise self._with_page(refused) from None
             raise
         self.labelling.repair(wire, effect.labels)
@@ -261,7 +261,7 @@ class GitHubEffects(EffectVerbs):
         A job's token cannot read it. So an impossible pull request, of the default branch onto itself, is requested for
         GitHub's answer; once it is known to be allowed, not again until one is refused.
         """
-        if self.people.us().login != ACTIONS or self.api.kept.get(ALLOWED) or self.api.staged:
+        if self.people.us().login != ACTIONS or self.api.read_cache.get(ALLOWED) or self.api.staged:
             return
         name = self.default().name
         order = {"repositoryId": self.people.repository().get("id"), "baseRefName": name, "headRefName": name}
@@ -282,7 +282,7 @@ class GitHubEffects(EffectVerbs):
                 if refused.reason is FailureReason.NOT_ATTEMPTED:  # nor could the pull request be opened now
                     raise
                 continue
-            self.api.kept.put(ALLOWED, True)
+            self.api.read_cache.put(ALLOWED, True)
             return
 
     def _with_page(self, refused: ForgeRefused) -> ForgeRefused:

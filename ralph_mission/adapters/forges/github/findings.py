@@ -27,8 +27,8 @@ from ralph_mission.adapters.forges.github.reading import Home, PullWire, Stamp, 
 from ralph_mission.adapters.sandbox.excerpt import failing_lines
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import (
+    ACTION_REQUIRED,
     FAILED,
-    HELD,
     WELL,
     AlertKind,
     FailedJob,
@@ -209,11 +209,11 @@ def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJo
     if not failed:
         return ()
     name, ids = f"failed {sha}", [[run.id, run.attempt] for run in failed]
-    entry = api.kept.get(name)
+    entry = api.read_cache.get(name)
     if not isinstance(entry, dict) or entry.get("runs") != ids:
         jobs = [job for run in failed for job in failed_jobs(api, run, log=True) or [FailedJob(run.name, "", run.url)]]
         entry = {"runs": ids, "jobs": [[job.name, job.step, job.url, failing_lines(job.log)] for job in jobs]}
-        api.kept.put(name, entry)
+        api.read_cache.put(name, entry)
     return tuple(FailedJob(*map(str, job)) for job in entry["jobs"])
 
 
@@ -227,7 +227,7 @@ def services_at(api: Api, sha: str) -> tuple[tuple[FailedJob, ...], tuple[bool, 
     states, every = statuses or (), sorted(checks or (), key=lambda wire: wire.id)
     failed = [FailedJob(one.context, "", one.target_url or "") for one in states if one.state in ("failure", "error")]
     apps = {(one.app, one.name): one for one in every if one.app != ACTIONS}.values()
-    failed += (_failed_check(one) for one in apps if one.conclusion in (*FAILED, HELD))
+    failed += (_failed_check(one) for one in apps if one.conclusion in (*FAILED, ACTION_REQUIRED))
     passed = [one.state == "success" for one in states] + [one.conclusion in WELL for one in apps]
     return tuple(failed), tuple(passed), statuses is not None and checks is not None
 
@@ -343,7 +343,7 @@ def security_alerts(api: Api, kind: AlertKind, now: datetime) -> tuple[SecurityA
     """Open alerts, newest first; None if unreadable. Raises UserError if GitHub does not answer."""
     refused = f"no {kind} alerts"
     with suppress(TypeError, ValueError):
-        if timedelta(0) <= now - datetime.fromisoformat(api.kept.get(refused)) < REFUSED:
+        if timedelta(0) <= now - datetime.fromisoformat(api.read_cache.get(refused)) < REFUSED:
             return None
     found: list[Any] = []
     try:
@@ -353,7 +353,7 @@ def security_alerts(api: Api, kind: AlertKind, now: datetime) -> tuple[SecurityA
                 break
     except (Absent, UserError) as error:
         _raise_unless_refused(error)
-        api.kept.put(refused, now.isoformat())
+        api.read_cache.put(refused, now.isoformat())
         return None
     return tuple(_alert(kind, wire) for wire in read(tuple[AlertWire, ...], found[:MOST]))
 

@@ -71,40 +71,42 @@ class Labelling:
             return
         try:
             self.give(wire.number, missing if wire.state == "open" else ())
-            self._owe(wire.number, ())
+            self._store_pending(wire.number, ())
         except (ForgeRefused, Doubt, UserError) as no:  # the pull request itself exists, with or without its labels
             self.threads.api.note(f"pull request #{wire.number} could not be labelled: {no}")
-            self._owe(wire.number, missing)
+            self._store_pending(wire.number, missing)
 
     def pay(self) -> None:
         """Retry owed labels. Never an error: no action waits for a label."""
-        for number, names in list(self._debts())[:MOST]:
+        for number, names in list(self._read_pending())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
                 if self.people.owns(wire):
                     self.repair(wire, names)
                 else:  # another account of ours may have opened it
-                    self._owe(number, names if wire.state == "open" else ())
+                    self._store_pending(number, names if wire.state == "open" else ())
             except Missing:
-                self._owe(number, ())
+                self._store_pending(number, ())
             except UserError as problem:
                 self.threads.api.note(f"pull request #{number} could not be labelled: {problem.what}")
-                self._owe(number, names)
+                self._store_pending(number, names)
 
-    def _debts(self) -> Iterator[tuple[int, list[str]]]:
+    def _read_pending(self) -> Iterator[tuple[int, list[str]]]:
         """Owed labels that could be ours: files in a clone are not trusted."""
-        entry = self.threads.api.kept.get_lasting(OWED_LABELS)
+        entry = self.threads.api.read_cache.get_lasting(OWED_LABELS)
         for number, names in entry.items() if isinstance(entry, Mapping) else ():
             if re.fullmatch(r"[0-9]{1,9}", number) and isinstance(names, list):
                 yield int(number), [name for name in names if isinstance(name, str) and name in OWABLE]
 
-    def _owe(self, number: int, names: Iterable[str]) -> None:
-        before = dict(self._debts())
-        after = {other: debt for other, debt in before.items() if other != number}
+    def _store_pending(self, number: int, names: Iterable[str]) -> None:
+        before = dict(self._read_pending())
+        after = {other: pending for other, pending in before.items() if other != number}
         if owed := [name for name in names if name in OWABLE]:
             after[number] = owed  # last, so that all others get their turn
         if [*after.items()] != [*before.items()]:
-            self.threads.api.kept.put_lasting(OWED_LABELS, {str(other): debt for other, debt in after.items()})
+            self.threads.api.read_cache.put_lasting(
+                OWED_LABELS, {str(other): pending for other, pending in after.items()}
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class FinishedBranches:
         no answer came.
         """
         if not self._try_deletion(wire, head_sha):
-            self._owe({**self._debts(), wire.number: head_sha})
+            self._store_pending({**self._read_pending(), wire.number: head_sha})
 
     def _try_deletion(self, wire: PullWire, head_sha: str) -> bool:
         """False if it has to be tried again."""
@@ -148,7 +150,7 @@ class FinishedBranches:
         Only at the pull request's own last commit, which GitHub keeps: what is owed may have been written by others.
         Once `stopped`, what remains stays owed.
         """
-        for number, head_sha in list(self._debts().items())[:MOST]:
+        for number, head_sha in list(self._read_pending().items())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)
                 ours = wire.ours and wire.head.ref.startswith(BRANCHES)
@@ -164,14 +166,14 @@ class FinishedBranches:
             except UserError:
                 waits = True
             # Only now, as it stays owed until it is done; what waits goes last, so that all others get their turn.
-            others = {other: sha for other, sha in self._debts().items() if other != number}
-            self._owe({**others, number: head_sha} if waits else others)
+            others = {other: sha for other, sha in self._read_pending().items() if other != number}
+            self._store_pending({**others, number: head_sha} if waits else others)
 
-    def _debts(self) -> dict[int, str]:
+    def _read_pending(self) -> dict[int, str]:
         """Commits by pull request, as far as they can be read: files in a clone are not trusted."""
-        entry = self.threads.api.kept.get_lasting(OWED_DELETIONS)
+        entry = self.threads.api.read_cache.get_lasting(OWED_DELETIONS)
         pairs = entry.items() if isinstance(entry, Mapping) else ()
         return {int(n): sha for n, sha in pairs if re.fullmatch(r"[0-9]{1,9}", n) and isinstance(sha, str)}
 
-    def _owe(self, debts: Mapping[int, str]) -> None:
-        self.threads.api.kept.put_lasting(OWED_DELETIONS, {str(number): sha for number, sha in debts.items()})
+    def _store_pending(self, pending: Mapping[int, str]) -> None:
+        self.threads.api.read_cache.put_lasting(OWED_DELETIONS, {str(number): sha for number, sha in pending.items()})

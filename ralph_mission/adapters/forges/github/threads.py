@@ -171,7 +171,7 @@ class Threads:
         )
 
     def _parts(self, number: int, changed: datetime, comments: int | None, reviewed: bool) -> Mapping[str, list[Any]]:
-        entry = self.api.kept.get(f"details {number}")
+        entry = self.api.read_cache.get(f"details {number}")
         if isinstance(entry, dict) and self._holds(number, entry, changed, comments):
             known: Mapping[str, list[Any]] = entry["parts"]
             return known
@@ -182,7 +182,9 @@ class Threads:
             read["lines"] = self._of(number, "lines", fresh=False)
         if "comments" in read:
             read["comments"] = self._told_apart(read["comments"])
-        self.api.kept.put(f"details {number}", {"changed": changed.isoformat(), "at": at.isoformat(), "parts": read})
+        self.api.read_cache.put(
+            f"details {number}", {"changed": changed.isoformat(), "at": at.isoformat(), "parts": read}
+        )
         return read
 
     def _told_apart(self, comments: list[Any]) -> list[Any]:
@@ -294,14 +296,14 @@ class ThreadNews:
     count if nothing did."""
 
     api: Api
-    _seen: dict[int, datetime] | None = None
+    _updates: dict[int, datetime] | None = None
     _newest: datetime | None = None  # the last change of any thread at the last look
     _changed: dict[int, tuple[IssueWire, datetime]] = field(default_factory=dict)  # and when they changed before that
 
     def look(self) -> bool:
         """Also whether somebody labelled a thread for us. At the first look all of them are news. Raises UserError."""
         self.api.forget()
-        before, known, since, self._changed = self.api.counts.not_modified, self._seen, self._newest, {}
+        before, known, since, self._changed = self.api.counts.not_modified, self._updates, self._newest, {}
         try:
             wires = reading.read(tuple[IssueWire, ...], self.api.get(NEWEST))
         except Absent:
@@ -309,7 +311,7 @@ class ThreadNews:
         if self.api.counts.not_modified > before:
             return False
         ours = {wire.number: wire for wire in wires if _concerns_us(wire)}
-        self._seen = (known or {}) | {number: wire.updated_at for number, wire in ours.items()}
+        self._updates = (known or {}) | {number: wire.updated_at for number, wire in ours.items()}
         self._newest = max((wire.updated_at for wire in wires), default=None)
         if known is None:  # somebody may have spoken since the last cycle
             return bool(ours)

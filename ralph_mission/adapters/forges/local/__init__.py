@@ -260,7 +260,7 @@ class Person:
 
     def open_pull(self, head: str, base: str, title: str, body: str = "") -> int:
         """Open a pull request from an existing branch."""
-        with self._told():
+        with self._explain_errors():
             sides = branches.sides(self.git, self.store, head, base)
         return self._open(title, body, (), sides)
 
@@ -304,7 +304,7 @@ class Person:
 
     def merge(self, number: int, method: str = "squash") -> int:
         """Merge a pull request at its present head, as safely as the bot does."""
-        with self._told(), self.store.locked():
+        with self._explain_errors(), self.store.locked():
             thread = self.store.require("pull", number)
             head = branches.head_of(thread, branches.tips(self.git))
             login = self.actor.login
@@ -314,16 +314,16 @@ class Person:
             return land(self.store, self.git, thread, order, self.forge.now()).number
 
     def _open(self, title: str, body: str, labels: tuple[str, ...], sides: threads.Sides = threads.NO_SIDES) -> int:
-        with self._told(), self.store.locked():
+        with self._explain_errors(), self.store.locked():
             return self.store.open(self.actor, self.forge.now(), title, body, labels, sides).number
 
     def _change(self, kind: str, number: int, step: Step) -> int:
-        with self._told(), self.store.locked():
+        with self._explain_errors(), self.store.locked():
             self.store.write(step(self.store.require(kind, number), self.actor, self.forge.now()))
             return number
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except ForgeRefused as refused:

@@ -212,7 +212,7 @@ class ThreadStore:
     root: Path
     top: Path | None
     exclude: Path
-    _seen: dict[Path, tuple[Stat, LocalThread]] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[Path, tuple[Stat, LocalThread]] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
     def of(git: Git) -> ThreadStore:
@@ -370,14 +370,14 @@ class ThreadStore:
             with open(path, "rb") as file:
                 status = os.fstat(file.fileno())
                 known = (status.st_ino, status.st_mtime_ns, status.st_size)
-                if path in self._seen and self._seen[path][0] == known:
-                    return self._seen[path][1]
+                if path in self._cache and self._cache[path][0] == known:
+                    return self._cache[path][1]
                 raw = file.read()
         except FileNotFoundError:
             return None
         thread = self._parse(path, raw, needless)
         if thread:
-            self._seen[path] = (known, thread)
+            self._cache[path] = (known, thread)
         return thread
 
     def _parse(self, path: Path, raw: bytes, needless: Callable[[str], bool]) -> LocalThread | None:
@@ -390,11 +390,11 @@ class ThreadStore:
                 raise Mangled(f"says it is {thread.kind} {thread.number}", 2)
             return thread
         except UnicodeDecodeError as error:
-            raise self._trouble(path, "not UTF-8", raw.count(b"\n", 0, error.start) + 1) from None
+            raise self._document_error(path, "not UTF-8", raw.count(b"\n", 0, error.start) + 1) from None
         except Mangled as error:
-            raise self._trouble(path, error.what, error.line) from None
+            raise self._document_error(path, error.what, error.line) from None
 
-    def _trouble(self, path: Path, what: str, line: int) -> UserError:
+    def _document_error(self, path: Path, what: str, line: int) -> UserError:
         where = f"{self._name_in_forge(path)}, line {line}" if line else self._name_in_forge(path)
         aside = f"mv {shlex.quote(self._name_in_forge(path))} {shlex.quote(f'{self._name_in_forge(path)}.broken')}"
         return UserError(f"{where}: {what}", f"fix that line in an editor, or give the thread up: {aside}")

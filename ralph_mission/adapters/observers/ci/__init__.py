@@ -76,7 +76,11 @@ class CiObserver:
             day, listed = self._look_widely(before, context)
             failed = [run for run in self.forge.workflow_runs(ended="failure") if self._counts(run)]
             failed += [run for run in listed if run.failed and run.conclusion != "failure" and self._counts(run)]
-            news = [run for run in failed if run_key(run) not in before.seen and context.now - run.created_at < RECENT]
+            news = [
+                run
+                for run in failed
+                if run_key(run) not in before.judged_runs and context.now - run.created_at < RECENT
+            ]
             workflows = list(dict.fromkeys([*known_red, *(run.workflow for run in news)]))
             red, chances = self._look(workflows[:WORKFLOWS], known_red, context)
             retried = list(self._chances([run for run in listed if run.attempt > 1 and self._counts(run)], context))

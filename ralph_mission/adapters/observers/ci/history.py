@@ -229,7 +229,7 @@ class CiCursor:
     """The failed runs that were judged ("id.attempt"), the workflows that were red and since when, what failed by
     chance, and when second tries were looked for last."""
 
-    seen: frozenset[str] = frozenset()
+    judged_runs: frozenset[str] = frozenset()
     red: tuple[tuple[int, str], ...] = ()
     chances: tuple[ChanceFailure, ...] = ()
     day: str = ""
@@ -253,7 +253,7 @@ class CiCursor:
         """As `parse` reads it."""
         newest = sorted(sorted(self.chances, key=lambda one: one.at)[-MOST_FLAKY:], key=lambda one: one.key)
         chances = [[*astuple(one)[:6], one.at.isoformat(), list(one.tests)] for one in newest]
-        known = {"seen": sorted(self.seen), "red": list(self.red), "chances": chances, "day": self.day}
+        known = {"seen": sorted(self.judged_runs), "red": list(self.red), "chances": chances, "day": self.day}
         return json.dumps(known, separators=(",", ":"))
 
 

@@ -116,7 +116,7 @@ class DatabaseObserver:
         failed = [look.problem for look in lookups if look.problem]
         if failed and len(failed) == len(lookups):
             return unavailable(NAME, failed[0], context.cursor)
-        return self._seen(lookups)
+        return self._build_observation(lookups)
 
     @contextmanager
     def opened(self, commit: str) -> Iterator[Database]:
@@ -152,7 +152,7 @@ class DatabaseObserver:
                 late = UserError(f"watch {watch.name}: no time was left for it", "an index would help", "network")
                 yield WatchLook(watch, states[watch.name], problem=late)
 
-    def _seen(self, lookups: Sequence[WatchLook]) -> Observation:
+    def _build_observation(self, lookups: Sequence[WatchLook]) -> Observation:
         secrets = self.address().secrets
         found = [(look.watch, one) for look in lookups if look.outcome for one in look.outcome.found]
         return Observation(

@@ -226,7 +226,7 @@ def _state(target: Target, row: Row) -> str:
     """The state that `where` describes, with this row's values."""
     if not target.where:
         return "is there"
-    values = [(column, row[column.name]) for column, _ in _telling(target)]
+    values = [(column, row[column.name]) for column, _ in _state_conditions(target)]
     return " and ".join(
         f"is {'' if value else 'not '}{quality(column)}"
         if isinstance(value, bool)
@@ -235,7 +235,7 @@ def _state(target: Target, row: Row) -> str:
     )
 
 
-def _telling(target: Target) -> list[tuple[Column, Filter]]:
+def _state_conditions(target: Target) -> list[tuple[Column, Filter]]:
     """The conditions on a row's state, if any; conditions that only select rows are no event."""
     pairs = list(zip(target.states, target.where, strict=True))
     return [pair for pair in pairs if pair[0].type in ("bool", "enum")] or pairs
@@ -246,7 +246,7 @@ def _wanted(target: Target, many: bool, negated: bool = False) -> str:
     be, have = ("are", "have") if many else ("is", "has")
     no = " no longer" if negated else ""
     phrases = []
-    for column, one in _telling(target):
+    for column, one in _state_conditions(target):
         values = one.value if isinstance(one.value, tuple) else (one.value,)
         if values in ((True,), (False,)):
             phrases.append(f"{be}{no} {'' if values[0] else 'not '}{quality(column)}")

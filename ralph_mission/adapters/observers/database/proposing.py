@@ -10,12 +10,12 @@ from typing import Any
 
 from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape
 from ralph_mission.adapters.observers.database.targets import (
+    compact_name,
     name_column,
     name_paths,
     parents,
     plural,
     quality,
-    squeezed,
     words_of,
 )
 from ralph_mission.values import dataclass
@@ -32,7 +32,7 @@ LIVE = ("voting", "live", "open", "failed", "error", "overdue")
 STATES = ("status", "state", "phase")
 RATES = frozenset(("commission", "commissionrate", "rate", "takerate"))
 AMOUNTS = frozenset(("tokens", "stake", "staked", "totalstaked", "balance", "tvl", "apr", "apy", "price", "hashrate"))
-KEPT = frozenset(("history", "snapshot", "snapshots", "daily", "log", "logs", "archive", "backup"))
+COPY_WORDS = frozenset(("history", "snapshot", "snapshots", "daily", "log", "logs", "archive", "backup"))
 """Words in the names of tables that copy other tables: the same would be reported twice."""
 WEEKLY = frozenset(("tvl",))
 """Amounts whose changes are worth a post; compared over a week, as is usual for such figures."""
@@ -58,7 +58,7 @@ class ProposedWatch:
 
 def propose_watches(catalog: Catalog) -> tuple[ProposedWatch, ...]:
     """The watches, most relevant first: each name once, each amount for the table that most others belong to."""
-    living = (one for one in catalog.shapes if not KEPT & {*words_of(one.name).split()})
+    living = (one for one in catalog.shapes if not COPY_WORDS & {*words_of(one.name).split()})
     shapes = sorted(living, key=lambda one: (-_weight(one, catalog), one.name))
     kinds = (_states, _histories, _amounts, _votes, _rankings, _news)
     found = {one.name: one for kind in reversed(kinds) for one in reversed(list(kind(shapes, catalog)))}
@@ -94,7 +94,7 @@ def _states(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch
 def _histories(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
     """Watches for tables of values over time: large changes, and missing rows."""
     for shape in shapes:
-        at, values = _created(shape), [one for one in shape.columns if squeezed(one.name) == "value"]
+        at, values = _created(shape), [one for one in shape.columns if compact_name(one.name) == "value"]
         owner = _owners(shape, catalog)
         if not at or not values or len(owner) != 1 or name_column(shape):
             continue
@@ -112,7 +112,7 @@ def _amounts(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatc
         if _created(shape) and not name_column(shape):
             continue  # a log of events: its newest rows are no series
         for column in shape.columns if name_paths(shape, catalog) else ():
-            word = squeezed(column.name)
+            word = compact_name(column.name)
             if column.type not in NUMBERS or column.many or word not in AMOUNTS | RATES:
                 continue
             over, within = ("10%", "24h") if word in RATES else ("30%", "7d" if word in WEEKLY else "24h")
@@ -130,7 +130,7 @@ def _amounts(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatc
 def _votes(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
     for shape in shapes:
         for column in shape.columns:
-            if column.type == "enum" and squeezed(column.name) in STATES and name_paths(shape, catalog):
+            if column.type == "enum" and compact_name(column.name) in STATES and name_paths(shape, catalog):
                 words = {name: set(words_of(name).split()) for name, _ in column.values}
                 live = next((name for wanted in LIVE for name, parts in words.items() if wanted in parts), "")
                 if live:
@@ -142,7 +142,7 @@ def _votes(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]
 def _rankings(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
     for word in RANKED:
         for shape in shapes:
-            column = next((one for one in shape.columns if squeezed(one.name) == word), None)
+            column = next((one for one in shape.columns if compact_name(one.name) == word), None)
             if column and column.type in NUMBERS and not _created(shape) and name_paths(shape, catalog):
                 top = {"order_by": column.name, "take": 5}
                 settings = {
@@ -175,7 +175,7 @@ def _news(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
 
 
 def _created(shape: Shape) -> str:
-    times = {squeezed(one.name): one.name for one in shape.columns if one.type == "time"}
+    times = {compact_name(one.name): one.name for one in shape.columns if one.type == "time"}
     return next((times[name] for name in CREATED if name in times), "")
 
 

@@ -63,7 +63,7 @@ class Snapshot:
 class WatchState:
     """`started`: a first look was taken. `since` is how far `new_since` got, null before any row; `border` are the
     known rows at that value: several may share a time. `passed`: all of them are known. In a ranking, `border` are its
-    rows. `odd` are reported rows without a finite value, which nothing comes after. `crowd`: not all episodes were
+    rows. `odd` are reported rows without a finite value, which nothing comes after. `truncated`: not all episodes were
     remembered, and an unknown one is no news. `digits`: how many digits of a value are remembered; 0: all.
     """
 
@@ -74,7 +74,7 @@ class WatchState:
     episodes: tuple[WatchEpisode, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     odd: tuple[str, ...] = ()
-    crowd: bool = False
+    truncated: bool = False
     digits: int = 0
 
 
@@ -217,7 +217,7 @@ def _shorten(state: WatchState) -> WatchState:
     if longest == "values":
         return _shorten_values(state)
     if longest == "episodes":
-        return replace(state, episodes=state.episodes[: len(state.episodes) // 2], crowd=True)
+        return replace(state, episodes=state.episodes[: len(state.episodes) // 2], truncated=True)
     if longest == "border":
         return replace(state, border=(), passed=True)  # rows that share its value count as known
     return replace(state, odd=state.odd[len(state.odd) // 2 + 1 :]) if state.odd else WatchState()
@@ -241,7 +241,7 @@ def _write(state: WatchState, digest: str) -> str:
         "border": list(state.border),
         "passed": state.passed,
         "odd": list(state.odd),
-        "crowd": state.crowd,
+        "crowd": state.truncated,
         "looks": [format_value(one.at) for one in state.snapshots],
         "values": _write_values(state.snapshots),
         "digits": state.digits,
@@ -416,7 +416,7 @@ def begin(
     before = {one.group: one for one in state.episodes}
     fresh = {group: way for group, way in present.items() if group not in before or before[group].way != way}
     many = Counter(fresh.values())
-    quiet = not state.started or state.crowd
+    quiet = not state.started or state.truncated
     running = {
         one.way: one
         for one in state.episodes
@@ -435,13 +435,13 @@ def begin(
 def mark_told(state: WatchState, episodes: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
     """The state with the current episodes, and the earlier ones that must still be remembered."""
     earlier = {one.group: one for one in keep if one.group not in episodes}
-    return replace(state, started=True, episodes=(*episodes.values(), *earlier.values()), crowd=False)
+    return replace(state, started=True, episodes=(*episodes.values(), *earlier.values()), truncated=False)
 
 
 def silent(state: WatchState, episodes: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
     """Notes about episodes that are not reported: those of a first look, and those whose start was forgotten."""
     count = sum(one.quiet for one in episodes.values())
-    if state.crowd:
+    if state.truncated:
         return (f"{len(episodes)} at once are too many to remember: which of them are new is not known",)
     return (f"{count} as they were before the first look",) if count and not state.started else ()
 

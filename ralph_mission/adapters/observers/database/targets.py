@@ -45,7 +45,7 @@ MOST_PARENTS = 2  # parents whose names a row without a name gets
 
 def name_column(shape: Shape) -> str:
     """The column with a row's name, or ""."""
-    named = {squeezed(one.name): one for one in reversed(shape.columns)}
+    named = {compact_name(one.name): one for one in reversed(shape.columns)}
     return next((named[word].name for word in CALLED if word in named and _is_text(named[word])), "")
 
 
@@ -64,7 +64,7 @@ def name_paths(shape: Shape, catalog: Catalog, by: str = "") -> tuple[str, ...]:
 
 def is_name(path: str) -> bool:
     """Whether a field's name suggests names."""
-    return squeezed(path.rpartition(".")[2]) in CALLED
+    return compact_name(path.rpartition(".")[2]) in CALLED
 
 
 def parents(shape: Shape, catalog: Catalog) -> Iterator[Relation]:
@@ -124,7 +124,7 @@ def _optional(shape: Shape, relation: Relation) -> bool:
     return column is None or column.nullable
 
 
-def squeezed(name: str) -> str:
+def compact_name(name: str) -> str:
     """A name without underscores, in lower case."""
     return name.replace("_", "").lower()
 
@@ -231,7 +231,7 @@ def _ordinary(value: Decimal) -> bool:
 VALUE = "#value"  # no field has this name: a number aggregated over related rows
 NUMBERS = ("int", "decimal", "float")
 GROWING = ("int", "decimal", "time", "text")
-UNTELLABLE = ("bytes", "other")
+UNREADABLE_TYPES = ("bytes", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +386,7 @@ class _Finder:
             if shape.relation(name):
                 raise UserError(f"{shape.name}.{name} is a relation", f"name a field of it, such as {name}.id")
             raise UserError(what, nearest(name, _names(shape)))
-        if column.many or column.type in UNTELLABLE:
+        if column.many or column.type in UNREADABLE_TYPES:
             raise UserError(f"{shape.name}.{name} is {'a list' if column.many else column.type}", "name another field")
         return column
 

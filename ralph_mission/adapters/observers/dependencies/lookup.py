@@ -186,7 +186,7 @@ class DependencyFindings:
     """A check's results, before reporting."""
 
     reading: DependencyReading
-    told: ReleaseAnswers
+    answers: ReleaseAnswers
     registries: Mapping[Package, str]  # the requested URL
     advisories: tuple[Advisory, ...] = ()
     problem: str = ""  # why OSV's advisories are missing or incomplete
@@ -194,7 +194,7 @@ class DependencyFindings:
     @property
     def complete(self) -> bool:
         """Whether a finding that is missing now is certainly gone."""
-        return not (self.told.failed or self.told.left or self.problem)
+        return not (self.answers.failed or self.answers.left or self.problem)
 
     def known(self) -> Against:
         """Advisories by subject."""
@@ -233,7 +233,7 @@ class DependencyFindings:
         return min(reversed(fixing), key=left.__getitem__, default="")
 
     def _releases(self, package: Package) -> Sequence[Release]:
-        return self.told.releases.get(question(package, self.registries.get(package, "")), ())
+        return self.answers.releases.get(question(package, self.registries.get(package, "")), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class DependencyLookup:
     """The sources, and their limits; see `Settings` of the observer."""
 
     web: Web
-    shelf: AnswerCache
+    cache: AnswerCache
     endpoint: str
     environment: Mapping[str, str] = field(repr=False)
     now: datetime
@@ -282,23 +282,23 @@ class DependencyLookup:
         return DependencyFindings(reading, answers, {})
 
     def _registries(self, most: int) -> Registries:
-        return Registries(self.web, self.shelf, self.now, self.every, self.seconds, most)
+        return Registries(self.web, self.cache, self.now, self.every, self.seconds, most)
 
     def _about(self, subjects: Iterable[Subject]) -> Known:
-        return Advisories(self.web, self.endpoint, self.shelf, self.now, self.every).about(subjects)
+        return Advisories(self.web, self.endpoint, self.cache, self.now, self.every).about(subjects)
 
     def _osv(self, subjects: Iterable[Subject]) -> tuple[tuple[Advisory, ...], str]:
         if not self.advisories:
             return (), ""
         failed = f"no answer {self.endpoint}"
-        answer = self.shelf.get(failed)
+        answer = self.cache.get(failed)
         if answer and timedelta(0) <= self.now - answer.asked < PATIENCE:
             return (), str(answer.facts)
         try:
             known = self._about(subjects)
         except UserError as problem:
             what = f"{NO_ADVISORIES}{problem.what}"
-            self.shelf.put(failed, CachedAnswer(what, self.now))
+            self.cache.put(failed, CachedAnswer(what, self.now))
             return (), what
         return known.advisories, str(known)
 
@@ -315,11 +315,11 @@ class DependencyLookup:
 
     def _built_in(self, ecosystem: Ecosystem) -> str:
         key = f"built-in {ecosystem}"
-        answer = self.shelf.get(key)
+        answer = self.cache.get(key)
         if answer and answer.facts and timedelta(0) <= self.now - answer.asked < self.every:
             return str(answer.facts)
         base = indexes.built_in(ecosystem, self.scratch)
-        self.shelf.put(key, CachedAnswer(base, self.now))
+        self.cache.put(key, CachedAnswer(base, self.now))
         return base
 
 

@@ -81,15 +81,15 @@ def build(
         from ralph_mission.adapters.http.guard import GuardedWeb
 
         web = GuardedWeb(allow=registries.hosts(variables, variables.get("OSV_API_URL", "")))
-    shelf = AnswerCache(cache / NAME if cache else None)
-    return Dependencies(settings, git, web, shelf, bumper, endpoint, variables, pulls, alerts)
+    answer_cache = AnswerCache(cache / NAME if cache else None)
+    return Dependencies(settings, git, web, answer_cache, bumper, endpoint, variables, pulls, alerts)
 
 
 def _unchecked(findings: DependencyFindings) -> Iterator[str]:
     if findings.problem:
         yield f"known vulnerabilities of packages: {one_line(findings.problem.removeprefix(NO_ADVISORIES), 200)}"
-    if findings.told.failed:
-        yield f"releases of some packages: {one_line(next(iter(findings.told.failed.values())), 200)}"
+    if findings.answers.failed:
+        yield f"releases of some packages: {one_line(next(iter(findings.answers.failed.values())), 200)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Dependencies:
     settings: DependencySettings
     git: Git
     web: Web
-    shelf: AnswerCache
+    answer_cache: AnswerCache
     bumper: Bumper | None
     endpoint: str
     environment: Mapping[str, str] = field(repr=False)
@@ -119,10 +119,10 @@ class Dependencies:
         reading = self._read(commit)
         if not reading.projects:
             return Observation(NAME, "ok", detail=about.unread(reading) or "no lock files and no exact versions")
-        findings = self._asking(context, self.shelf).all(reading, self._alerts())
-        self.shelf.tidy()
-        if not (findings.told.releases or findings.advisories) and findings.told.failed:
-            return Observation(NAME, "unavailable", detail=one_line(next(iter(findings.told.failed.values())), 200))
+        findings = self._asking(context, self.answer_cache).all(reading, self._alerts())
+        self.answer_cache.tidy()
+        if not (findings.answers.releases or findings.advisories) and findings.answers.failed:
+            return Observation(NAME, "unavailable", detail=one_line(next(iter(findings.answers.failed.values())), 200))
         signals = self._signals(findings, commit, context)
         essences = [signal.essence for signal in signals if signal.essence[0] == "vulnerability"]
         return Observation(
@@ -156,24 +156,24 @@ class Dependencies:
     def _read(self, commit: str) -> DependencyReading:
         return read(self.git, commit, _excluder(self.settings.exclude), _also)
 
-    def _asking(self, context: ObservationContext, shelf: AnswerCache) -> DependencyLookup:
+    def _asking(self, context: ObservationContext, answer_cache: AnswerCache) -> DependencyLookup:
         chosen = self.settings
         limits = (chosen.advisories, chosen.every, chosen.seconds, chosen.most, chosen.updates)
         return DependencyLookup(
-            self.web, shelf, self.endpoint, self.environment, context.now, Path(context.scratch), *limits
+            self.web, answer_cache, self.endpoint, self.environment, context.now, Path(context.scratch), *limits
         )
 
     def _signals(self, findings: DependencyFindings, commit: str, context: ObservationContext) -> tuple[Signal, ...]:
-        tended, known = bots.find_updaters(findings.reading.texts), findings.known()
-        wanted = [bump for bump in findings.patches() if self._routine(bump.package, tended) or fixed_by(bump, known)]
+        updaters, known = bots.find_updaters(findings.reading.texts), findings.known()
+        wanted = [bump for bump in findings.patches() if self._routine(bump.package, updaters) or fixed_by(bump, known)]
         pulls = self.pulls() if wanted else ()
         at_work = [bump for bump in wanted if any(_changes(pull, bump.package) for pull in pulls)]
         free = [bump for bump in wanted if bump not in at_work]
         bumps = tuple(sorted(free, key=lambda bump: not fixed_by(bump, known))[:MOST_BUMPS])
         bumped = self._bumped(findings.reading, commit, bumps, context)
         vulnerable = about.vulnerable(findings.reading, known, bumped, at_work)
-        updates = self._updates(findings, tended, (*at_work, *bumped.done), bumped)
-        propose = len(updates) >= bots.BEHIND and not tended and bots.is_wanted(self.git, commit)
+        updates = self._updates(findings, updaters, (*at_work, *bumped.done), bumped)
+        propose = len(updates) >= bots.BEHIND and not updaters and bots.is_wanted(self.git, commit)
         importers = self._importers(commit, findings.reading) if vulnerable or updates else Importers({})
         gradle = [*filter(bots.is_gradle, self.git.paths(commit))] if propose else None
         routine = bots.routine_signal(updates, findings.reading, importers, commit, gradle)
@@ -184,7 +184,7 @@ class Dependencies:
         )
 
     def _updates(
-        self, findings: DependencyFindings, tended: Mapping[Ecosystem, str], at_work: Iterable[Bump], bumped: Bumped
+        self, findings: DependencyFindings, updaters: Mapping[Ecosystem, str], at_work: Iterable[Bump], bumped: Bumped
     ) -> tuple[bots.RoutineUpdate, ...]:
         """The newest release of each package that no bot updates, except for patches in progress."""
         patched = {(bump.package.name, bump.package.version, bump.to) for bump in at_work}
@@ -192,7 +192,7 @@ class Dependencies:
         found: dict[tuple[str, str], bots.RoutineUpdate] = {}
         for _, package, best in findings.steps():
             size = max(best)
-            if self._routine(package, tended) and (package.name, package.version, best[size]) not in patched:
+            if self._routine(package, updaters) and (package.name, package.version, best[size]) not in patched:
                 update = bots.RoutineUpdate(package, best[size], size, why.get((package.name, best[size]), ""))
                 found.setdefault((package.name, package.version), update)
         return tuple(found.values())
@@ -201,17 +201,17 @@ class Dependencies:
         """The importers of each package; only for the ecosystems in use, so that little is stored."""
         question = f"importers {commit}"
         with suppress(TypeError, AttributeError, ValueError):
-            answer = self.shelf.get(question)
+            answer = self.answer_cache.get(question)
             if answer:
                 return load_importers(answer.facts)
         found = read_importers(self.git, commit, frozenset(project.ecosystem for project in reading.projects))
-        self.shelf.put(question, CachedAnswer(dump_importers(found), NEVER))
+        self.answer_cache.put(question, CachedAnswer(dump_importers(found), NEVER))
         return found
 
-    def _routine(self, package: Package, tended: Mapping[Ecosystem, str]) -> bool:
+    def _routine(self, package: Package, updaters: Mapping[Ecosystem, str]) -> bool:
         """Whether to report its updates: it is a direct dependency, and no bot updates it."""
         ignored = {canonicalize_name(name) if package.ecosystem == "PyPI" else name for name in self.settings.ignore}
-        return package.direct and package.ecosystem not in tended and package.name not in ignored
+        return package.direct and package.ecosystem not in updaters and package.name not in ignored
 
     def _bumped(
         self, reading: DependencyReading, commit: str, bumps: tuple[Bump, ...], context: ObservationContext
@@ -219,12 +219,12 @@ class Dependencies:
         if not bumps or self.bumper is None or not self.settings.updates:
             return Bumped(None, (), tuple((bump, "nothing here changes files") for bump in bumps))
         question = f"bumps {reading.digest} {' '.join(f'{bump.project.path} {bump}' for bump in bumps)}"
-        answer = self.shelf.get(question)
+        answer = self.answer_cache.get(question)
         if answer and timedelta(0) <= context.now - answer.asked < self.settings.every:
             return load_bumps(answer, commit, bumps)
         bumped = self.bumper.bump(commit, bumps, Path(context.scratch))
         if not ((over := STOPPED.get()) and over()):  # results cut off by the time limit were not refused
-            self.shelf.put(question, CachedAnswer(dump_bumps(bumped, bumps), context.now))
+            self.answer_cache.put(question, CachedAnswer(dump_bumps(bumped, bumps), context.now))
         return bumped
 
 

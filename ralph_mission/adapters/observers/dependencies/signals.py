@@ -24,7 +24,7 @@ from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.values import compile_regex, dataclass
 from ralph_mission.words import count_noun
 
-MILD = ("low", "moderate", "medium")
+LOWER_SEVERITIES = ("low", "moderate", "medium")
 QUOTED = 4
 """Advisories of one package that are shown in full."""
 Refused = Sequence[tuple[Bump, str]]
@@ -79,7 +79,13 @@ class Vulnerable:
     @property
     def severity(self) -> Severity:
         """By the worst advisory; a step lower if it is only used in development."""
-        found = Severity.LOW if self.worst == "low" else Severity.MEDIUM if self.worst in MILD else Severity.HIGH
+        found = (
+            Severity.LOW
+            if self.worst == "low"
+            else Severity.MEDIUM
+            if self.worst in LOWER_SEVERITIES
+            else Severity.HIGH
+        )
         return {Severity.HIGH: Severity.MEDIUM}.get(found, Severity.LOW) if self.package.dev else found
 
     @property
@@ -208,11 +214,11 @@ def detail(findings: DependencyFindings) -> str:
     parts = [f"{count_noun(packages, 'package')} in {count_noun(len(findings.reading.projects), 'file')}"]
     nobody = sum(not base for base in findings.registries.values())
     parts += [f"no registry is named for {nobody}: set PIP_INDEX_URL or npm_config_registry"] if nobody else []
-    if findings.told.failed:
+    if findings.answers.failed:
         parts.append(
-            f"{len(findings.told.failed)} could not be asked about: {next(iter(findings.told.failed.values()))}"
+            f"{len(findings.answers.failed)} could not be asked about: {next(iter(findings.answers.failed.values()))}"
         )
-    parts += [f"{findings.told.left} wait for the next look"] if findings.told.left else []
+    parts += [f"{findings.answers.left} wait for the next look"] if findings.answers.left else []
     parts += [part for part in (findings.problem, unread(findings.reading)) if part]
     return one_line("; ".join(parts), 300)
 

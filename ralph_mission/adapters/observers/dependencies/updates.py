@@ -130,12 +130,12 @@ ROOM = 1_600
 
 @dataclass(frozen=True, slots=True)
 class RoutineUpdate:
-    """A newer release of a direct dependency. `held`: why Ralph does not make a patch-level one."""
+    """A newer release of a direct dependency. `why_not`: why Ralph does not make a patch-level one."""
 
     package: Package
     to: str
     step: Step
-    held: str = ""
+    why_not: str = ""
 
 
 def routine_signal(
@@ -216,7 +216,7 @@ def _imported_in(package: Package, importers: Importers) -> int | None:
 
 
 def _cells(imported: int | None, one: RoutineUpdate) -> tuple[str, ...]:
-    kind = f"{one.step.word}{', not made: ' + one.held if one.held else ''}"
+    kind = f"{one.step.word}{', not made: ' + one.why_not if one.why_not else ''}"
     where = "?" if imported is None else count_noun(imported, "file")
     purpose = "development" if one.package.dev else "production"
     return one_line(one.package.name, 60), one_line(one.package.version, 20), one_line(one.to, 20), kind, purpose, where

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.forge import turns
-from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Item, Told, fair
+from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Item, ItemKey, fair
 from ralph_mission.adapters.observers.looking import age_days, block, one_line, quote, unavailable
 from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.errors import Missing, UserError
@@ -67,7 +67,7 @@ class OpenLists:
     stale: Sequence[Issue]
     quiet: Sequence[Issue]
     aged: Sequence[Pull]
-    twins: Sequence[DuplicatePair] = ()
+    duplicates: Sequence[DuplicatePair] = ()
 
     @property
     def to_read(self) -> int:
@@ -79,13 +79,13 @@ class OpenLists:
         everything: list[Issue | Pull] = [*self.issues, *self.pulls]
         return frozenset(one.number for one in everything if before.at and one.updated_at < before.at)
 
-    def waiting_still(self, before: ForgeCursor, items: Sequence[Issue | Pull]) -> frozenset[Told]:
+    def waiting_still(self, before: ForgeCursor, items: Sequence[Issue | Pull]) -> frozenset[ItemKey]:
         """Findings of earlier looks that were not read now and cannot have changed."""
         stale, looked = {issue.number for issue in self.stale}, {item.number for item in items}
         unchanged = self.unchanged(before)
         return frozenset(
             (kind, number)
-            for kind, number in before.told
+            for kind, number in before.reported
             if number in unchanged
             and kind != "trace"  # all of them are checked each time: the commit may differ
             and (number in stale if kind == "stale-issue" else number not in looked)
@@ -117,7 +117,7 @@ class ForgeObserver:
             detail=f"{_open_words(len(lists.issues), len(lists.pulls), len(known_waits))}{changes.detail}",
             cursor=ForgeCursor(context.now, changes.since, changes.stars, had, known_waits).dump(),
             complete=before.at is None and len(lists.stale) <= MOST and len(items) == lists.to_read,
-            gone=tuple((kind, str(number)) for kind, number in sorted(before.told - known_waits)),
+            gone=tuple((kind, str(number)) for kind, number in sorted(before.reported - known_waits)),
         )
 
     def _lists(self, us: int, now: datetime) -> OpenLists:
@@ -130,10 +130,10 @@ class ForgeObserver:
             [issue for issue in issues if not issue.assignees and now - issue.updated_at > after.stale_after],
             [issue for issue in issues if now - issue.updated_at > after.answer_after],
             [pull for pull in pulls if now - pull.created_at > min(after.review_after, after.answer_after)],
-            self._twins(issues),
+            self._find_duplicates(issues),
         )
 
-    def _twins(self, issues: Sequence[Issue]) -> Sequence[DuplicatePair]:
+    def _find_duplicates(self, issues: Sequence[Issue]) -> Sequence[DuplicatePair]:
         if len(issues) < 2:
             return ()
         from ralph_mission.adapters.observers.forge.triage import likely_duplicates
@@ -143,7 +143,9 @@ class ForgeObserver:
     def _in_full(self, lists: OpenLists, before: ForgeCursor) -> tuple[list[Issue | Pull], frozenset[int]]:
         """The threads read in full, and all that were read in this round."""
         deadline, read = time.monotonic() + SECONDS, before.read & lists.unchanged(before)
-        issues, had_issues = _read(self.forge.issue, lists.quiet, read, ISSUES, deadline, _first(lists.twins, read))
+        issues, had_issues = _read(
+            self.forge.issue, lists.quiet, read, ISSUES, deadline, _first(lists.duplicates, read)
+        )
         pulls, had_pulls = _read(self.forge.pull, lists.aged, read, PULLS, deadline)
         return [*issues, *pulls], had_issues | had_pulls
 
@@ -152,12 +154,12 @@ class ForgeObserver:
     ) -> tuple[Signal, ...]:
         now = context.now
         issues = {item.number: item for item in items if isinstance(item, Issue)}
-        twins = (pair.read_in_full(issues) for pair in lists.twins)
+        duplicates = (pair.read_in_full(issues) for pair in lists.duplicates)
         return (
             *(_stale(issue, now) for issue in fair(lists.stale, MOST)),
             *self._pulls([item for item in items if isinstance(item, Pull)], us, context),
             *(s for item in items if (s := self._question(item, us, now))),
-            *(pair.signal() for pair in twins if pair),
+            *(pair.signal() for pair in duplicates if pair),
         )
 
     def _pulls(self, pulls: Sequence[Pull], us: int, context: ObservationContext) -> Iterable[Signal]:
@@ -219,9 +221,9 @@ def _foreign(actor: Actor, us: int) -> bool:
     return actor.id != us and not actor.is_bot
 
 
-def _first(twins: Sequence[DuplicatePair], read: frozenset[int]) -> list[Issue]:
+def _first(duplicates: Sequence[DuplicatePair], read: frozenset[int]) -> list[Issue]:
     """The likely duplicates, which are read first: each pair at once, and once in a round."""
-    fresh = [pair for pair in twins if not {pair.older.number, pair.newer.number} <= read]
+    fresh = [pair for pair in duplicates if not {pair.older.number, pair.newer.number} <= read]
     return [issue for pair in fresh[:PAIRS] for issue in (pair.older, pair.newer)]
 
 

@@ -130,7 +130,9 @@ def _by_title(issues: Sequence[Issue]) -> Iterator[DuplicatePair]:
         if len(group) > 2:
             continue  # a title used again and again is a template, such as that of a release
         for older, newer in combinations(group, 2):
-            repeated = older.author.id == newer.author.id and _squeeze(older.body) != _squeeze(newer.body)
+            repeated = older.author.id == newer.author.id and _collapse_spaces(older.body) != _collapse_spaces(
+                newer.body
+            )
             if not repeated and _same_order(older.title, newer.title) and _may_be_one(older, newer):
                 yield DuplicatePair(older, newer, (older.title, newer.title), 0.85)
 
@@ -170,7 +172,7 @@ def _particulars(title: str) -> frozenset[str]:
     return frozenset(lower | {found.lower().strip("`\"'") for found in _APART.findall(title)})
 
 
-def _squeeze(text: str) -> str:
+def _collapse_spaces(text: str) -> str:
     return " ".join(text.split())[:BODY]
 
 

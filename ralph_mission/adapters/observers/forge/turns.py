@@ -29,7 +29,7 @@ ROUND = 500  # things remembered as read; beyond it, the lowest numbers get anot
 _RANGES = compile_regex(r"(?:\d{1,9}(?:-\d{1,9})?(?:,|$))*")
 
 Item = TypeVar("Item", Issue, Pull)
-Told = tuple[str, int]  # kind, number
+ItemKey = tuple[str, int]  # kind, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ForgeCursor:
     since: datetime | None = None  # the start of the window that `Forge.pulse` counts in
     stars: int | None = None  # at that moment
     read: frozenset[int] = frozenset()
-    told: frozenset[Told] = frozenset()
+    reported: frozenset[ItemKey] = frozenset()
 
     @classmethod
     def parse(cls, text: str) -> ForgeCursor:
@@ -60,13 +60,13 @@ class ForgeCursor:
 
     def dump(self) -> str:
         """On one line, as short as may be."""
-        kinds = sorted({kind for kind, _ in self.told})
+        kinds = sorted({kind for kind, _ in self.reported})
         document = {
             "at": self.at.isoformat(timespec="seconds") if self.at else None,
             "since": self.since.isoformat(timespec="seconds") if self.since else None,
             "stars": self.stars,
             "read": _ranges(sorted(self.read)[-ROUND:]),
-            "told": {kind: _ranges(sorted(n for of, n in self.told if of == kind)) for kind in kinds},
+            "told": {kind: _ranges(sorted(n for of, n in self.reported if of == kind)) for kind in kinds},
         }
         return json.dumps(document, separators=(",", ":"))
 

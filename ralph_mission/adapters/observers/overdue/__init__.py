@@ -36,8 +36,8 @@ LOOKED_UP = 30  # markers of a commit whose history is looked at
 Essence = tuple[str, ...]
 Written = Callable[[Sequence[Hit]], Mapping[tuple[str, int], tuple[str, datetime]]]
 """Who wrote markers and when, by path and line, as far as that is known."""
-ASKED = 5  # issues that are read in one look
-KEPT = "closed-issues"
+ISSUES_READ = 5  # issues that are read in one look
+CACHE_KEY = "closed-issues"
 _REFERENCE = compile_regex(r"(?<![\w/&#])#(\d{1,7})\b|https?://([\w.-]+/[\w.-]+/[\w.-]+)/issues/(\d{1,7})\b")
 _HISTORY = compile_regex(
     r"\b(?:original\w*|introduced|added|since|from|pr|pull request|fixed|like|as)\W+(?:\w+\W+){0,2}$"
@@ -73,7 +73,9 @@ class OverdueSearch:
             self.cache.put(question, _encode(reading))
             self.cache.tidy()
         groups = self._by_essence(commit, (*reading.found, *self._closed(reading.named)))
-        return {essence: _told(essence, group, reading, commit, now) for essence, group in [*groups.items()][:MOST]}
+        return {
+            essence: _build_signal(essence, group, reading, commit, now) for essence, group in [*groups.items()][:MOST]
+        }
 
     def essences(self, commit: str, now: datetime, hits: Sequence[Hit]) -> set[Essence]:
         """Those that these markers of a commit may have had."""
@@ -137,7 +139,7 @@ def _marker(hit: dict[str, Any], cause: str, why: str, proof: dict[str, Any] | N
     return OverdueMarker(Hit(**hit), cause, why, Quote(**proof) if proof else None)
 
 
-def _told(
+def _build_signal(
     essence: Essence, group: Sequence[OverdueMarker], reading: OverdueReading, commit: str, now: datetime
 ) -> Signal:
     author, at = reading.origins.get((group[0].hit.path, group[0].hit.line), ("", ""))
@@ -217,13 +219,13 @@ class ClosedIssues:
 
     def _known(self, numbers: Sequence[int]) -> dict[str, Any]:
         """What is remembered or asked of these; an empty entry is no issue that was ever closed here."""
-        entry = self.cache.get(KEPT)
+        entry = self.cache.get(CACHE_KEY)
         known = entry if isinstance(entry, dict) else {}
-        questions = [number for number in numbers if str(number) not in known][:ASKED]
+        questions = [number for number in numbers if str(number) not in known][:ISSUES_READ]
         if questions:
             answers = {str(number): self._ask(number) for number in questions}
             known = {**known, **{number: answer for number, answer in answers.items() if answer is not None}}
-            self.cache.put(KEPT, known)
+            self.cache.put(CACHE_KEY, known)
         return known
 
     def _ask(self, number: int) -> dict[str, str] | None:

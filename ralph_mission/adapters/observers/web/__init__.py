@@ -72,17 +72,17 @@ class Robots:
         return answer.content.decode("utf-8", "replace") if answer.status == 200 else ""
 
 
-class Errands:
+class SharedRequests:
     """Answers of one look, which is known by its time; those of an earlier one are forgotten."""
 
     def __init__(self) -> None:
         self._lock, self._now = threading.Lock(), datetime.min
         self._known: dict[str, Future[str]] = {}
-        self._speakers: dict[str, str] = {}
+        self._reporters: dict[str, str] = {}
 
-    def speaks(self, kind: str, name: str) -> bool:
+    def reports_missing(self, kind: str, name: str) -> bool:
         """Whether a source is the one that says what every source of its kind lacks: the first that asked this."""
-        return self._speakers.setdefault(kind, name) == name
+        return self._reporters.setdefault(kind, name) == name
 
     def once(self, now: datetime, question: str, ask: Callable[[], str]) -> str:
         """The answer of `ask` to a question, which is asked once. Raises what `ask` raised: UserError for the web."""
@@ -106,7 +106,7 @@ def _run(ask: Callable[[], str], answer: Future[str]) -> None:
         raise error
 
 
-KEPT = 100_000  # characters of a robots.txt that is kept for the day
+ROBOTS_LENGTH = 100_000  # characters of a robots.txt that is kept for the day
 
 
 def search(endpoint: str, query: str, allow: Collection[str], seconds: float) -> WebAnswer:
@@ -124,38 +124,38 @@ def search(endpoint: str, query: str, allow: Collection[str], seconds: float) ->
 
 
 def fetch(
-    web: GuardedWeb, url: str, before: WebCursor, folder: Path | None, now: datetime, errands: Errands
+    web: GuardedWeb, url: str, before: WebCursor, folder: Path | None, now: datetime, shared_requests: SharedRequests
 ) -> WebAnswer:
     """Ask for a page as its host's robots.txt allows, which is kept in `folder` for the day. Raises UserError.
 
-    `errands` ask a host for it once for all sources that look at once.
+    `shared_requests`: a host is asked for it once for all sources that look at the same time.
     """
     require_extra("web", "sources of the web need")
     cache, today = FileCache(folder), cache_key("robots", f"{now:%Y-%m-%d}")
     copy = cache.get(today)
     known = {str(origin): str(text) for origin, text in copy.items()} if isinstance(copy, dict) else {}
-    robots = Robots(web, dict(known), partial(errands.once, now))
+    robots = Robots(web, dict(known), partial(shared_requests.once, now))
     answer = replace(web, permit=robots.permit).get(url, etag=before.etag, modified=before.modified)
     if robots.known != known:
-        cache.put(today, {origin: text for origin, text in robots.known.items() if len(text) <= KEPT})
+        cache.put(today, {origin: text for origin, text in robots.known.items() if len(text) <= ROBOTS_LENGTH})
         cache.tidy()
     return answer
 
 
-SEEN = 200  # known items
+KNOWN_ITEMS = 200  # known items
 _WIDTH = 8  # hex digits of an item: one in four billion is mistaken for another
 
 
 @dataclass(frozen=True, slots=True)
 class WebCursor:
-    """`about` says of which settings it is; `text` is the digest of what stood there, `seen` those of the items."""
+    """`about` says of which settings it is; `text` is the digest of what stood there, `items` those of the items."""
 
     about: str
     at: datetime | None = None  # None: nothing was ever seen
     etag: str = ""
     modified: str = ""
     text: str = ""
-    seen: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, line: str, about: str) -> WebCursor:
@@ -168,7 +168,7 @@ class WebCursor:
             readable = at.tzinfo and words and re.fullmatch("[0-9a-f]*", entries)
             if readable and found["about"] == about:
                 digests = (entries[place : place + _WIDTH] for place in range(0, len(entries), _WIDTH))
-                return cls(about, at, etag, modified, text, tuple(digests)[:SEEN])
+                return cls(about, at, etag, modified, text, tuple(digests)[:KNOWN_ITEMS])
         except (ValueError, TypeError, KeyError, RecursionError):
             pass
         return cls(about)
@@ -177,15 +177,15 @@ class WebCursor:
         """On one line."""
         at = self.at.isoformat(timespec="seconds") if self.at else None
         document = {"about": self.about, "at": at, "etag": self.etag, "modified": self.modified, "text": self.text}
-        return json.dumps({**document, "seen": "".join(self.seen)}, separators=(",", ":"))
+        return json.dumps({**document, "seen": "".join(self.items)}, separators=(",", ":"))
 
     def having_seen(self, names: Iterable[str]) -> WebCursor:
         """Add these items; earlier ones stay known for a while, because lists vary."""
-        return replace(self, seen=tuple(dict.fromkeys((*map(mark, names), *self.seen)))[:SEEN])
+        return replace(self, items=tuple(dict.fromkeys((*map(mark, names), *self.items)))[:KNOWN_ITEMS])
 
     def knows(self, name: str) -> bool:
         """Whether an item is known."""
-        return mark(name) in self.seen
+        return mark(name) in self.items
 
 
 def mark(name: str) -> str:
@@ -280,8 +280,8 @@ class Source:
     folder: Path | None = None
     seconds: float = 20.0  # for asking
     patience: float = 15.0  # for reading what came
-    errands: Errands = field(default_factory=Errands)  # shared with the other sources
-    speaks: bool = True  # whether it is this one that says what several of them lack
+    shared_requests: SharedRequests = field(default_factory=SharedRequests)  # shared with the other sources
+    reports_missing: bool = True  # whether it is this one that says what several of them lack
 
     @property
     def name(self) -> str:
@@ -298,7 +298,7 @@ class Source:
         try:
             return self._look(context, before)
         except UserError as problem:
-            if isinstance(problem, Unset) and not self.speaks:
+            if isinstance(problem, Unset) and not self.reports_missing:
                 detail = "not configured, as another search says"
                 return Observation(self.name, "skipped", detail=detail, cursor=context.cursor)
             return unavailable(self.name, problem, context.cursor)
@@ -312,7 +312,7 @@ class Source:
         answer = self._ask(before, context.now)
         after = replace(before, at=context.now, etag=answer.etag, modified=answer.modified)
         if answer.status == 304:
-            return self._seen(replace(before, at=context.now), (), "unchanged")
+            return self._build_observation(replace(before, at=context.now), (), "unchanged")
         text = FileCache(self.folder).get(before.text) if before.text else None
         found = self._read(answer, text if isinstance(text, str) else None, Path(context.scratch))
         news = self._items if "items" in found else self._text
@@ -322,11 +322,11 @@ class Source:
         items = found["items"]
         after = after.having_seen(one["id"] for one in items)
         if before.at is None or before.text:  # it was a text before: every item would seem new
-            return self._seen(after, (), f"first look: {count_noun(len(items), 'item')} remembered")
+            return self._build_observation(after, (), f"first look: {count_noun(len(items), 'item')} remembered")
         new = {one["id"]: one for one in items if one["fits"] and not before.knows(one["id"])}
         signals = tuple(item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
         rest = f", only the first {MOST} are reported" if len(new) > MOST else ""
-        return self._seen(after, signals, f"{count_noun(len(items), 'item')}, {len(new)} new{rest}")
+        return self._build_observation(after, signals, f"{count_noun(len(items), 'item')}, {len(new)} new{rest}")
 
     def _text(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
         after = replace(after, text=digest(found["text"]))
@@ -335,15 +335,15 @@ class Source:
         cache.tidy()
         size = f"{len(found['text']):,} characters"
         if not before.text or before.text == after.text:
-            return self._seen(after, (), "unchanged" if before.text else f"first look: {size} remembered")
+            return self._build_observation(after, (), "unchanged" if before.text else f"first look: {size} remembered")
         fits = found["fits"] if found["changes"] else not self.settings.match
         where = without_query(self.settings.url or "")
         signal = change(self.settings, where, found["changes"], self._keys, now, after.text)
-        return self._seen(
+        return self._build_observation(
             after, (signal,) if fits else (), f"changed, {size}{'' if fits else '; nothing that matches'}"
         )
 
-    def _seen(self, cursor: WebCursor, signals: tuple[Signal, ...], detail: str) -> Observation:
+    def _build_observation(self, cursor: WebCursor, signals: tuple[Signal, ...], detail: str) -> Observation:
         return Observation(self.name, "ok", signals, detail=detail, cursor=cursor.dump(), complete=False)
 
     def _ask(self, before: WebCursor, now: datetime) -> WebAnswer:
@@ -352,7 +352,7 @@ class Source:
             answer = search(self.endpoint, settings.query, self.allow, self.seconds)
         else:
             web = GuardedWeb(self.allow, self.seconds)
-            answer = fetch(web, settings.url or "", before, self.folder, now, self.errands)
+            answer = fetch(web, settings.url or "", before, self.folder, now, self.shared_requests)
         if answer.status != 200 and not (answer.status == 304 and (before.etag or before.modified)):
             what = f"{parse_address(answer.url).authority} answers with status {answer.status}"
             raise UserError(what, "look at its address in ralph.yml if this lasts", who="network")
@@ -409,14 +409,16 @@ def build(
     settings: WebSettings,
     cache: Path | None = None,
     environment: Mapping[str, str] = os.environ,
-    errands: Errands | None = None,
+    shared_requests: SharedRequests | None = None,
 ) -> Source:
     """The observer of one source; `cache`: a folder for earlier answers, or None.
 
-    Sources with the same `errands` request a host's robots.txt once per check, and report missing settings once.
+    Sources with the same `shared_requests` ask for a robots.txt once per check, and report missing settings once.
     """
     allow = tuple(filter(None, re.split(r"[,\s]+", environment.get(ALLOW, ""))))
     folder = cache / "web" / settings.name if cache else None
-    common = errands or Errands()
-    speaks = common.speaks(settings.kind, settings.name)
-    return Source(settings, environment.get(ENDPOINT, ""), allow, folder, errands=common, speaks=speaks)
+    common = shared_requests or SharedRequests()
+    reports_missing = common.reports_missing(settings.kind, settings.name)
+    return Source(
+        settings, environment.get(ENDPOINT, ""), allow, folder, shared_requests=common, reports_missing=reports_missing
+    )

@@ -34,7 +34,7 @@ from ralph_mission.values import compile_regex
 LAST_BRANCH = ".last-branch"
 HALF = ".ralph-archiving-"
 """How the name of an archive begins that is not whole yet."""
-MADE = compile_regex(rf"{re.escape(HALF)}[a-z0-9_]{{8}}")
+TEMPORARY = compile_regex(rf"{re.escape(HALF)}[a-z0-9_]{{8}}")
 PUT = compile_regex(r"prd\.json|progress\.txt|\.(prd\.json|progress\.txt)(\.\d+){1,2}")
 """What such a one may hold: the two files, and what was being written of them."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
@@ -86,7 +86,7 @@ def archive_stories(folder: Path, branch: str, listed: str | None, log: str, now
 def _ready(archive: Path) -> Path:
     """Have the folder, without what a process that died had only begun there."""
     files.own(archive).mkdir(parents=True, exist_ok=True)
-    for half in (place for place in archive.iterdir() if MADE.fullmatch(place.name) and _is_half(place)):
+    for half in (place for place in archive.iterdir() if TEMPORARY.fullmatch(place.name) and _is_half(place)):
         shutil.rmtree(half, ignore_errors=True)
     return archive
 

@@ -113,7 +113,7 @@ class EventLog:
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    _kept: bytes | None = None
+    _log: bytes | None = None
     _restored: list[PathChange] = field(default_factory=list)
 
     @property
@@ -126,8 +126,8 @@ class EventLog:
         with run_files.hold_file_lock(self.path):
             log = self._put_back()
             torn = b"\n" if log and not log.endswith(b"\n") else b""
-            self._kept = log + torn + _line(event, event.at or self.now())
-            run_files.write(self.path, self._kept)
+            self._log = log + torn + _line(event, event.at or self.now())
+            run_files.write(self.path, self._log)
 
     def restore(self) -> tuple[PathChange, ...]:
         """Restore the log as this process wrote it; returns what was wrong."""
@@ -142,7 +142,7 @@ class EventLog:
             if self.path.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 self.path.replace(place)
-            self._kept, self._restored = b"", []
+            self._log, self._restored = b"", []
 
     def _put_back(self) -> bytes:
         """Make the file match the log."""
@@ -151,12 +151,12 @@ class EventLog:
         except UserError:
             run_files.aside(self.path)
             found = b""
-        if self._kept is None:
-            self._kept = found
-        if found != self._kept:
-            self._restored.append(PathChange(NAME, _how(found, self._kept), "the log is the loop's own"))
-            run_files.write(self.path, self._kept)
-        return self._kept
+        if self._log is None:
+            self._log = found
+        if found != self._log:
+            self._restored.append(PathChange(NAME, _how(found, self._log), "the log is the loop's own"))
+            run_files.write(self.path, self._log)
+        return self._log
 
 
 def _line(event: LoopEvent, at: datetime) -> bytes:

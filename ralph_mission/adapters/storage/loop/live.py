@@ -37,7 +37,7 @@ NAMED = "RALPH_LIVE"
 NOTICE = "RALPH_NOTIFY"
 """Names a command to run with a line about each ended loop. Only from the environment, not ralph.yml: a repository's
 commands run in a sandbox and could not reach a desktop."""
-KEPT = 20  # ended runs that are kept
+ENDED_RUNS = 20  # ended runs that are kept
 MOST = 8 * 1024 * 1024  # bytes of what an agent says in a session; hours of real ones take less than one
 LOOK = 0.2  # seconds between polls
 BEGINNING = 250  # tenths of that from the first event of a detached run to its loop, before it is left alone
@@ -150,7 +150,7 @@ class LiveRun:
             if event.kind == "ended" and self._notify:
                 _start_notice(self._notify, f"{self._record.id} in {self._home.parent.name}: {event.text}")
 
-    def asked(self) -> HoldOrder:
+    def current_order(self) -> HoldOrder:
         """A person's current request; a stop request stays in force once read."""
         if self._record.id and not self._stopped:
             order = read_order(self.folder)
@@ -358,7 +358,7 @@ def _number(name: str) -> int:
 
 def _forget_old(home: Path) -> None:
     over = [one for one in list_runs(home) if not one.alive]
-    for one in over[: max(0, len(over) - KEPT)]:
+    for one in over[: max(0, len(over) - ENDED_RUNS)]:
         shutil.rmtree(home / FOLDER / one.id, ignore_errors=True)
 
 

@@ -119,17 +119,17 @@ def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[N
 
 def holder(git_dir: Path) -> Holder | None:
     """Who runs a loop in this checkout right now, or None."""
-    return _read_holder(git_dir) if held(git_dir) else None
+    return _read_holder(git_dir) if is_held(git_dir) else None
 
 
-def held(git_dir: Path) -> bool:
+def is_held(git_dir: Path) -> bool:
     """Whether a loop runs in the work tree of this git directory. The caller must not hold the lock."""
-    return any(map(_held, (git_dir, git_dir / LOCK))) or former(git_dir)
+    return any(map(_is_held, (git_dir, git_dir / LOCK))) or former(git_dir)
 
 
 def former(git_dir: Path) -> bool:
     """Whether a loop of the previous version runs."""
-    return _held(git_dir / FORMER)
+    return _is_held(git_dir / FORMER)
 
 
 def clear(git_dir: Path) -> bool:
@@ -179,7 +179,7 @@ def _open_note(git_dir: Path, flags: int = 0) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _held(place: Path) -> bool:
+def _is_held(place: Path) -> bool:
     with suppress(OSError):
         descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

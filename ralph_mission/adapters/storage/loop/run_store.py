@@ -21,7 +21,7 @@ from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.notes import Memories, ProgressLog
 from ralph_mission.adapters.storage.loop.run_files import PUT_BACK
 from ralph_mission.adapters.storage.loop.state import SCRATCHPAD, TASKS, Records, Shared
-from ralph_mission.adapters.storage.loop.stories import Carried, Stories
+from ralph_mission.adapters.storage.loop.stories import CopiedLists, Stories
 from ralph_mission.adapters.storage.loop.tasks import All, Tasks
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import HoldOrder, RunResult, RunSpec
@@ -97,8 +97,8 @@ class FileRunStore:
         self._held_by, self._news = hold, news
         self._go_on, self._archive_previous, self._restarts = go_on, archive_previous, restarts
         self._clone = clone or root
-        self._carried = Carried(root, self._clone, prd)
-        in_clone = self._carried.stories if clone and (self._carried.listed or prd) else prd
+        self._copies = CopiedLists(root, self._clone, prd)
+        in_clone = self._copies.stories if clone and (self._copies.listed or prd) else prd
         self._stories = Stories(self._clone, in_clone, root / ".ralph/loop", going_on=go_on)
         self._log = ProgressLog(self._stories.folder, self._clone)
         self._bringing = True
@@ -107,7 +107,7 @@ class FileRunStore:
         self._owner = owner
         self._order: RunSpec | None = None
         self._board = RunSnapshot()
-        self._asked: StopSignal = ""
+        self._signal: StopSignal = ""
         self._state: RunState | None = None
         self._known, self._shared = LastKnown(), Shared(self._home)
         self._stood: tuple[datetime, CheckoutState] | None = None
@@ -126,7 +126,7 @@ class FileRunStore:
         for name in ("agent", "loop/runs"):  # where sessions may write, and where not
             (self._home / name).mkdir(parents=True, exist_ok=True)
         if spec.preset.stories:
-            self._refuse_elsewhere(self._carried.folder)
+            self._refuse_elsewhere(self._copies.folder)
         with lock.exclusive(self._git_dir, self._root, spec.preset.name, self._now()):
             self._order = spec
             try:
@@ -172,7 +172,7 @@ class FileRunStore:
         return begun
 
     def _archive(self, now: datetime) -> None:
-        ours = Stories(self._root, self._carried.named, going_on=self._go_on)
+        ours = Stories(self._root, self._copies.named, going_on=self._go_on)
         if prd := ours.read():
             archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
 
@@ -194,7 +194,7 @@ class FileRunStore:
         stories = bool(self._order and self._order.preset.stories)
         self._known.look()
         if self._bringing:
-            self._carried.bring()
+            self._copies.bring()
         read = self._known.read
         snapshot = RunSnapshot(
             read("stories", self._stories.read, None) if stories else None,
@@ -215,10 +215,10 @@ class FileRunStore:
         """A person's request. Once read it holds, even if a session deletes the file."""
         found = inbox.read(self._home)
         if found != "restart" or self._restarts:
-            self._asked = found or self._asked
-        if not self._asked and self._held_by() == "stop":
-            self._asked = "stop"
-        return self._asked
+            self._signal = found or self._signal
+        if not self._signal and self._held_by() == "stop":
+            self._signal = "stop"
+        return self._signal
 
     def heard(self) -> bool:
         """Whether there is an unhandled signal or guidance."""
@@ -239,7 +239,7 @@ class FileRunStore:
 
     # --- after a session -------------------------------------------------------------
 
-    def said(self) -> tuple[LoopEvent, ...]:
+    def read_events(self) -> tuple[LoopEvent, ...]:
         """The events agents emitted through files since the last call, oldest first."""
         return events.read_events(self._home)
 
@@ -258,7 +258,7 @@ class FileRunStore:
 
     def judged(self, commit: str) -> None:
         """Record that the current stories were checked; once HEAD contains this commit, a kill cannot undo it."""
-        self._carried.judged(commit)
+        self._copies.judged(commit)
 
     def note(self, entry: str) -> None:
         """Append an iteration's result to progress.txt, repairing a truncated log first."""
@@ -279,9 +279,9 @@ class FileRunStore:
         """Store state, handoff, the session's record, and the other tool's files, if any."""
         self._state = state_now
         if state_now.mark:
-            self._carried.begin()
+            self._copies.begin()
         if output:
-            self._complain(*self._carried.take_back())
+            self._complain(*self._copies.take_back())
         state.save(self._root, state_now)
         if output:
             self._records.keep(state_now.run_id, output)
@@ -311,7 +311,7 @@ class FileRunStore:
         self._bringing = True
         if previous is None:
             return ()
-        return self._carried.put_back(self._root / state.RUNS / previous.run_id, landed)
+        return self._copies.put_back(self._root / state.RUNS / previous.run_id, landed)
 
     def close(self, account: RunResult) -> None:
         """End the run; a cancelled one cannot be continued. Raises OSError."""
@@ -346,7 +346,7 @@ class FileRunStore:
     @property
     def _is_mirrored(self) -> bool:
         """Whether the stories are where the other tool keeps its own, in the work tree."""
-        return self._carried.folder == self._root / ".omc" and files.stays(self._root / lock.FOLDER, self._root)
+        return self._copies.folder == self._root / ".omc" and files.stays(self._root / lock.FOLDER, self._root)
 
     def _notes_of_run(self) -> str:
         return (run_files.read(self._home / SCRATCHPAD, CAP, self._root) or b"").decode(errors="replace")

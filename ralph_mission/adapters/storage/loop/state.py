@@ -96,7 +96,7 @@ def _free(path: Path) -> Path:
     return next(name for name in names if not name.exists())
 
 
-HELD = 1_000
+SESSION_RECORDS = 1_000
 """Records of the latest sessions that are kept in memory; a persistent loop has ten times as many."""
 
 
@@ -105,19 +105,19 @@ class Records:
     """The records that this process wrote in a work tree. May raise OSError."""
 
     root: Path
-    _held: dict[Path, bytes] = field(default_factory=dict)
+    _contents: dict[Path, bytes] = field(default_factory=dict)
 
     def keep(self, run_id: str, output: HatOutput) -> None:
         """Write the record of a session."""
         place, content = keep_output(self.root, run_id, output)
-        self._held[place] = content
-        if len(self._held) > HELD:
-            del self._held[next(iter(self._held))]
+        self._contents[place] = content
+        if len(self._contents) > SESSION_RECORDS:
+            del self._contents[next(iter(self._contents))]
 
     def restore(self) -> tuple[PathChange, ...]:
         """Restore changed records, and report them."""
         return tuple(
-            self._again(place, content) for place, content in self._held.items() if not _stands(place, content)
+            self._again(place, content) for place, content in self._contents.items() if not _stands(place, content)
         )
 
     def _again(self, place: Path, content: bytes) -> PathChange:
@@ -152,18 +152,18 @@ class Shared:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._held: dict[str, bytes] = {}
+        self._contents: dict[str, bytes] = {}
 
     def hold(self) -> None:
         """Copy the current content."""
         for name in OURS:
             if (found := files.content(self._home / name, HELD_BYTES)) is not None and len(found) < HELD_BYTES:
-                self._held[name] = found
+                self._contents[name] = found
 
     def forget(self, *names: str) -> None:
         """Forget these copies (all by default), as we removed the files ourselves."""
         for name in names or OURS:
-            self._held.pop(name, None)
+            self._contents.pop(name, None)
 
     def unstrange(self) -> tuple[PathChange, ...]:
         """Remove anything but a plain file in place of a shared file."""
@@ -174,9 +174,9 @@ class Shared:
 
     def restore(self) -> tuple[PathChange, ...]:
         """Restore missing files from copies."""
-        gone = [name for name in self._held if not (self._home / name).exists()]
+        gone = [name for name in self._contents if not (self._home / name).exists()]
         for name in gone:
-            run_files.write(self._home / name, self._held[name])
+            run_files.write(self._home / name, self._contents[name])
         return tuple(PathChange(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)
 
 

@@ -233,7 +233,7 @@ MEANWHILE = "was changed in the checkout meanwhile, so what a session wrote ther
 OURS = ".ralph"
 
 
-class Carried:
+class CopiedLists:
     """Copies the lists of the checkout `home` (`named`: the stories' file) to and from the clone `place`; nothing if
     they are the same folder."""
 

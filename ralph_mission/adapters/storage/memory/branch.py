@@ -179,7 +179,7 @@ class BranchStore:
         lineage = batch.memory.header.lineage
         if not lineage or (after and lineage != after.memory.header.lineage):
             raise ValueError("a commit needs the lineage of the memory it follows")
-        batch = self.unsaid(batch, after)
+        batch = self.redact_batch(batch, after)
         with explain_errors("write memory"), self.anchorage.moving():
             for attempt in range(ATTEMPTS):
                 # A server checks itself whether its branch is unchanged.
@@ -194,13 +194,13 @@ class BranchStore:
                     return new
         raise Lost
 
-    def unsaid(self, batch: MemoryBatch, existing: object) -> MemoryBatch:
+    def redact_batch(self, batch: MemoryBatch, existing: object) -> MemoryBatch:
         """A batch without this runner's secret values, by any author.
 
         Existing texts and our identity are kept: otherwise our crash would not be recognisable.
         """
         same = frozenset((*texts(existing), self.holder()))
-        return recordings.unsaid(batch, self._secrets, same)
+        return recordings.redact_batch(batch, self._secrets, same)
 
     def _begin_branch(self, after: MemorySnapshot | None) -> None:
         self._refuse_gone(self.anchorage.read())

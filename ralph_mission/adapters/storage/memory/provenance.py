@@ -123,7 +123,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
 FOLLOWED = compile_regex(rb"ref: |[0-9a-f]{40}")
 """Prefixes of valid ref contents: another ref's name, a commit's id."""
 
-UNTOLD = 30  # our commits not recorded in the forge: from six crashed runs, five each
+MAX_UNRECORDED = 30  # our commits not recorded in the forge: from six crashed runs, five each
 LOOKED = 300  # commits, including people's edits, searched for those
 
 
@@ -248,7 +248,7 @@ class MemoryBranch:
         start = at = headers.get(known)
         for oid in since[:LOOKED]:
             header = headers.get(oid)
-            if header and at and start and _follows(header, at) and header.serial <= start.serial + UNTOLD:
+            if header and at and start and _follows(header, at) and header.serial <= start.serial + MAX_UNRECORDED:
                 known, at = oid, header
         return known
 

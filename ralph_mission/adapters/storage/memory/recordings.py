@@ -47,9 +47,9 @@ class Recordings:
     def record(self, name: str, value: object) -> None:
         """Store an answer under a name, in order. Raises UserError if it cannot be written, ValueError for an id or
         name that is invalid in a path."""
-        carried = getattr(value, "cycle_id", "")
-        if carried and carried != self._cycle_id:
-            self._cycle_id, self._count = carried, 0
+        cycle_id = getattr(value, "cycle_id", "")
+        if cycle_id and cycle_id != self._cycle_id:
+            self._cycle_id, self._count = cycle_id, 0
         if not _NAME.fullmatch(self._cycle_id) or not _FILE.fullmatch(f"00-{name}.json"):
             raise ValueError(f"cannot record {name!r} of cycle {self._cycle_id!r}")
         try:
@@ -120,7 +120,7 @@ def render_file(memory: Memory) -> bytes:
     return data
 
 
-def unsaid(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> MemoryBatch:
+def redact_batch(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> MemoryBatch:
     """A batch without the values `known`, by any author; texts in `but` stay unchanged."""
     news = strip_known(replace(batch, archive=()), known, but)
     archive = tuple((month, _notes_without(text, known, but)) for month, text in batch.archive)

@@ -110,7 +110,7 @@ class RecoverableStore(BranchStore):
         lost = [f"{path} cannot be read" for path in broken]
         if state is None:
             lost.append("what was under way but had not reached the forge: no commit is known to be our own")
-            state = _find_restraint(self, head)
+            state = _find_claim(self, head)
         return Salvage(
             head,
             mark.anchor if mark and mark.oid else None,
@@ -119,7 +119,7 @@ class RecoverableStore(BranchStore):
             records,
             tuple(doubtful),
             (*broken, *(one.path for one in self.git.listing(head) if one.mode != REGULAR)) if head else (*broken,),
-            kept=tuple(rescue),
+            recovered=tuple(rescue),
             lost=tuple(lost),
             documents=tuple(_documents(self, ahead).items()) if ahead else (),
         )
@@ -137,7 +137,7 @@ class RecoverableStore(BranchStore):
                 **dict(salvaged.documents),
                 **dict.fromkeys((*salvaged.broken, *_ledger_paths(self, salvaged.head))),
             }
-            batch = self.unsaid(batch, salvaged)
+            batch = self.redact_batch(batch, salvaged)
             oid = self.move(salvaged.head, files | self.files(batch, salvaged.head), batch.message, batch.memory)
         if not oid:
             raise Lost
@@ -325,7 +325,7 @@ def _state(store: BranchStore, commit: str) -> OpenState | None:
     return None
 
 
-def _find_restraint(store: BranchStore, head: str) -> OpenState | None:
+def _find_claim(store: BranchStore, head: str) -> OpenState | None:
     """The claim only, by any author: it can stop us from acting, never make us act."""
     found = _state(store, head) if head else None
     return OpenState(claim=found.claim) if found and found.claim else None

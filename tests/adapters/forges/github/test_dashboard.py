@@ -119,7 +119,7 @@ def test_the_history_of_a_page_that_nobody_touched_is_asked_for_once(world: GitH
     for fresh in (False, True):  # a fresh runner kept nothing
         forge = world.connected()
         if fresh:
-            forge.api.kept.drop(CHECKED)
+            forge.api.read_cache.drop(CHECKED)
         world.fake.journal.clear()
         assert forge.ticks() == () and forge.ticks() == ()
         assert len([r for r in world.fake.journal if "userContentEdits" in str(r.body)]) == fresh

@@ -99,14 +99,14 @@ def test_network_that_is_down_sends_nothing_for_certain(world: GitHubWorld) -> N
 def test_staged_forge_sends_and_keeps_nothing(world: GitHubWorld) -> None:
     forge = world.connected(staged=True)
     pulled(world)
-    world.forge.api.kept.put_lasting(OWED_DELETIONS, {"77": "a" * 40})
+    world.forge.api.read_cache.put_lasting(OWED_DELETIONS, {"77": "a" * 40})
     owed = (world.clone / ".git" / "ralph" / "owed.json").read_bytes()
     refs = world.forge.git.text("for-each-ref")
     forge.issues(), forge.pulls("all"), forge.anchor(), forge.has_our_work()
     with pytest.raises(RuntimeError, match="staged"):
         forge.perform(open_issue())
     forge.delete_finished_branches(lambda: False)
-    forge.api.kept.put_lasting(OWED_DELETIONS, {})
+    forge.api.read_cache.put_lasting(OWED_DELETIONS, {})
     forge.close()
     assert forge.requests.mutations == 0
     assert world.forge.git.text("for-each-ref") == refs

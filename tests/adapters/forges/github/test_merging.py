@@ -49,7 +49,7 @@ def test_refused_merge_is_reason_to_read_the_pull_anew(world: GitHubWorld) -> No
     forge.pulls(), forge.pull(opened.number)
     mara.dismiss(opened.number)
     forge.perform(replace(merge_pull(opened), approver=mara.id, base="main"))
-    assert forge.api.kept.get(f"details {opened.number}") is None
+    assert forge.api.read_cache.get(f"details {opened.number}") is None
 
 
 @pytest.mark.attack(53)

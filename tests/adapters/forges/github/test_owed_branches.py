@@ -82,7 +82,7 @@ def test_a_kill_while_an_owed_deletion_is_made_up_for_leaves_it_owed(
 
 def test_what_is_owed_outlasts_any_number_of_answers(world: GitHubWorld) -> None:
     owing(world)
-    kept = world.connected().api.kept
+    kept = world.connected().api.read_cache
     for number in range(90):
         kept.put(f"GET /{number}", "x" * 100_000)
     kept.save()
@@ -93,13 +93,13 @@ def test_what_is_owed_outlasts_any_number_of_answers(world: GitHubWorld) -> None
 
 def test_what_an_older_version_owed_is_made_up_for(world: GitHubWorld) -> None:
     opened = owing(world)
-    kept = world.connected().api.kept
+    kept = world.connected().api.read_cache
     kept_file(world).with_name("owed.json").unlink()
     kept.put(OWED_DELETIONS, {str(opened.number): opened.sha})
     kept.save()
     end_cycle(world.connected())
     assert world.fake.branch("ralph/fix") == ""
-    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) == {}
+    assert world.connected().api.read_cache.get_lasting(OWED_DELETIONS) == {}
 
 
 @pytest.mark.parametrize("lasting", [False, True])
@@ -127,7 +127,7 @@ def test_without_room_to_write_it_down_a_deletion_is_owed_until_there_is(
 def test_a_cycle_of_another_account_forgets_nothing_that_is_owed(world: GitHubWorld, login: str) -> None:
     opened = owing(world)
     theirs = world.connected(world.fake.token(login))
-    theirs.api.kept.put_lasting(OWED_LABELS, {})
+    theirs.api.read_cache.put_lasting(OWED_LABELS, {})
     end_cycle(theirs)
     assert world.fake.branch("ralph/fix") == opened.sha
     end_cycle(world.connected())
@@ -138,7 +138,7 @@ def test_what_another_account_owes_is_forgotten_once_the_branch_is_gone(world: G
     owing(world)
     git(world.fake.bare, "update-ref", "-d", "refs/heads/ralph/fix")
     end_cycle(world.connected(world.fake.token("other[bot]")))
-    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) == {}
+    assert world.connected().api.read_cache.get_lasting(OWED_DELETIONS) == {}
 
 
 def test_what_is_owed_outlasts_the_token(world: GitHubWorld) -> None:
@@ -158,9 +158,9 @@ def test_a_linked_folder_is_not_followed(world: GitHubWorld, tmp_path: Path) -> 
     folder.mkdir(exist_ok=True)
     folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(tmp_path / "elsewhere")
-    world.connected().api.kept.put_lasting(OWED_DELETIONS, {"1": "a" * 40})
+    world.connected().api.read_cache.put_lasting(OWED_DELETIONS, {"1": "a" * 40})
     assert not (tmp_path / "elsewhere" / "owed.json").exists()
-    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) is None
+    assert world.connected().api.read_cache.get_lasting(OWED_DELETIONS) is None
 
 
 def test_a_pull_request_that_was_stacked_meanwhile_keeps_the_branch(world: GitHubWorld) -> None:
@@ -178,7 +178,7 @@ def test_what_is_no_plain_file_is_not_waited_for(world: GitHubWorld) -> None:
     place = kept_file(world).with_name("owed.json")
     place.parent.mkdir(exist_ok=True)
     os.mkfifo(place)
-    assert world.connected().api.kept.get_lasting(OWED_DELETIONS) is None
+    assert world.connected().api.read_cache.get_lasting(OWED_DELETIONS) is None
 
 
 def test_those_that_wait_let_the_others_go_first(world: GitHubWorld) -> None:
@@ -188,10 +188,10 @@ def test_those_that_wait_let_the_others_go_first(world: GitHubWorld) -> None:
     forge = world.connected()
     assert forge.perform(merge_pull(opened)).status == "done"
     debts = {str(opened.number): opened.sha, "77": "a" * 40, "78": "b" * 40, "79": "c" * 40}
-    forge.api.kept.put_lasting(OWED_DELETIONS, debts)
+    forge.api.read_cache.put_lasting(OWED_DELETIONS, debts)
     world.fake.fail("502_not_applied", ("GET", "/pulls/78"), times=9)
     end_cycle(forge)
-    assert list(forge.api.kept.get_lasting(OWED_DELETIONS)) == [str(opened.number), "78"]
+    assert list(forge.api.read_cache.get_lasting(OWED_DELETIONS)) == [str(opened.number), "78"]
 
 
 def test_a_branch_that_another_pull_request_needed_is_deleted_once_that_is_closed(world: GitHubWorld) -> None:
@@ -222,7 +222,7 @@ def test_a_deletion_that_was_refused_for_now_is_owed(world: GitHubWorld) -> None
     forge = world.connected()
     fault = world.fake.fail("rate_secondary_429", ("POST", "/git-receive-pack"))
     assert forge.perform(merge_pull(opened)).status == "adopted" and fault.used
-    assert forge.api.kept.get_lasting(OWED_DELETIONS) == {str(opened.number): opened.sha}
+    assert forge.api.read_cache.get_lasting(OWED_DELETIONS) == {str(opened.number): opened.sha}
     end_cycle(forge)
     assert world.fake.branch("ralph/fix") == ""
 
@@ -239,20 +239,20 @@ def test_an_owed_deletion_never_takes_what_was_pushed_after_the_pull_request_was
     opened = owing(world)
     theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
     forge = world.connected()
-    forge.api.kept.put_lasting(OWED_DELETIONS, {str(opened.number): theirs})
+    forge.api.read_cache.put_lasting(OWED_DELETIONS, {str(opened.number): theirs})
     end_cycle(forge)
-    assert (world.fake.branch("ralph/fix"), forge.api.kept.get_lasting(OWED_DELETIONS)) == (theirs, {})
+    assert (world.fake.branch("ralph/fix"), forge.api.read_cache.get_lasting(OWED_DELETIONS)) == (theirs, {})
 
 
 @pytest.mark.parametrize("owed", [None, [1], "x", {"x": "a"}, {"1": 7}, {"9" * 5000: "a"}])
 def test_an_owed_deletion_that_was_written_by_somebody_else_deletes_nothing(world: GitHubWorld, owed: object) -> None:
     opened = pulled(world)
-    world.forge.api.kept.put_lasting(OWED_DELETIONS, owed or {"1": opened.sha})
+    world.forge.api.read_cache.put_lasting(OWED_DELETIONS, owed or {"1": opened.sha})
     end_cycle(world.forge)
     assert world.fake.branch("ralph/fix") == opened.sha
 
 
 def test_an_owed_deletion_of_a_deleted_pull_request_is_forgotten(world: GitHubWorld) -> None:
-    world.forge.api.kept.put_lasting(OWED_DELETIONS, {"77": "a" * 40})
+    world.forge.api.read_cache.put_lasting(OWED_DELETIONS, {"77": "a" * 40})
     end_cycle(world.forge)
-    assert world.forge.api.kept.get_lasting(OWED_DELETIONS) == {}
+    assert world.forge.api.read_cache.get_lasting(OWED_DELETIONS) == {}

@@ -112,12 +112,12 @@ def test_pull_that_was_closed_or_deleted_is_owed_no_label(world: GitHubWorld) ->
     world.human("mara").close_pull(number)
     next_cycle(world)
     assert world.fake.pull(number).labels == []
-    assert world.connected().api.kept.get_lasting(OWED_LABELS) == {}
+    assert world.connected().api.read_cache.get_lasting(OWED_LABELS) == {}
 
 
 def test_labels_that_cannot_be_given_let_the_others_go_first(world: GitHubWorld) -> None:
     number = refused_once(world)
-    kept = world.connected().api.kept
+    kept = world.connected().api.read_cache
     kept.put_lasting(OWED_LABELS, {str(missing): ["ralph:auto-fix"] for missing in (*range(70, 80), number)})
     fault = world.fake.fail("502_not_applied", ("GET", "/pulls/7*"), times=999)
     next_cycle(world)
@@ -141,7 +141,7 @@ def test_debt_that_was_written_by_somebody_else_gives_nothing(world: GitHubWorld
     assert pulled(world).number == 1
     world.push("topic", {"x.txt": b"x\n"})
     assert world.human("mara").open_pull("topic", "main", "Mine") == 2
-    world.forge.api.kept.put_lasting(OWED_LABELS, owed)
+    world.forge.api.read_cache.put_lasting(OWED_LABELS, owed)
     world.forge.close()
     next_cycle(world)
     assert [world.fake.pull(number).labels for number in (1, 2)] == [["ralph:auto-fix"], []]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.adapters.observers import forge
 from ralph_mission.adapters.observers.forge import turns
-from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Told
+from ralph_mission.adapters.observers.forge.turns import ForgeCursor, ItemKey
 from ralph_mission.mission.findings.identity import identify, merge_findings
 from ralph_mission.mission.model.effects import Label
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse
@@ -295,7 +295,7 @@ TOLD = st.tuples(st.sampled_from(["question", "stale-issue"]), st.integers(1, 40
     st.integers(0, 10**6) | st.none(),
     st.frozensets(TOLD, max_size=60),
 )
-def test_a_cursor_is_read_as_it_was_written(read: frozenset[int], stars: int | None, told: frozenset[Told]) -> None:
+def test_a_cursor_is_read_as_it_was_written(read: frozenset[int], stars: int | None, told: frozenset[ItemKey]) -> None:
     cursor = ForgeCursor(NOON, NOON - timedelta(days=1), stars, read, told)
     assert ForgeCursor.parse(cursor.dump()) == cursor
     assert "\n" not in cursor.dump()

@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.adapters.observers import code
 from ralph_mission.adapters.observers.markers import Hit
-from ralph_mission.adapters.observers.overdue import ASKED, named_issues
+from ralph_mission.adapters.observers.overdue import ISSUES_READ, named_issues
 from ralph_mission.mission.model.mission import Signal
 from tests.adapters.observers.forge_world import World
 from tests.helpers import NOON, commit
@@ -88,14 +88,14 @@ def test_a_pull_and_a_number_that_is_nobody_s_are_nothing(world: World) -> None:
 
 
 def test_few_issues_are_read_in_one_look(world: World, tmp_path: Path) -> None:
-    numbers = [world.mara.create_issue(f"Fault {n}") for n in range(ASKED + 2)]
+    numbers = [world.mara.create_issue(f"Fault {n}") for n in range(ISSUES_READ + 2)]
     lines = "".join(f"# TODO: wait for #{number}\nx = {number}\n" for number in numbers)
     commit(world.place.path, {"a.py": lines}, date=NOON + timedelta(days=1))
     world.later(5)
     for number in numbers:
         world.mara.close_issue(number)
-    assert len(overdue(world, tmp_path / "cache")) == ASKED
-    assert len(overdue(world, tmp_path / "cache")) == ASKED + 2
+    assert len(overdue(world, tmp_path / "cache")) == ISSUES_READ
+    assert len(overdue(world, tmp_path / "cache")) == ISSUES_READ + 2
 
 
 @pytest.mark.parametrize(

@@ -161,10 +161,10 @@ def test_robots_txt_is_asked_for_once_a_day(world: World) -> None:
 
 def test_sources_of_one_host_that_look_at_once_ask_for_its_robots_txt_once(world: World) -> None:
     world.pages["/a"] = rss()
-    errands, named = web.Errands(), [f"s{n}" for n in range(5)]
+    shared_requests, named = web.SharedRequests(), [f"s{n}" for n in range(5)]
     settings = [web.WebSettings(name=name, kind="feed", url=f"{world.server.url}/a") for name in named]
     told = {web.ALLOW: world.server.place}
-    sources = [web.build(one, world.folder / "cache", told, errands) for one in settings]
+    sources = [web.build(one, world.folder / "cache", told, shared_requests) for one in settings]
     context = ObservationContext(Branch("main", ""), world.now, None, "", str(world.folder))
     seen = list(together([(source, context) for source in sources], 60.0))
     assert [one.status for one in seen] == ["ok"] * 5, seen

@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Path:
 
 def test_nothing_is_there_before_something_happens(home: Path) -> None:
     run = LiveRun(home, "run")
-    assert (run.asked(), home.exists()) == ("", False)
+    assert (run.current_order(), home.exists()) == ("", False)
     run.end(0)
     assert not home.exists()
 
@@ -80,13 +80,13 @@ def test_an_order_is_heard_and_a_stop_holds(home: Path) -> None:
     run = LiveRun(home, "run")
     run.tell(RunEvent("note", "begins"))
     live.give_order(home, run.record, "pause")
-    assert run.asked() == "pause"
+    assert run.current_order() == "pause"
     live.give_order(home, run.record, "")
-    assert run.asked() == ""
+    assert run.current_order() == ""
     live.give_order(home, run.record, "stop")
-    assert run.asked() == "stop"
+    assert run.current_order() == "stop"
     live.give_order(home, run.record, "")
-    assert run.asked() == "stop"
+    assert run.current_order() == "stop"
     (run.folder / live.ORDER).write_text("format the disk")
     assert live.read_order(run.folder) == ""
 
@@ -117,12 +117,12 @@ def test_a_command_of_the_persons_is_started_when_a_loop_ends(home: Path, tmp_pa
 
 
 def test_only_the_last_runs_are_kept(home: Path) -> None:
-    for _ in range(live.KEPT + 3):
+    for _ in range(live.ENDED_RUNS + 3):
         run = LiveRun(home, "run")
         run.tell(RunEvent("note", "begins"))
         run.end(0)
     ids = [one.id for one in live.list_runs(home)]
-    assert len(ids) == live.KEPT + 1 and ids[-1] == f"run-{live.KEPT + 3}"
+    assert len(ids) == live.ENDED_RUNS + 1 and ids[-1] == f"run-{live.ENDED_RUNS + 3}"
 
 
 def test_what_is_broken_is_passed_over(home: Path) -> None:

@@ -240,8 +240,8 @@ def test_what_is_held_is_a_loop_that_runs(root: Path, name: str) -> None:
     place = root / ".git" / name
     if name:
         place.touch()
-    assert not lock.held(root / ".git") and not lock.held(root / "none")
+    assert not lock.is_held(root / ".git") and not lock.is_held(root / "none")
     descriptor = os.open(place, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    assert lock.held(root / ".git")
+    assert lock.is_held(root / ".git")
     os.close(descriptor)

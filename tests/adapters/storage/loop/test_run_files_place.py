@@ -21,7 +21,7 @@ from ralph_mission.adapters.storage.loop.notes import Memories, ProgressLog
 from ralph_mission.adapters.storage.loop.run_files import PUT_BACK
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.adapters.storage.loop.state import FileArtifactStore
-from ralph_mission.adapters.storage.loop.stories import Carried, Stories
+from ralph_mission.adapters.storage.loop.stories import CopiedLists, Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.app import hosting
 from ralph_mission.errors import UserError
@@ -101,7 +101,7 @@ def test_lists_are_put_into_a_clone_by_no_link(tmp_path: Path) -> None:
     (home := tmp_path / "shop/scripts/ralph").mkdir(parents=True)
     for name in BOTH:
         (home / name).write_text("ours")
-    carried = Carried(tmp_path / "shop", root := tmp_path / "work")
+    carried = CopiedLists(tmp_path / "shop", root := tmp_path / "work")
     carried.bring()
     theirs = led_out(root, "scripts/ralph", *BOTH)
     carried.take_back()
@@ -334,7 +334,7 @@ def test_a_desk_tells_no_session_what_a_link_leads_to_and_takes_it_away(store_at
                 (os.link if way == "second name" else os.symlink)(theirs / name, root / ".ralph/agent" / name)
         assert SECRET not in str(store.snapshot())
         mended = store.restore()
-        told = (*store.said(), store.snapshot(), *map(asdict, mended))
+        told = (*store.read_events(), store.snapshot(), *map(asdict, mended))
         assert SECRET not in str(told) and store.snapshot().memories == before.memories
         store.keep(now, HatOutput("ralph", 1))
     assert any("link" in change.how or "no file of its own" in change.how for change in mended)

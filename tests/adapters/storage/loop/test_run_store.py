@@ -63,7 +63,7 @@ def test_what_a_former_run_was_asked_and_said_does_not_reach_the_next(store_at: 
     events.append_event(home, "LOOP_COMPLETE")
     with (store := store_at()).exclusive(FREE):
         store.open(FREE, NOON)
-        assert (store.signal(), store.said()) == ("", ())
+        assert (store.signal(), store.read_events()) == ("", ())
 
 
 def test_a_stale_signal_does_not_end_a_run_that_goes_on(store_at: Make, root: Path) -> None:

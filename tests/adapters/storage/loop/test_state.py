@@ -160,7 +160,7 @@ def test_a_record_is_put_back_and_told(kept: Records, tmp_path: Path, what: str)
 
 
 def test_only_the_latest_are_held(kept: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "HELD", 1)
+    monkeypatch.setattr(state, "SESSION_RECORDS", 1)
     kept.keep("run-a", HatOutput("builder", 2))
     (tmp_path / NAME).unlink()
     assert kept.restore() == ()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.storage.loop.stories import JUDGED, Carried
+from ralph_mission.adapters.storage.loop.stories import JUDGED, CopiedLists
 from tests.adapters.storage.loop.run_stores import PRD
 
 Landed = Callable[[str], bool]
@@ -42,8 +42,8 @@ def clone(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def carried(home: Path, clone: Path) -> Carried:
-    made = Carried(home, clone)
+def carried(home: Path, clone: Path) -> CopiedLists:
+    made = CopiedLists(home, clone)
     made.bring()
     return made
 
@@ -61,7 +61,7 @@ def test_lists_go_into_the_clone_and_back_from_wherever_they_are(place: str, tmp
     clone.mkdir()
     (home / place / "prd.json").write_text(FOUND)
     (home / place / "progress.txt").write_text("log\n")
-    carried = Carried(home, clone)
+    carried = CopiedLists(home, clone)
     carried.bring()
     assert (clone / place / "prd.json").read_text() == FOUND and (clone / place / "progress.txt").read_text() == "log\n"
     (clone / place / "prd.json").write_text(DONE)
@@ -76,7 +76,7 @@ def test_a_list_outside_of_the_checkout_is_in_the_engines_folder_of_the_clone(tm
     (tmp_path / "home").mkdir()
     (tmp_path / "lists").mkdir()
     (tmp_path / "lists/mine.json").write_text(FOUND)
-    carried = Carried(tmp_path / "home", clone, tmp_path / "lists/mine.json")
+    carried = CopiedLists(tmp_path / "home", clone, tmp_path / "lists/mine.json")
     carried.bring()
     assert carried.stories == clone / ".ralph/prd.json" and carried.stories.read_text() == FOUND
     carried.stories.write_text(DONE)
@@ -86,7 +86,7 @@ def test_a_list_outside_of_the_checkout_is_in_the_engines_folder_of_the_clone(tm
 
 def test_a_list_that_a_planner_wrote_comes_back(tmp_path: Path, clone: Path) -> None:
     (tmp_path / "home").mkdir()
-    carried = Carried(tmp_path / "home", clone)
+    carried = CopiedLists(tmp_path / "home", clone)
     carried.bring()
     (clone / "prd.json").write_text(FOUND)
     assert carried.take_back() == () and (tmp_path / "home/prd.json").read_text() == FOUND
@@ -135,7 +135,7 @@ def test_lists_are_as_judged_where_their_commit_landed_and_else_as_before(landed
     (clone / "prd.json").write_text(DONE)
     carried.judged("aaaa")
     (clone / "prd.json").write_text(CLAIMED)
-    later = Carried(home, clone)
+    later = CopiedLists(home, clone)
     [change] = later.put_back(tmp_path / "aside", lambda commit: landed and commit == "aaaa")
     assert (change.path, change.how) == ("prd.json", "modified")
     assert passing(home) == passing(clone) == ([FIRST] if landed else [])
@@ -195,6 +195,6 @@ def test_what_is_no_file_in_the_clone_is_not_taken_back(made, carried, home, clo
 
 
 def test_one_folder_carries_nothing(home) -> None:
-    carried = Carried(home, home)
+    carried = CopiedLists(home, home)
     carried.bring()
     assert carried.take_back() == () and carried.put_back(home / "aside", lambda _: True) == ()

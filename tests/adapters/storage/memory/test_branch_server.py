@@ -186,7 +186,7 @@ class TestRunnersThatTakeTurns:
 
     @pytest.mark.long  # a variation of what another runner wrote
     def test_what_the_forge_was_told_of_is_believed_however_long_it_took(self, server, monkeypatch):
-        monkeypatch.setattr(provenance, "UNTOLD", 3)
+        monkeypatch.setattr(provenance, "MAX_UNRECORDED", 3)
         server.store("one").commit(batch(), None)
         self.went_on(server, 4)
         with pytest.raises(UserError):

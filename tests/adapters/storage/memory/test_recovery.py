@@ -191,7 +191,7 @@ def test_after_any_damage_memory_works_again_and_nothing_was_reset(
     assert recalled.memory.header.serial > past.memory.header.serial
     assert recalled.memory.header.lineage != past.memory.header.lineage
     assert branch_store(repo).commit(batch(recalled), recalled)
-    assert done.kept
+    assert done.recovered
 
 
 def test_a_branch_that_was_deleted_starts_at_a_new_root(
@@ -298,7 +298,7 @@ def test_without_its_newest_commit_memory_goes_on_from_the_one_before(
     assert key("finding", 2) in branch_store(repo).records([key("finding", 2)], recalled)
     assert recalled.memory.header.serial > past.memory.header.serial + 1
     assert recalled.state.hushed_until is not None  # what the lost commit said in public is not known
-    assert done.kept[0].startswith(f"the branch ralph-memory as of {past.oid[:10]}")
+    assert done.recovered[0].startswith(f"the branch ralph-memory as of {past.oid[:10]}")
 
 
 def test_what_was_begun_by_a_record_that_git_has_lost_is_unknown(
