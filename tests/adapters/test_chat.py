@@ -24,7 +24,7 @@ def api() -> Iterator[BotApi]:
 
 
 def inbox(api: BotApi, later: timedelta = timedelta()) -> TelegramInbox:
-    bot = Bot(TOKEN, api.url, seconds=5)
+    bot = Bot(TOKEN, api.url, seconds=300)
     return TelegramInbox(bot, frozenset({OWNER, GROUP}), frozenset({MEMBER}), now=lambda: MOMENT + later)
 
 
@@ -172,7 +172,7 @@ def test_the_token_is_in_no_error(api: BotApi) -> None:
     with pytest.raises(TelegramRefused) as refused:
         inbox(api).read("")
     with pytest.raises(UserError) as unanswered:
-        Bot(TOKEN, "http://127.0.0.1:1", seconds=1).ask("getMe")
+        Bot(TOKEN, "http://127.0.0.1:1", seconds=300).ask("getMe")
     told = f"{refused.value} {unanswered.value} {unanswered.value.next_step} {Bot(TOKEN)!r}"
     assert TOKEN not in told and TOKEN.split(":")[1] not in told
     assert unanswered.value.__cause__ is None

@@ -75,7 +75,7 @@ CHANNELS = (
 def test_what_we_start_has_none_of_the_runners_channels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in CHANNELS:
         monkeypatch.setenv(name, f"zq9x-canary-{name}")
-    done = run_foreign(["env"], cwd=tmp_path, home=tmp_path / "home", timeout=60)
+    done = run_foreign(["env"], cwd=tmp_path, home=tmp_path / "home", timeout=300)
     assert done.code == 0
     assert b"zq9x-canary" not in done.stdout
 

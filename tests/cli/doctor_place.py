@@ -50,7 +50,7 @@ class Place:
         self.asked.append(path)
         address = path[1:] if path.startswith("//") else f"/repos/{self.fake.repository}{path}"
         headers = {"Authorization": f"Bearer {self.token}"}
-        answer = requests.get(self.fake.api_url + address, headers=headers, timeout=5)
+        answer = requests.get(self.fake.api_url + address, headers=headers, timeout=300)
         body = answer.json()
         return answer.status_code, body | self.changes if path == "" and answer.ok else body
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.loop_world import until
 from tests.fakes.client import Client
 from tests.fakes.github.endpoints import issues as issue_endpoints
 from tests.fakes.github.faults import AFTER, KINDS, Crash
@@ -122,10 +123,10 @@ def test_reset_closes_without_an_answer(fake: FakeGitHub, api: Client, kind: str
 
 @pytest.mark.parametrize(("kind", "applied"), [("timeout_applied", True), ("timeout_not_applied", False)])
 def test_timeout_answers_nothing(fake: FakeGitHub, api: Client, kind: str, applied: bool) -> None:
-    fake.fail(kind)
+    fault = fake.fail(kind)
     with pytest.raises(TimeoutError):
         Client(fake, api.token, timeout=0.3)("POST", "./issues", ISSUE)
-    assert bool(fake.threads) is applied
+    until(lambda: fault.used and bool(fake.threads) is applied)
 
 
 def test_every_applied_kind_is_known() -> None:

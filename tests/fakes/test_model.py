@@ -6,9 +6,11 @@ import json
 import time
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 
+from tests.fakes.model import server
 from tests.fakes.model.script import call, fault, say
 from tests.fakes.model.server import KEY, ScriptedModel
 
@@ -87,11 +89,13 @@ def test_a_stream_ends_as_its_dialect_ends_one(path):
     assert ends[path] in body.strip().splitlines()[-1] and "Write" in body
 
 
-def test_a_step_may_look_at_the_request_and_wait():
+def test_a_step_may_look_at_the_request_and_wait(monkeypatch):
+    pauses: list[float] = []
+    clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
+    monkeypatch.setattr(server, "time", clock)
     with ScriptedModel([lambda request: say(f"You asked {request.model}.", delay=0.2)]) as model:
-        started = time.monotonic()
         assert "You asked m." in ask(model, "/v1/messages", ASKED["/v1/messages"])[1]
-        assert time.monotonic() - started >= 0.2
+    assert pauses == [0.2]
 
 
 def test_all_of_a_request_is_kept_as_it_came():

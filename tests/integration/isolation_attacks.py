@@ -77,16 +77,18 @@ class Place:
     def home(self) -> Path:
         return self.root / "home"
 
-    def run(self, level: str, argv: list[str], timeout: float = 60, **more: Any) -> Ended:
+    def run(self, level: str, argv: list[str], timeout: float = 300, **more: Any) -> Ended:
         """Play `argv` in the sandbox, started by a process that has a token; it is ended once the file `until` is
         there."""
         with self.started(level, argv, timeout, **more) as process:
-            out, err = process.communicate(timeout=300)
+            out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
         return Ended(**json.loads(out))
 
     @contextmanager
-    def started(self, level: str, argv: list[str], timeout: float = 60, **more: Any) -> Iterator[subprocess.Popen[str]]:
+    def started(
+        self, level: str, argv: list[str], timeout: float = 300, **more: Any
+    ) -> Iterator[subprocess.Popen[str]]:
         """The process of ours, under way."""
         order = {
             "level": level, "argv": argv, "cwd": str(self.work), "home": str(self.home), "timeout": timeout,

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,8 @@ def slow(*given, **named):
     calls.append(name)
     if len(calls) == (2 if phase in ("act", "reflect") else 1):
         print("READY", file=sys.stderr, flush=True)
-        time.sleep(30)
+        while True:
+            time.sleep(0.02)  # in short pauses: a signal may come before one of them begins
     return real(*given, **named)
 
 setattr(home, name, slow)
@@ -54,7 +54,6 @@ def interrupted(repo: Path, phase: str) -> tuple[int, str]:
         lines = []
         for line in process.stderr:
             if line == "READY\n":
-                time.sleep(0.1)  # until it is asleep
                 process.send_signal(signal.SIGINT)
             else:
                 lines.append(line)

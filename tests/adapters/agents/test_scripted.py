@@ -18,7 +18,7 @@ def plays(agent, tmp_path):
     def made(hats: dict, **options):
         player = ScriptedAgent(script({"hats": hats}), agent("unused", **options), tmp_path / "calls.json")
 
-        def call(hat="builder", iteration=1, seconds=20.0, stopped=lambda: False) -> AgentTurn:
+        def call(hat="builder", iteration=1, seconds=600.0, stopped=lambda: False) -> AgentTurn:
             return player.play(Session(Hat(hat), iteration, "prompt", str(tmp_path / "run"), "", seconds), stopped)
 
         return call
@@ -56,7 +56,7 @@ def test_calls_are_counted_for_each_task_apart_and_outlive_the_homes(agent, tree
 
     def said(player: ScriptedAgent) -> str:
         shutil.rmtree(tmp_path / "home", ignore_errors=True)
-        return player.play(Session(Hat("builder"), 1, "prompt", str(tmp_path), "", 20.0), lambda: False).text
+        return player.play(Session(Hat("builder"), 1, "prompt", str(tmp_path), "", 600.0), lambda: False).text
 
     assert [said(player) for player in (*parts, whole, parts[0], whole, parts[1])] == ["1", "1", "1", "2", "2", "2"]
 
@@ -83,7 +83,7 @@ def test_a_star_is_for_every_hat_without_steps_and_without_one_the_turn_fails(pl
      ({"exit": 3}, "exit"), ({"run": ["false"]}, "exit"), ({"failure": "timeout"}, "timeout")],
 )  # fmt: skip  # one table
 def test_failures_look_like_those_of_real_agents(plays, step, failure):
-    given = plays({"builder": [step]})(seconds=0.5 if failure == "timeout" else 20)
+    given = plays({"builder": [step]})(seconds=0.5 if failure == "timeout" else 600)
     assert given.failure == failure
     assert given.retry_after == (1 if failure == "rate_limit" else 0)
 

@@ -34,7 +34,7 @@ class GitHubWorld:
         """The bare repository behind it, opened when a test looks there."""
         return Git.open(self.fake.bare)
 
-    def connected(self, token: str = "", staged: bool = False, timeout: float = 5, pace: float = 0) -> GitHubForge:
+    def connected(self, token: str = "", staged: bool = False, timeout: float = 300, pace: float = 0) -> GitHubForge:
         """The forge of a new cycle. Time passes when it sleeps; nobody waits."""
         place = RepositoryPlace(self.fake.repository, self.fake.api_url, self.fake.url, token or self.token)
         return connect(

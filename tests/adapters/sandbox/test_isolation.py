@@ -148,7 +148,7 @@ def test_a_view_has_no_right_of_root_and_only_root_is_shown_as_another_user(
 @pytest.mark.parametrize("named", ["env", "bwrap"])
 def test_the_owners_own_command_stands_in_front(here: Place, named: Level) -> None:
     sandbox = Sandbox(level_or_skip(named), (here.work,), wrap=("/usr/bin/env", "WRAPPED=yes"))
-    done = run_foreign(["/bin/sh", "-c", "echo $WRAPPED"], cwd=here.work, home=here.home, timeout=60, sandbox=sandbox)
+    done = run_foreign(["/bin/sh", "-c", "echo $WRAPPED"], cwd=here.work, home=here.home, timeout=300, sandbox=sandbox)
     assert done.stdout == b"yes\n"
 
 
@@ -157,7 +157,7 @@ def test_the_owners_own_command_stands_in_front(here: Place, named: Level) -> No
 
 def test_git_works_inside(here: Place, level: Level) -> None:
     sandbox = of_checkout(level, Git.open(here.work), {})
-    done = run_foreign(f"echo two > file && {COMMIT}", cwd=here.work, home=here.home, timeout=60, sandbox=sandbox)
+    done = run_foreign(f"echo two > file && {COMMIT}", cwd=here.work, home=here.home, timeout=300, sandbox=sandbox)
     assert (done.code, done.stdout, done.stderr) == (0, b"", b"")
     assert git(here.work, "log", "--format=%s", "made") == "made\nfirst"
 
@@ -166,7 +166,7 @@ def test_git_works_in_a_linked_work_tree_whose_repository_lies_elsewhere(here: P
     linked = here.root / "linked"
     git(here.work, "worktree", "add", "-q", "-b", "side", str(linked))
     sandbox = of_checkout(level, Git.open(linked), {})
-    done = run_foreign(f"echo two > file && {COMMIT}", cwd=linked, home=here.home, timeout=60, sandbox=sandbox)
+    done = run_foreign(f"echo two > file && {COMMIT}", cwd=linked, home=here.home, timeout=300, sandbox=sandbox)
     assert (done.code, done.stderr) == (0, b"")
     assert git(here.work, "log", "--format=%s", "side") == "made\nfirst" and git(linked, "status", "--short") == ""
 
@@ -176,7 +176,7 @@ def test_the_main_work_tree_is_not_to_be_written_from_a_linked_one(here: Place, 
     git(here.work, "worktree", "add", "-q", "-b", "side", str(linked))
     sandbox = of_checkout(level, Git.open(linked), {})
     run_foreign(
-        ["/bin/sh", "-c", f"echo harm > {here.work}/file"], cwd=linked, home=here.home, timeout=60, sandbox=sandbox
+        ["/bin/sh", "-c", f"echo harm > {here.work}/file"], cwd=linked, home=here.home, timeout=300, sandbox=sandbox
     )
     assert (here.work / "file").read_text() == "one"
 
@@ -186,7 +186,7 @@ def test_a_clone_that_borrows_objects_reads_them_but_not_the_settings_beside_the
     with clone(Git.open(here.work), git(here.work, "rev-parse", "HEAD"), here.root) as folder:
         sandbox = of_checkout(level, Git.open(folder), {})
         script = f"git show HEAD:file; {COMMIT.replace('add -A', 'rm -q file')}; cat {here.work}/.git/config"
-        done = run_foreign(script, cwd=folder, home=here.home, timeout=60, sandbox=sandbox)
+        done = run_foreign(script, cwd=folder, home=here.home, timeout=300, sandbox=sandbox)
         assert done.stdout == b"one" and b"secret" not in done.stderr
         assert git(folder, "log", "-1", "--format=%s") == "made"
     assert "secret" in (here.work / ".git/config").read_text()
@@ -320,7 +320,7 @@ def test_a_program_that_was_updated_or_taken_away_during_a_run_hinders_no_later_
     def run() -> bytes:
         path = {"PATH": f"{folder}{os.pathsep}{os.defpath}"}
         sandbox = of_checkout(level, Git.open(here.work), {})
-        return run_foreign("tool", cwd=here.work, home=here.home, timeout=60, extra_env=path, sandbox=sandbox).stdout
+        return run_foreign("tool", cwd=here.work, home=here.home, timeout=300, extra_env=path, sandbox=sandbox).stdout
 
     install("1")
     assert run() == b"1\n"
@@ -369,7 +369,7 @@ def test_a_program_of_node_sees_the_packages_beside_its_own(here: Place, level: 
     (here.root / folder / "codex").symlink_to(own)
     path = {"PATH": f"{here.root / folder}{os.pathsep}{os.defpath}"}
     sandbox = of_checkout(level, Git.open(here.work), {})
-    done = run_foreign("codex", cwd=here.work, home=here.home, timeout=60, extra_env=path, sandbox=sandbox)
+    done = run_foreign("codex", cwd=here.work, home=here.home, timeout=300, extra_env=path, sandbox=sandbox)
     assert b"echo found" in done.stdout, done.stderr
 
 

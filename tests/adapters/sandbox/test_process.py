@@ -16,13 +16,14 @@ import pytest
 from ralph_mission.adapters.sandbox import inside, process
 from ralph_mission.adapters.sandbox.process import ENDED_BY_US, FinishedProcess, own_tool, run_foreign
 from ralph_mission.safety.secrets import redact
+from tests.cli.loop_world import until
 from tests.helpers import time_out_at
 
 
 @pytest.fixture
 def run(tmp_path: Path):
     def call(command, **options) -> FinishedProcess:
-        arguments = {"cwd": tmp_path, "home": tmp_path / "home", "timeout": 20} | options
+        arguments = {"cwd": tmp_path, "home": tmp_path / "home", "timeout": 300} | options
         return run_foreign(command, **arguments)
 
     return call
@@ -256,7 +257,7 @@ import os, sys, time
 os.open(sys.argv[1], os.O_WRONLY)
 for number in range(3):
     os.close(number)
-end = time.monotonic() + 60
+end = time.monotonic() + 300
 while time.monotonic() < end:
     if os.fork():
         os._exit(0)
@@ -307,12 +308,13 @@ def test_several_runs_in_one_home_do_not_end_each_other(tmp_path):
     def one(command: str) -> None:
         codes.append(run_foreign(command, cwd=tmp_path, home=tmp_path / "home", timeout=300).code)
 
-    threads = [threading.Thread(target=one, args=(command,)) for command in ("sleep 0.3", "true", "sleep 0.15")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert codes == [0, 0, 0]
+    beside = threading.Thread(target=one, args=("touch begun; until [ -e over ]; do sleep 0.02; done",))
+    beside.start()
+    until((tmp_path / "begun").exists)
+    one("true")
+    (tmp_path / "over").touch()
+    beside.join()
+    assert codes == [0, 0]
 
 
 def test_no_core_file_is_written_and_files_are_bounded(run):
@@ -339,5 +341,5 @@ def test_what_ends_in_a_moment_was_not_left(run, monkeypatch):
 
 
 @needs_proc
-def test_what_we_end_ourselves_has_left_nothing(run):
-    assert run("sleep 61 & wait", timeout=0.2).left == ()
+def test_what_we_end_ourselves_has_left_nothing(run, late):
+    assert run("sleep 61 & touch begun; wait", timeout=late).left == ()

@@ -272,7 +272,7 @@ def test_a_tampered_git_folder_hides_and_runs_nothing(repo, scratch, tmp_path):
             " && echo '* filter=x' > .git/info/attributes && git config core.worktree /nonexistent",
             cwd=folder,
             home=scratch / "home",
-            timeout=60,
+            timeout=300,
         )
         (folder / "src/a.py").write_text("a = 9\n")
         assert changed_since(folder, base, Git.open(repo)).paths == ("new.txt", "src/a.py")

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.workspace import workplace
+from ralph_mission.adapters.workspace import snapshot, workplace
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import CheckResult, NetChange
 from ralph_mission.loop.ports import SessionWork
 from tests.adapters.workspace.ways import WAYS, folder_symlinked, hook
 from tests.adapters.workspace.world import FILES, WHO, after, by, opened, state
+from tests.cli.loop_world import until
 from tests.helpers import commit, git, make_repo
 
 
@@ -470,10 +471,17 @@ def test_a_tree_that_git_cannot_read_is_told_as_such(repo, workspace):
 # --- what is remembered ---------------------------------------------------------------
 
 
+def wait_until_settled(place: Path) -> None:
+    """Until a further change of it certainly gets another time."""
+    changed = place.stat().st_ctime_ns
+    fresh = snapshot.FRESH if changed % 10**9 else snapshot.FRESH_COARSE
+    until(lambda: time.time_ns() > changed + fresh)
+
+
 def test_a_content_that_keeps_size_and_time_is_seen(workspace, clone):
     mark = workspace.begin_session()
     place = clone / "src/a.py"
-    time.sleep(0.15)
+    wait_until_settled(place)
     workspace.changed(mark)
     before = place.stat()
     place.write_text("a = 9\n")
@@ -483,7 +491,7 @@ def test_a_content_that_keeps_size_and_time_is_seen(workspace, clone):
 
 def test_a_name_that_keeps_its_folders_time_is_seen(workspace, clone):
     mark = workspace.begin_session()
-    time.sleep(0.15)
+    wait_until_settled(clone / "src")
     workspace.changed(mark)
     before = (clone / "src").stat()
     (clone / "src/new.py").write_text("x\n")
@@ -504,9 +512,8 @@ def test_the_index_of_a_session_knows_the_times_of_the_files(repo, workspace, cl
 # --- hostile sessions ---
 
 WRITES = """
-import pathlib, sys, time
-end = time.monotonic() + 20
-while time.monotonic() < end:
+import pathlib
+while True:
     pathlib.Path("src/b.py").write_text("evil = 1\\n")
     pathlib.Path("src/c.py").write_text("evil = 1\\n")
 """
@@ -561,9 +568,7 @@ def test_a_program_that_outlives_its_session_writes_in_the_clone_alone(repo, wor
     work = workspace.changed(mark)
     process = subprocess.Popen([sys.executable, "-c", WRITES], cwd=clone)
     try:
-        deadline = time.monotonic() + 60
-        while (clone / "src/b.py").read_text() != "evil = 1\n":
-            assert time.monotonic() < deadline
+        until(lambda: (clone / "src/b.py").read_text() == "evil = 1\n")
         assert {change.path for change in work.changes} == {"src/b.py", "src/c.py"}
         workspace.land("Built", lists=True)
     finally:

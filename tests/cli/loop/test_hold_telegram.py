@@ -21,6 +21,7 @@ from ralph_mission.app.cycle import open_poller
 from ralph_mission.loop.model.state import RunState
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.inbox import InboxPoller
+from tests.cli.loop_world import until
 from tests.fakes.networks.bot_api import GROUP, OWNER, STRANGER, TOKEN, BotApi, known_bot_api
 from tests.helpers import cli_here, make_repo
 from tests.integration.world import World, world
@@ -214,20 +215,18 @@ def test_a_question_that_nobody_answers_is_over_in_time(loop: Path) -> None:
     assert (done.code, done.out.startswith("No answer within 1 s.")) == (0, True)
 
 
-def test_the_answer_is_what_ask_prints(loop: Path) -> None:
-    questions, stop = Questions(loop / ".ralph"), []
+def test_the_answer_is_what_ask_prints(loop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = patient(loop, monkeypatch)
 
-    def answers() -> None:
-        while not stop:
-            for question in questions.open():
-                questions.answer(question.id, "red")
-                return
+    def answer_it() -> None:
+        until(questions.open)
+        (question,) = questions.open()
+        questions.answer(question.id, "red")
 
     with questions.attended():
-        person = Thread(target=answers)
+        person = Thread(target=answer_it)
         person.start()
         done = cli_here("agent", "telegram", "--ask", "Red or white?", repo=loop)
-        stop.append(True)
         person.join()
     assert (done.code, done.out) == (0, "red\n")
 
