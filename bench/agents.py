@@ -166,7 +166,7 @@ def _line(name: str, repo: Path, home: Path, model: ScriptedModel) -> tuple[str,
     return (*PROGRAMS[name], *CLIENTS[name].invocation(session, SessionPlace(repo, home, env)).arguments)
 
 
-def _asked() -> tuple[int, bool]:
+def parse_arguments() -> tuple[int, bool]:
     words = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     words.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"at most so many (default: {ROUNDS})")
     words.add_argument("--cold", action="store_true", help="download the clients too (420 MB), and time that")
@@ -175,4 +175,4 @@ def _asked() -> tuple[int, bool]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*_asked()))
+    sys.exit(main(*parse_arguments()))

@@ -185,7 +185,7 @@ class Runner:
         git(repository, "remote", "add", "origin", f"https://github.com/{self.repository}")
         (results / "event.json").write_text(json.dumps(payload or {}))
         done = subprocess.run(
-            self._command(event, token, server, results),
+            self.act_command(event, token, server, results),
             cwd=repository,
             env=bare_environment(self.home),
             text=True,
@@ -196,7 +196,7 @@ class Runner:
         )
         return _job(done.returncode, done.stdout, results)
 
-    def _command(self, event: str, token: str, server: str, results: Path) -> list[str]:
+    def act_command(self, event: str, token: str, server: str, results: Path) -> list[str]:
         assert CHECKOUT, "action.yml pins no checkout"
         stand_in = ROOT / "tests" / "action" / "checkout"
         variables = {

@@ -139,7 +139,7 @@ def run(runner: Runner, front: Front, folder: Path) -> subprocess.CompletedProce
         *("--local-repository", f"{UPLOAD.partition(' ')[0]}={ROOT / 'tests' / 'action' / 'upload'}"),
         *("--env", f"TOKENS={folder / 'tokens'}", "--workflows", ".github/workflows/ralph-fleet.yml"),
     ]
-    command = runner._command("schedule", front.token, front.url, results)
+    command = runner.act_command("schedule", front.token, front.url, results)
     return subprocess.run(
         [*command, *extra],
         cwd=control,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,10 +52,23 @@ def test_git_sees_a_path_and_nothing_else_of_ours(repo: Git, monkeypatch: pytest
     assert "ghp_canary" not in told.values()
 
 
+def environment_for_server(repo: Git, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a git that asks a server: one on the path writes it down instead."""
+    program, log = folder / "bin" / "git", folder / "environment"
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\ncase " $* " in *" ls-remote "*) env > {log}; exit 0;; esac\nexec {shutil.which("git")} "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    assert Remote(repo, "https://git.example/o/r.git", "ghp_token").heads() == {}
+    return dict(line.partition("=")[::2] for line in log.read_text().splitlines())
+
+
 @pytest.mark.attack(42, 43, 60)
-def test_a_token_goes_to_its_server_alone(repo: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_goes_to_its_server_alone(repo: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
-    told = Remote(repo, "https://git.example/o/r.git", "ghp_token")._environment()
+    told = environment_for_server(repo, tmp_path, monkeypatch)
     pins = {
         told[f"GIT_CONFIG_KEY_{place}"]: told[f"GIT_CONFIG_VALUE_{place}"]
         for place in range(int(told["GIT_CONFIG_COUNT"]))

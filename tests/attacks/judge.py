@@ -82,8 +82,8 @@ class Judge:
 
     def watch(self) -> Judge:
         """Look at every request from now on."""
-        self.fake.before(self._coming)
-        self.fake.after(self._answered)
+        self.fake.before(self.note_request)
+        self.fake.after(self.note_answer)
         return self
 
     def blame(self, kind: str, what: str) -> None:
@@ -93,7 +93,7 @@ class Judge:
 
     # --- requests
 
-    def _coming(self, request: Request) -> None:
+    def note_request(self, request: Request) -> None:
         if request.below == "/git-receive-pack":
             self.heads = self._refs()
         if request.method == "GET" or not request.login.endswith("[bot]"):
@@ -156,7 +156,7 @@ class Judge:
         lines = git(self.fake.bare, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
         return dict(line.split(" ") for line in lines)
 
-    def _answered(self, request: Request, response: object) -> None:
+    def note_answer(self, request: Request, response: object) -> None:
         if request.below != "/git-receive-pack":
             return
         now = self._refs()

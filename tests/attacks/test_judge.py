@@ -39,13 +39,13 @@ def judge_of(hub: Hub) -> Judge:
 
 def asked(judge: Judge, *sent: Sent) -> None:
     for one in sent:
-        judge._coming(one)  # type: ignore[arg-type]  # what it looks at is there
+        judge.note_request(one)  # type: ignore[arg-type]  # what it looks at is there
 
 
 def pushed(hub: Hub, judge: Judge, branch: str, files: dict[str, bytes], mode: str = "") -> None:
     """A push of ours, as plain git sees it."""
     receive = Sent("POST", "/git-receive-pack", path="/harbour/slackwater.git/git-receive-pack")
-    judge._coming(receive)  # type: ignore[arg-type]  # as above
+    judge.note_request(receive)  # type: ignore[arg-type]  # as above
     if mode:
         blob = git(hub.fake.bare, "hash-object", "-w", "--stdin", stdin="x")
         tree = git(hub.fake.bare, "mktree", stdin=f"{mode} blob {blob}\todd\n")
@@ -54,7 +54,7 @@ def pushed(hub: Hub, judge: Judge, branch: str, files: dict[str, bytes], mode: s
         git(hub.fake.bare, "update-ref", f"refs/heads/{branch}", made)
     else:
         hub.fake.push(branch, files)
-    judge._answered(receive, None)  # type: ignore[arg-type]  # as above
+    judge.note_answer(receive, None)  # type: ignore[arg-type]  # as above
 
 
 def theirs(hub: Hub) -> int:
@@ -71,9 +71,9 @@ def merging(hub: Hub, judge: Judge) -> None:
 def forcing(hub: Hub, judge: Judge) -> None:
     pushed(hub, judge, "ralph/x", {"x.md": b"x\n"})
     receive = Sent("POST", "/git-receive-pack", path="/harbour/slackwater.git/git-receive-pack")
-    judge._coming(receive)  # type: ignore[arg-type]  # as above
+    judge.note_request(receive)  # type: ignore[arg-type]  # as above
     git(hub.fake.bare, "update-ref", "-d", "refs/heads/ralph/x")
-    judge._answered(receive, None)  # type: ignore[arg-type]  # as above
+    judge.note_answer(receive, None)  # type: ignore[arg-type]  # as above
 
 
 def slicing(hub: Hub, judge: Judge) -> None:

@@ -39,7 +39,7 @@ def test_nothing_is_downloaded_unasked(
 
 def test_the_command_line_of_make_bench_asks_for_no_download(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["bench.agents"])
-    assert agents._asked() == (agents.ROUNDS, False)
+    assert agents.parse_arguments() == (agents.ROUNDS, False)
     assert "bench.agents\n" in (agents.ROOT / "Makefile").read_text()
 
 

@@ -151,8 +151,10 @@ def test_no_memory_breaks_the_others_or_their_budget(fake, gate, key, value):
     text = re.sub(rf"(?m)^{key}:.*$", f"{key}: {value}", memory(NOW - HOUR, today="2026-05-04")) if key else b""
     fake.add("acme/evil", memory=text or None, moved_at=NOW)
     if not key:
-        tell = fake._node
-        fake._node = lambda one: tell(one) | ({"memory": {"text": None}} if one.name == "acme/evil" else {})
+        tell = fake.describe_repository
+        fake.describe_repository = lambda one: (
+            tell(one) | ({"memory": {"text": None}} if one.name == "acme/evil" else {})
+        )
     fake.add("acme/rich", memory=memory(NOW - HOUR, today="2026-05-04", spend_usd=20.0), moved_at=NOW)
     told = gate("repositories: [installation]\nbudget: {usd: 20}")
     assert [(job["repository"], json.loads(job["fleet"])["usd_per_day"]) for job in told["jobs"]] == [("acme/rich", 20)]
@@ -161,7 +163,7 @@ def test_no_memory_breaks_the_others_or_their_budget(fake, gate, key, value):
 
 @pytest.mark.parametrize("selected", ["acme/bad, acme/good", "org:acme"])
 def test_an_error_that_names_one_repository_is_its_own(fake, gate, selected):
-    tell = fake._graphql
+    tell = fake.answer_query
 
     def answer(*asked):
         told = tell(*asked)
@@ -171,7 +173,7 @@ def test_an_error_that_names_one_repository_is_its_own(fake, gate, selected):
             told["errors"] = [{"message": "Something went wrong", "path": path}]
         return told
 
-    fake._graphql = answer
+    fake.answer_query = answer
     fake.add("acme/bad")
     fake.add("acme/good")
     told = gate(f"repositories: [{selected}]")
@@ -231,16 +233,16 @@ def test_who_is_asked_to_review_is_waited_for(fake, gate):
     assert "2 things waiting" in body and fake.points == 1
 
     fake.reads_teams = False
-    tell, path = fake._graphql, ["r0", "review", "nodes", 1, "reviewRequests", "nodes", 0, "requestedReviewer"]
+    tell, path = fake.answer_query, ["r0", "review", "nodes", 1, "reviewRequests", "nodes", 0, "requestedReviewer"]
     refused = {"errors": [{"path": path, "message": "Resource not accessible by integration"}]}
-    fake._graphql = lambda *asked: refused | tell(*asked) if "fragment F" in asked[1] else tell(*asked)
+    fake.answer_query = lambda *asked: refused | tell(*asked) if "fragment F" in asked[1] else tell(*asked)
     told = gate("repositories: [acme/api, acme/web]", now=NOW + HOUR / 4)
     body = fake.pages[0]["body"]
     assert told["failing"] == [] and "`mara`" in body and "**`a team`** (2)" in body and "acme/docs" not in body
 
 
 def test_a_token_that_may_not_scan_is_told_which_scopes_it_needs(fake, gate):
-    fake._graphql = lambda *_: {"errors": [{"type": "INSUFFICIENT_SCOPES", "message": "not been granted"}]}
+    fake.answer_query = lambda *_: {"errors": [{"type": "INSUFFICIENT_SCOPES", "message": "not been granted"}]}
     fake.add("acme/api")
     with pytest.raises(UserError, match="not been granted") as problem:
         gate()
@@ -248,8 +250,8 @@ def test_a_token_that_may_not_scan_is_told_which_scopes_it_needs(fake, gate):
 
 
 def test_an_owner_that_is_gone_costs_one_line(fake, gate):
-    tell = fake._graphql
-    fake._graphql = lambda *asked: tell(*asked) | ({"data": {"list": None}} if '"gone"' in asked[1] else {})
+    tell = fake.answer_query
+    fake.answer_query = lambda *asked: tell(*asked) | ({"data": {"list": None}} if '"gone"' in asked[1] else {})
     fake.add("acme/good")
     told = gate("repositories: [acme/good, topic:x, 'org:acme', 'org:gone']")
     assert names(told) == ["acme/good"]

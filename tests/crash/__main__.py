@@ -20,7 +20,7 @@ from tests.figures import Table
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """One fault, or what else was asked for."""
-    asked = _asked(arguments)
+    asked = parse_arguments(arguments)
     with tempfile.TemporaryDirectory() as folder:
         return _struck(asked, Path(folder)) if asked.kind else _endured(asked, Path(folder))
 
@@ -49,7 +49,7 @@ def _endured(asked: argparse.Namespace, folder: Path) -> int:
     return 0
 
 
-def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -12,15 +12,16 @@ from unittest import mock
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.committing import VerifiedRemote
 from ralph_mission.adapters.forges.github.limits import Doubt
-from ralph_mission.adapters.git.remote import Remote
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine
-from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot, OpenState
 from tests.crash.witness import open_state
 from tests.helpers import with_parts
+from tests.integration.dying import TRANSFERS
 from tests.integration.hub import Hub
 
 NOTED = {
@@ -93,8 +94,8 @@ def kept(hub: Hub) -> Iterator[Log]:
     log = Log()
     with ExitStack() as stack:
         for owner, name, made in (
-            (Hub, "cycle", _cycle), (Hub, "house", _house), (BranchStore, "_merge_head", _absorbed),
-            (MemoryBranch, "ours", _ours), (Remote, "_run", _run),
+            (Hub, "cycle", _cycle), (Hub, "house", _house), (BranchStore, "commit", _commit),
+            (MemoryBranch, "ours", _ours), (Git, "run", _run),
             (Api, "change", _change), (VerifiedRemote, "push", _push),
         ):  # fmt: skip  # a table
             stack.enter_context(mock.patch.object(owner, name, made(getattr(owner, name), log)))
@@ -140,13 +141,13 @@ def _house(original, log: Log):
     return house
 
 
-def _absorbed(original, log: Log):
-    def absorbed(self, *arguments: Any):
-        found = original(self, *arguments)
-        log.taken[MERGED] += 1
-        return found
+def _commit(original, log: Log):
+    def commit(self, batch: MemoryBatch, after: MemorySnapshot | None):
+        landed = original(self, batch, after)
+        log.taken[MERGED] += after is not None and len(landed.human_edits) > len(after.human_edits)
+        return landed
 
-    return absorbed
+    return commit
 
 
 def _ours(original, log: Log):
@@ -158,11 +159,12 @@ def _ours(original, log: Log):
 
 
 def _run(original, log: Log):
-    def run(self, *arguments: str):
+    def run(self, *arguments: str, **options: Any):
         try:
-            return original(self, *arguments)
+            return original(self, *arguments, **options)
         except Exception:
-            log.cut = arguments[0] == "push"
+            if arguments[0] in TRANSFERS:
+                log.cut = arguments[0] == "push"
             raise
 
     return run

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from ralph_mission.adapters.forges.github.api import Api
+from ralph_mission.adapters.forges.github import api
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from ralph_mission.mission.model.effects import Publish
@@ -196,7 +197,7 @@ def staged(folder: Path, name: str) -> Iterator[Hub]:
 
 def _still() -> AbstractContextManager[Any]:
     """GitHub's clock is what it told last: how long a session takes here decides nothing."""
-    return mock.patch.object(Api, "now", property(lambda api: api._seen[0]))
+    return mock.patch.object(api, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ def arguments(told: str) -> list[str]:
 
 
 def test_what_is_told_of_a_fault_is_understood() -> None:
-    asked = replaying._asked(arguments(Case(NAME, "crash-after", 4).command))
+    asked = replaying.parse_arguments(arguments(Case(NAME, "crash-after", 4).command))
     assert (asked.stage, asked.kind, asked.at) == (NAME, "crash-after", 4)
 
 

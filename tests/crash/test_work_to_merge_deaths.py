@@ -50,7 +50,7 @@ class Life:
             house, progress = self.place.house(), PlainRunProgress(io.StringIO(), ())
             assert house.git.work_tree is not None
             wanted = WorkOptions(house.git.work_tree, command=command)
-            factory: Any = SimpleNamespace(context=self.place._opened)
+            factory: Any = SimpleNamespace(context=self.place.open_context)
             tend = partial(issues.look_after_pulls, wanted, factory, house, progress)
             report = None
             with dying(0, MOMENTS) as now:

@@ -244,7 +244,7 @@ class FakeFleet:
         if token not in self.tokens:
             raise Refused(401, "Bad credentials")
         if (method, path) == ("POST", "/graphql"):
-            return self._graphql(token, body["query"], body.get("variables") or {})
+            return self.answer_query(token, body["query"], body.get("variables") or {})
         if (method, path) == ("GET", "/rate_limit"):
             return {"resources": {}}
         if path.startswith("/installation/") and self.selection == "none":
@@ -276,7 +276,7 @@ class FakeFleet:
         if self.tokens.get(token) not in (EVERYTHING, name):
             raise Refused(404, "Not Found")  # as GitHub: another's repository is not even there
 
-    def _graphql(self, token: str, query: str, variables: dict[str, Any]) -> Any:
+    def answer_query(self, token: str, query: str, variables: dict[str, Any]) -> Any:
         if query == COMMIT_AND_SHOW:
             booked = self._change(token, COMMIT, variables["input"])
             shown = self._change(token, UPDATE, variables["page"])
@@ -299,7 +299,9 @@ class FakeFleet:
             if found := NAMED.match(text):
                 name = f"{found[2]}/{found[3]}"
                 repository = self.repositories.get(self.renamed.get(name, name))
-                data[found[1]] = self._node(repository) if repository and not repository.forbidden else None
+                data[found[1]] = (
+                    self.describe_repository(repository) if repository and not repository.forbidden else None
+                )
                 if not data[found[1]]:
                     kind = "FORBIDDEN" if repository else "NOT_FOUND"
                     errors.append({"type": kind, "path": [found[1]], "message": "no"})
@@ -312,7 +314,7 @@ class FakeFleet:
                 page = names[begin : begin + size]
                 more = begin + size < len(names)
                 info = {"hasNextPage": more, "endCursor": str(begin + size)}
-                listed = {"pageInfo": info, "nodes": [self._node(one) for one in page]}
+                listed = {"pageInfo": info, "nodes": [self.describe_repository(one) for one in page]}
                 if len(page) > self.most:
                     listed["nodes"] = [*listed["nodes"][: self.most], *[None] * (len(page) - self.most)]
                     errors.append({"type": "RESOURCE_LIMITS_EXCEEDED", "path": ["list"], "message": "too much"})
@@ -325,7 +327,7 @@ class FakeFleet:
         self.points += max(1, connections // 100)
         return {"data": data} | ({"errors": errors} if errors else {})
 
-    def _node(self, one: FleetRepository) -> dict[str, Any]:
+    def describe_repository(self, one: FleetRepository) -> dict[str, Any]:
         at = one.moved_at and one.moved_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {
             "databaseId": one.id,

@@ -62,7 +62,7 @@ def count_by_kind(verdicts: dict[Guard, str]) -> dict[str, dict[str, int]]:
 
 def find_passing(tests: Sequence[str]) -> set[str]:
     """Those that run and pass with every guard in its place: in one process, or each in its own if that cannot be."""
-    code, said = _run(["-rA", *tests], ROOT, LIMIT * len(tests))
+    code, said = run_pytest(["-rA", *tests], ROOT, LIMIT * len(tests))
     if code not in (ALL_PASSED, SOME_FAILED):  # one of them does not exist
         return set().union(*(find_passing([test]) for test in tests)) if len(tests) > 1 else set()
     ends = [line.split(" ", 1) for line in said.splitlines() if line.startswith(("PASSED ", "FAILED ", "ERROR "))]
@@ -90,13 +90,13 @@ def judge(guard: Guard, passes: bool) -> str:
 def _run_without(guard: Guard) -> tuple[int, str]:
     off = ["-x", "-p", "tests.guards.off", "--guard-off", guard.name, guard.test]
     if guard.module:
-        return _run(off, ROOT)
+        return run_pytest(off, ROOT)
     with tempfile.TemporaryDirectory(prefix="ralph-guards-") as folder:
         _copy_checkout(guard, Path(folder))
-        return _run(["-x", guard.test], Path(folder))
+        return run_pytest(["-x", guard.test], Path(folder))
 
 
-def _run(arguments: Sequence[str], place: Path, limit: float = LIMIT) -> tuple[int, str]:
+def run_pytest(arguments: Sequence[str], place: Path, limit: float = LIMIT) -> tuple[int, str]:
     environment = {**os.environ, "CI": "1"}  # so that chance is the same each time
     try:
         done = subprocess.run(

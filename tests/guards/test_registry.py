@@ -86,7 +86,7 @@ def test_a_guard_is_killed_by_a_test_that_fails_for_it(
     code: int, verdict: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     guard = next(iter(read_guards().values()))
-    monkeypatch.setattr(runner, "_run", lambda arguments, place: (code, "1 passed"))
+    monkeypatch.setattr(runner, "run_pytest", lambda arguments, place: (code, "1 passed"))
     assert runner.judge(guard, passes=True) == verdict
     assert runner.judge(guard, passes=False) == runner.UNTRIED
     assert runner.summarise({guard: verdict}) == int(verdict != runner.KILLED)

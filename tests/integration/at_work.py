@@ -110,7 +110,7 @@ class Place:
         """The issue agent, which sleeps in no time."""
         more.setdefault("agents", ("claude", "codex"))
         return IssueWorker(
-            self._opened,
+            self.open_context,
             hands,
             self.slept.append,
             self.said.append,
@@ -131,7 +131,7 @@ class Place:
         wanted = WorkOptions(repo, agent="scripted", command=str(script))
         return LoopHands(wanted, house, PlainRunProgress(io.StringIO(), ()))
 
-    def _opened(self) -> TransactionContext:
+    def open_context(self) -> TransactionContext:
         house = self.house()
         return TransactionContext(house.ports, house.settings, house.secrets)
 

@@ -18,7 +18,7 @@ from unittest import mock
 import pytest
 
 from ralph_mission.adapters.forges.github.limits import GitHubRequester
-from ralph_mission.adapters.git.remote import Remote
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.thinkers.llm import LlmThinker
 from ralph_mission.cli.fleet import ask_fleet, book
 from ralph_mission.config.fleet import load_fleet
@@ -40,7 +40,7 @@ FLEET = load_fleet(
     f"budget: {{usd: {USD}, pull_requests: {PULLS}, minutes: {MINUTES}}}\neach: {{usd: 1}}\n"
 )
 MOMENTS = 74  # before and after each request of a job
-REQUESTS = ((GitHubRequester, "request"), (Remote, "_run"), (LlmThinker, "think"))  # what a job sends
+REQUESTS = ((GitHubRequester, "request"), (Git, "run"), (LlmThinker, "think"))  # what a job sends
 REPOSITORY = {**FILES, **TYPO, "bugs.txt": "a.py:1: apples fall\nc.py:1: cows moo\n"}
 PRICE = 0.0105  # of the scripted model's answer
 

@@ -11,14 +11,16 @@ from unittest import mock
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.app import hosting
-from ralph_mission.app.agent_jobs import LoopCoder
+from ralph_mission.app import agent_jobs, hosting
+from ralph_mission.app.agent_jobs import CloneRun, LoopCoder
 from ralph_mission.app.cycle import App, build_app
 from ralph_mission.app.hosting import QuietProgress, SystemClock, choose_hosting
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.agent_job import AgentJob
 from tests.helpers import git
 from tests.integration.hub import Hub, open_hub, unpaced
+from tests.mission.build import loop_result
 
 MINE = "hands: {verify: [make test]}\n"
 THEIRS = (
@@ -63,13 +65,24 @@ def test_settings_from_elsewhere_on_the_machine_are_the_workflows_own(hub: Hub, 
     assert _house(hub, tmp_path / "mine.yml").config.owners == ("mara",)
 
 
+def settings_of_loop(coder: LoopCoder, folder: Path) -> Path:
+    """The file of settings that an agent's loop is started with."""
+    head = coder.git.text("rev-parse", "HEAD")
+    job = AgentJob(1, "A table", head, "Do it", 2.0, 60.0, "ralph/mission-1", subject="abc")
+    with mock.patch.object(agent_jobs, "play_in_clone", return_value=loop_result(0, "complete")) as play:
+        coder.play(folder, job)
+    run = play.call_args.args[1]
+    assert isinstance(run, CloneRun) and run.asked.config
+    return run.asked.config
+
+
 @pytest.mark.parametrize("name", [None, "ci/ralph.yml"])
 def test_an_agents_loop_takes_them_from_there_too(hub: Hub, tmp_path: Path, name: str | None) -> None:
     here = _house(hub, None).git
     config, head = hub.clone / name if name else None, here.text("rev-parse", "HEAD")
     with mock.patch.dict(os.environ, {"GITHUB_ACTIONS": "true"}):
-        told = LoopCoder(here, Config(), config, head, tmp_path / "jobs")._config()
-    assert told.read_text() == MINE
+        settings = settings_of_loop(LoopCoder(here, Config(), config, head, tmp_path / "jobs"), tmp_path)
+    assert settings.read_text() == MINE
 
 
 def test_where_the_default_branch_keeps_issues_in_files_it_still_says_what_is_run(tmp_path: Path) -> None:
@@ -111,5 +124,5 @@ def test_a_repository_without_settings_has_those_of_its_fleet_and_so_has_its_age
         )
         house = _house(made, None)
         assert house.config.hands.verify == ("make test",)
-        told = LoopCoder(house.git, house.config, None, house.head, tmp_path / "jobs")._config()
-    assert told.read_text() == f'extends: "{fleets}"\n'
+        settings = settings_of_loop(LoopCoder(house.git, house.config, None, house.head, tmp_path / "jobs"), tmp_path)
+    assert settings.read_text() == f'extends: "{fleets}"\n'

@@ -20,6 +20,7 @@ from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.threads import ThreadNews
 from ralph_mission.cli.mission import wakes
 from ralph_mission.errors import UserError
+from ralph_mission.mission import cycle
 from ralph_mission.mission.cycle import run_patiently
 from ralph_mission.mission.memory.text import parse_memory
 from tests.crash.dying import writes
@@ -393,7 +394,10 @@ def test_watching_acts_on_a_word_that_it_cannot_react_to(reviewed, place, name, 
         answer()
         approve_a_minute_later(reviewed)
         for problem in problems[:-1]:
-            with mock.patch.object(place, name, side_effect=problem), mock.patch.object(wakes, "_run") as steer:
+            with (
+                mock.patch.object(place, name, side_effect=problem),
+                mock.patch.object(cycle, "run_cycle") as steer,
+            ):
                 steer.return_value = LOST
                 assert answer().outcome == "lost"
         with mock.patch.object(place, name, side_effect=problems[-1]) as broken:
@@ -411,7 +415,10 @@ def test_watching_acts_in_the_next_minute_on_a_word_that_it_could_not_act_on(rev
         answer = wakes.answer_people(reviewed.clone, None, mock.Mock())
         answer()
         approve_a_minute_later(reviewed)
-        with mock.patch.object(wakes, "_run", side_effect=[LOST if ends == "lost" else ends]), suppress(UserError):
+        with (
+            mock.patch.object(cycle, "run_cycle", side_effect=[LOST if ends == "lost" else ends]),
+            suppress(UserError),
+        ):
             assert answer().outcome == "lost"
         assert not reviewed.merged(pull.number)
         report = answer()

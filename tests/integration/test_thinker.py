@@ -155,12 +155,12 @@ def test_a_cycle_that_dies_after_its_intents_has_booked_its_money_and_kept_its_a
 @pytest.mark.parametrize("number", [-(10**9), 10**400], ids=["less than none", "more than there are"])
 def test_tokens_that_nobody_can_believe_are_the_most_it_may_have_cost(tmp_path, monkeypatch, number):
     repo = repository(tmp_path)
-    send = server._Handler._send
+    send = server.ModelHandler.send_answer
 
     def strange(self, status, body, headers=None):
         send(self, status, {**body, "usage": {"input_tokens": number, "output_tokens": number}}, headers)
 
-    monkeypatch.setattr(server._Handler, "_send", strange)
+    monkeypatch.setattr(server.ModelHandler, "send_answer", strange)
     with ScriptedModel([ranking("cows")]) as model:
         done = cycle(repo, model, "--json")
     assert done.code == 0, done.err

@@ -594,8 +594,8 @@ SECRET = "zq7Kd93LmPx04TtR"  # a value that only the runner knows for one
 
 def knowing(place: Place, secret: str) -> Place:
     """The same with a secret in the runner's environment."""
-    opened = place._opened
-    place._opened = lambda: replace(opened(), secrets=(*opened().secrets, secret))  # type: ignore[method-assign]  # as its runner would
+    opened = place.open_context
+    place.open_context = lambda: replace(opened(), secrets=(*opened().secrets, secret))  # type: ignore[method-assign]  # as its runner would
     return place
 
 

@@ -94,7 +94,7 @@ def test_a_word_after_more_than_a_hundred_comments_is_heard(opened: Hub) -> None
     issue = opened.pulls[0].number
     eve = opened.fake.person("eve", "read")
     for n in range(100 - len(opened.said(issue))):
-        threads.comment(opened.fake.world, eve._account, opened.fake.threads[issue], f"Me too ({n})")
+        threads.comment(opened.fake.world, eve.account, opened.fake.threads[issue], f"Me too ({n})")
     opened.cycle()
     opened.cycle()  # by now every page is known by its ETag
     opened.person().comment(issue, "/ralph reject we spell it so")

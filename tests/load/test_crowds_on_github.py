@@ -37,7 +37,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[Table]:
 
 def floods(hub: Hub, issues: int, body: str = "Mine first.") -> None:
     """A stranger opens issues."""
-    eve = hub.fake.person("eve", "read")._account
+    eve = hub.fake.person("eve", "read").account
     for n in range(issues):
         threads.create(hub.fake.world, eve, f"Mine first {n}", body)
 
@@ -91,7 +91,7 @@ def test_comments_cost_a_request_for_each_hundred_and_the_last_one_is_heard(
         mara, eve = world.human("mara"), world.human("eve")
         number = mara.create_issue("Paint the quay", "It is grey.")
         for n in range(comments):
-            threads.comment(world.fake.world, eve._account, world.fake.threads[number], f"me too {n}")
+            threads.comment(world.fake.world, eve.account, world.fake.threads[number], f"me too {n}")
         for _ in range(2):
             forge_now = world.connected()
             forge_now.issues(), forge_now.issue(number)

@@ -12,7 +12,7 @@ from ralph_mission.mission import commit, decide, execute, gather, policy, trans
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord
 from tests.protocol.configs import BOTH, FIVE, FIX, QUESTION
-from tests.protocol.ports import Memories
+from tests.protocol.ports import Hub, Memories
 from tests.protocol.register import History
 from tests.protocol.world import Config
 
@@ -161,14 +161,14 @@ MUTANTS = (
         "without an intent",
         ((transaction, "commit_intents", intends_in_its_head),),
     ),
-    Mutant("a lost race is not noticed", TWO, "no claim", ((History, "_absorbed", on_top_of_anything),)),
+    Mutant("a lost race is not noticed", TWO, "no claim", ((History, "absorb_edit", on_top_of_anything),)),
     Mutant("memory is force-pushed", TWO, "another commit", ((History, "advance", forced),)),
     Mutant("a receipt comes before its effect", CALM, "without an intent", ((commit, "build_intents", as_done),)),
     Mutant("not listed is believed though lists are late", LATE, "times", ((execute, "may_redo", always),)),
     Mutant("what is in doubt is sent again", DOUBT, "times", ((execute, "send", sent_twice),)),
     Mutant("the claim of a live runner is taken over", TWO, "nothing went wrong", ((Memories, "proven_dead", always),)),
     Mutant("a settlement is not durable", DEATH, "nobody's list", ((transaction, "settle_leftovers", in_its_head),)),
-    Mutant("the marker is not searched", DEATH, "there to see", ((execute, "_find", nothing),)),
+    Mutant("the marker is not searched", DEATH, "there to see", ((Hub, "find", nothing),)),
     Mutant("a claim is never released", CALM, "Claim(", ((commit, "next_state", still_claimed),)),
     Mutant("the kill switch is asked once", STOP, "after a stop", ((execute, "is_stopped", never),)),
     Mutant("an intent has no mission", DEATH, "otherwise", ((commit, "begin_missions", missions_as_before),)),
@@ -180,7 +180,7 @@ MUTANTS = (
     ),
     Mutant("a doubt is forgotten", LATE, "otherwise", ((commit, "close_effects", doubt_forgotten),)),
     Mutant("what is settled stays open", CALM, "otherwise", ((commit, "close_effects", open_for_ever),)),
-    Mutant("receipts are not written", CALM, "nobody's list", ((commit, "_records", receipts_lost),)),
+    Mutant("receipts are not written", CALM, "nobody's list", ((commit, "settled_records", receipts_lost),)),
     Mutant(
         "leftovers are made up for without a look", DEATH, "no claim", ((execute, "look_up_effect", settled_blindly),)
     ),

@@ -57,7 +57,7 @@ class History:
     def advance(self, head: str, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
         """As `Store.commit`: what the branch will point at. Raises Lost when it moved by more than a person's edit."""
         if head != (after.oid if after else ""):
-            after = self._absorbed(head, after)
+            after = self.absorb_edit(head, after)
         memory = with_people_of(batch.memory, after.memory) if after else batch.memory
         serial = (after or batch).memory.header.serial + 1
         memory = replace(memory, header=replace(memory.header, serial=serial))
@@ -71,7 +71,7 @@ class History:
         memory = replace(now.memory, header=replace(now.memory.header, paused=paused))
         return self._keep(head, memory, now.state, now.records, told=False).oid
 
-    def _absorbed(self, head: str, after: MemorySnapshot | None) -> MemorySnapshot:
+    def absorb_edit(self, head: str, after: MemorySnapshot | None) -> MemorySnapshot:
         if after is None or not self.contains(head, after.oid):
             raise Lost
         before, now = self.commits[after.oid], self.commits[head]

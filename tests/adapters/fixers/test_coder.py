@@ -145,13 +145,15 @@ def test_a_result_that_cannot_be_read_costs_what_it_cost(shop, monkeypatch, erro
     assert made.reason.startswith("what it left cannot be read")
 
 
-@pytest.mark.parametrize("name", ["_tell", "remove_folder"])
-def test_a_full_disk_after_the_work_costs_what_it_cost(shop, monkeypatch, name):
-    monkeypatch.setattr(module, name, fails(OSError(28, "No space left on device")))
-    if name == "remove_folder":
+@pytest.mark.parametrize(
+    ("owner", "name", "outcome"), [(module.files, "write", "made"), (module, "remove_folder", "failed")]
+)
+def test_a_full_disk_after_the_work_costs_what_it_cost(shop, monkeypatch, owner, name, outcome):
+    monkeypatch.setattr(owner, name, fails(OSError(28, "No space left on device")))
+    if outcome == "failed":
         shop.played = loop_result(1, "crashed", sessions=1, usage=COST)
     made = shop.work()
-    assert made.usage == COST and made.outcome == ("made" if name == "_tell" else "failed")
+    assert (made.usage, made.outcome) == (COST, outcome)
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), UserError("no commit", "fetch it")])

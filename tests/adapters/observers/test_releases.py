@@ -180,9 +180,16 @@ def test_a_second_look_at_the_same_commit_and_tags_reads_no_history(project, tmp
     project.tag(*REGULAR)
     project.commit("feat: something")
     first = project.look(days=400, cache=tmp_path / "cache")
-    monkeypatch.setattr("ralph_mission.adapters.observers.releases._commits", None)
-    monkeypatch.setattr("ralph_mission.adapters.observers.releases.held_tags", None)
+    questions: list[str] = []
+    run = Git.run
+
+    def recorded(self: Git, *arguments: str, **options) -> bytes:
+        questions.append(" ".join(arguments))
+        return run(self, *arguments, **options)
+
+    monkeypatch.setattr(Git, "run", recorded)
     assert project.look(days=400, cache=tmp_path / "cache") == first
+    assert questions and not [one for one in questions if one.startswith("log ") or "--merged" in one]
 
 
 def test_an_empty_repository_has_nothing_to_release(tmp_path):

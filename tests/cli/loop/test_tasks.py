@@ -205,8 +205,8 @@ def test_an_error_is_one_document_too(repo: Path) -> None:
 def test_what_agents_call_imports_nothing_heavy(repo: Path, line: str) -> None:
     Tasks(repo / ".ralph").add("One")
     script = (
-        "import sys; from ralph_mission.cli.main import _run\n"
-        f"code = _run(sys.argv[1:]); print([name for name in {HEAVY!r} if name in sys.modules]); sys.exit(code)"
+        "import sys; from ralph_mission.cli.main import main\n"
+        f"try: main()\nfinally: print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     words = line.split(maxsplit=1 if line.startswith("guidance") else 2)
     done = subprocess.run(

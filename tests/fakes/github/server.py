@@ -39,9 +39,9 @@ class FakeGitHub(Stage):
     ) -> None:
         self.repository, self.bare = repository, bare
         self.owner, self.name = repository.split("/")
-        self._server = Server()
-        self._server.fake = self
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.server = Server()
+        self.server.fake = self
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         self.api_url, self.git_url = f"{self.url}/api/v3", f"{self.url}/{repository}.git"
         self.world = World(self.owner, self.name, default_branch, private, self.url, Bare(bare))
         self.world.heads = self.world.bare.heads()
@@ -51,7 +51,7 @@ class FakeGitHub(Stage):
         self.unknown: list[str] = []
         self.validate = True
         self.closing, self._close = socket.socketpair()
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.005,), daemon=True)
 
     def __enter__(self) -> FakeGitHub:
         self._thread.start()
@@ -61,10 +61,10 @@ class FakeGitHub(Stage):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close.close()
-        self._server.shutdown()
+        self.server.shutdown()
         self._thread.join()
-        self._server.server_close()
-        self._server.hang_up()
+        self.server.server_close()
+        self.server.hang_up()
         self.closing.close()
         if self.unknown and kind is None:
             raise AssertionError("asked of the fake GitHub, which does not know it:\n" + "\n".join(self.unknown))

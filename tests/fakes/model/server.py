@@ -65,7 +65,7 @@ class ScriptedModel:
     def __enter__(self) -> Self:
         model = self
 
-        class Handler(_Handler):
+        class Handler(ModelHandler):
             served = model
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -113,7 +113,7 @@ class ScriptedModel:
         return (made if isinstance(made, Reply | Fault) else made(request)), str(at)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class ModelHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served: ScriptedModel
     content = b""
@@ -123,42 +123,42 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self._asked(None)
-        self._send(200, {})
+        self.send_answer(200, {})
 
     def do_GET(self) -> None:
         request = self._asked(None)
         if request.path.endswith("/models"):
-            self._send(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}], "models": []})
+            self.send_answer(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}], "models": []})
         else:
-            self._send(404, {"error": {"message": self.served.refuse(f"GET {request.path}")}})
+            self.send_answer(404, {"error": {"message": self.served.refuse(f"GET {request.path}")}})
 
     def do_POST(self) -> None:
         body = self._body()
         path = self.path.partition("?")[0]
         if (answer := dialects.beside(path, body)) is not None:
             self._asked(body)
-            self._send(200, answer)
+            self.send_answer(200, answer)
             return
         try:
             self._answer(path, dialects.of(path), body)
         except Unknown as what:
-            self._send(404, {"error": {"type": "not_found_error", "message": self.served.refuse(f"POST {what}")}})
+            self.send_answer(404, {"error": {"type": "not_found_error", "message": self.served.refuse(f"POST {what}")}})
 
     def _answer(self, path: str, dialect: Dialect, body: Any) -> None:
         tools = dialect.tools(dialect.checked(body))
         request = self._asked(body, dialect.name, not tools, tools)
         if not self._allowed():
             self.served.refuse(f"{path}: not the key")
-            self._send(401, dialect.error(401, "invalid x-api-key"))
+            self.send_answer(401, dialect.error(401, "invalid x-api-key"))
             return
         step, name = (ASIDE, "aside") if request.aside else self.served.step(request)
         time.sleep(step.delay)
         if isinstance(step, Fault):
-            self._send(step.status, dialect.error(step.status, step.message), step.headers)
+            self.send_answer(step.status, dialect.error(step.status, step.message), step.headers)
         elif body.get("stream") or path.endswith(":streamGenerateContent"):
             self._stream(dialect, dialect.stream(body, step, name))
         else:
-            self._send(200, dialect.whole(body, step, name))
+            self.send_answer(200, dialect.whole(body, step, name))
 
     def _allowed(self) -> bool:
         given = [self.headers.get(name, "") for name in ("x-api-key", "authorization", "x-goog-api-key")]
@@ -189,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return raw
 
-    def _send(self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+    def send_answer(self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
         content = json.dumps(body).encode()
         self.send_response(status)
         every = {"content-type": "application/json", "content-length": str(len(content)), "request-id": "req_scripted"}

@@ -18,7 +18,7 @@ import pytest
 from ralph_mission.adapters.forges import ForgeRefused
 from ralph_mission.adapters.forges.github import limits
 from ralph_mission.adapters.forges.github.api import LONGEST, MOST, Api, ReadCache, slim
-from ralph_mission.adapters.forges.github.limits import Absent, Doubt
+from ralph_mission.adapters.forges.github.limits import Absent, Doubt, GitHubRequester
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.errors import UserError
 from tests.adapters.forges.github_world import GitHubWorld, kept_file
@@ -69,7 +69,7 @@ def test_effect_whose_answer_has_no_measure_is_in_doubt_and_looked_for(world: Gi
 def test_connection_is_used_again_but_for_one_whose_answer_was_given_up(world: GitHubWorld) -> None:
     for _ in range(3):
         world.forge.api.get("/labels")
-    assert len(world.fake._server.connections) == 1
+    assert len(world.fake.server.connections) == 1
     swollen(world, limits.LARGEST + 1, packed=False)
     with pytest.raises(UserError):
         world.forge.issues()
@@ -286,11 +286,11 @@ def api(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str, int], Reply], mo
         pace=0,
     )
 
-    def request(method: str, path: str, body: object, headers: object) -> Reply:
+    def request(_: GitHubRequester, method: str, path: str, body: object, headers: object) -> Reply:
         assert made.counts.total <= most
         return answer(path, made.counts.total)
 
-    monkeypatch.setattr(made._wire, "request", request)
+    monkeypatch.setattr(GitHubRequester, "request", request)
     return made
 
 
