@@ -79,7 +79,7 @@ TURNS = 80
 
 @dataclass(frozen=True, slots=True)
 class CloneRun:
-    """Runs a job in the clone `asked.repo`, with a limit on sessions.
+    """Runs a job in the clone `options.repo`, with a limit on sessions.
 
     `unpriced`: sessions that report no cost may exceed the job's `usd`. `own_model`: use the agent's, not the
     settings'. `protected`: globs that no session may write. `withdrawn`: asked between sessions, whether it ends here.

@@ -72,8 +72,8 @@ def settings_of_loop(coder: LoopCoder, folder: Path) -> Path:
     with mock.patch.object(agent_jobs, "play_in_clone", return_value=loop_result(0, "complete")) as play:
         coder.play(folder, job)
     run = play.call_args.args[1]
-    assert isinstance(run, CloneRun) and run.asked.config
-    return run.asked.config
+    assert isinstance(run, CloneRun) and run.options.config
+    return run.options.config
 
 
 @pytest.mark.parametrize("name", [None, "ci/ralph.yml"])
