@@ -65,7 +65,7 @@ def find(cold: Runner, installer: Path, **more: str) -> Path:
     return Path(out.strip())
 
 
-def asked(cold: Runner) -> list[str]:
+def list_installed(cold: Runner) -> list[str]:
     """What the installer was asked for, in order; the processes left out."""
     path = cold.home / "asked"
     return [line.split(" ", 1)[1] for line in path.read_text().splitlines()] if path.exists() else []
@@ -80,7 +80,7 @@ def test_a_cold_runner_installs_by_hash_and_then_the_action_itself(cold: Runner,
     place = find(cold, installer)
     assert place == cold.place()
     assert os.access(place / "bin" / "ralph", os.X_OK)
-    packages, itself = asked(cold)[1:]
+    packages, itself = list_installed(cold)[1:]
     assert "--require-hashes" in packages and packages.endswith("requirements.lock")
     assert itself.endswith(f"--no-deps --no-build-isolation {cold.action}") and " -e " not in itself
 
@@ -90,7 +90,7 @@ def test_extras_are_installed_by_hash_too_into_an_environment_of_their_own(cold:
     (cold.home / "asked").unlink()
     place = find(cold, installer, RALPH_EXTRAS=" prisma  llm llm")
     assert place != plain and find(cold, installer, RALPH_EXTRAS="llm prisma") == place
-    packages = asked(cold)[1]
+    packages = list_installed(cold)[1]
     named = [Path(word).name for word in packages.split() if word.endswith(".lock")]
     assert "--require-hashes" in packages
     assert named == ["requirements.lock", "requirements-llm.lock", "requirements-prisma.lock"]
@@ -103,10 +103,10 @@ def test_a_warm_runner_starts_neither_python_nor_installer(cold: Runner, install
         )
         (installer / name).chmod(0o755)
     place = find(cold, installer)
-    assert "python" in asked(cold) and "venv" in " ".join(asked(cold))
+    assert "python" in list_installed(cold) and "venv" in " ".join(list_installed(cold))
     (cold.home / "asked").unlink()
     assert find(cold, installer) == place
-    assert asked(cold) == []
+    assert list_installed(cold) == []
 
 
 def test_two_jobs_at_once_install_once(cold: Runner, installer: Path) -> None:
@@ -114,7 +114,7 @@ def test_two_jobs_at_once_install_once(cold: Runner, installer: Path) -> None:
     said = [job.communicate() for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0], said
     assert {out.strip() for out, _ in said} == {str(cold.place())}
-    assert len([line for line in asked(cold) if line.startswith("venv")]) == 1
+    assert len([line for line in list_installed(cold) if line.startswith("venv")]) == 1
     assert len(built(cold)) == 1
 
 

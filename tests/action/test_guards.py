@@ -35,7 +35,7 @@ def start(runner: Runner, github: FakeGitHub, mode: str, event: str, payload: Ma
     return job
 
 
-def asked(job: Job) -> list[str]:
+def read_command_line(job: Job) -> list[str]:
     """The first command line of ralph, without where it works and that it answers in JSON."""
     words = job.starts[0][1]["ARGUMENTS"].split()
     assert (words[:3], words[-3], words[-1]) == (["-I", "-m", "ralph_mission"], "--repo", "--json")
@@ -70,7 +70,7 @@ def test_who_belongs_to_the_repository_starts_work_on_an_issue(
 ) -> None:
     job = start(idle, github, "work", event, payload)
     assert [command for command, _ in job.starts] == ["work"], "nobody here is to be woken"
-    assert asked(job) == ["work", "--once", *options], job.log
+    assert read_command_line(job) == ["work", "--once", *options], job.log
     assert job.checkouts == ["0 false"]
 
 
@@ -208,7 +208,7 @@ def test_a_pull_of_ours_starts_a_review_of_it(
 ) -> None:
     job = start(idle, github, "review", event, payload)
     assert [command for command, _ in job.starts] == ["review"], "a review wakes no review"
-    assert asked(job) == ["review", *options], job.log
+    assert read_command_line(job) == ["review", *options], job.log
     assert job.owned == []
 
 

@@ -37,7 +37,7 @@ def judge_of(hub: Hub) -> Judge:
     return Judge(hub.fake, (SECRET,))
 
 
-def asked(judge: Judge, *sent: Sent) -> None:
+def send_requests(judge: Judge, *sent: Sent) -> None:
     for one in sent:
         judge.note_request(one)  # type: ignore[arg-type]  # what it looks at is there
 
@@ -65,7 +65,7 @@ def merging(hub: Hub, judge: Judge) -> None:
     hub.fake.push("ralph/x", {"x.md": b"x\n"})
     number = hub.fake.bot(BOT).open_pull("ralph/x", "main", "x")
     hub.person("eve", "read").review(number, "approved")
-    asked(judge, Sent("PUT", f"/pulls/{number}/merge", {"sha": hub.fake.branch("ralph/x")}))
+    send_requests(judge, Sent("PUT", f"/pulls/{number}/merge", {"sha": hub.fake.branch("ralph/x")}))
 
 
 def forcing(hub: Hub, judge: Judge) -> None:
@@ -83,13 +83,13 @@ def slicing(hub: Hub, judge: Judge) -> None:
 
 
 PLANTED: dict[str, Callable[[Hub, Judge], None]] = {
-    "another repository": lambda h, j: asked(j, Sent("POST", "/issues", path="/repos/other/one/issues")),
-    "unknown action": lambda h, j: asked(j, Sent("DELETE", "/git/refs/heads/main"), Sent("PATCH", "")),
-    "somebody else's thread": lambda h, j: asked(j, Sent("PATCH", f"/issues/{theirs(h)}", {"state": "closed"})),
-    "approval": lambda h, j: asked(j, Sent("POST", "/pulls/7/reviews", {"event": "APPROVE"})),
+    "another repository": lambda h, j: send_requests(j, Sent("POST", "/issues", path="/repos/other/one/issues")),
+    "unknown action": lambda h, j: send_requests(j, Sent("DELETE", "/git/refs/heads/main"), Sent("PATCH", "")),
+    "somebody else's thread": lambda h, j: send_requests(j, Sent("PATCH", f"/issues/{theirs(h)}", {"state": "closed"})),
+    "approval": lambda h, j: send_requests(j, Sent("POST", "/pulls/7/reviews", {"event": "APPROVE"})),
     "merge": merging,
-    "text": lambda h, j: asked(j, Sent("POST", "/issues", {"title": "x", "body": "fixes #3"})),
-    "secret": lambda h, j: asked(j, Sent("POST", "/issues", {"title": SECRET})),
+    "text": lambda h, j: send_requests(j, Sent("POST", "/issues", {"title": "x", "body": "fixes #3"})),
+    "secret": lambda h, j: send_requests(j, Sent("POST", "/issues", {"title": SECRET})),
     "foreign ref": lambda h, j: pushed(h, j, "main", {"x.md": b"x\n"}),
     "forced": forcing,
     "patch": lambda h, j: pushed(h, j, "ralph/x", {"conftest.py": b"x\n"}),

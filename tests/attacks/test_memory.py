@@ -102,7 +102,7 @@ WORDS = [
 """What may stand in a section of people's: it is theirs, and says nothing to us."""
 
 
-def told(where: World) -> tuple[object, ...]:
+def read_forge(where: World) -> tuple[object, ...]:
     """What the forge holds: every issue and pull with all that is said there, and where the default branch is."""
     threads = [(one.title, one.body, one.labels, one.state, one.remarks) for one in map(where.house().forge.issue,
                [issue.number for issue in where.issues])]  # fmt: skip  # as one reads it
@@ -123,7 +123,7 @@ def test_after_words_in_a_section_of_people_a_cycle_does_what_it_does_without_th
     for where in (hub, calm):
         commit(where.repo, {name: f"{content}\n" for name, content in TYPOS.items()})
         assert statuses(where.cycle()[0]) == ["IN_REVIEW"]
-    assert told(hub) == told(calm)
+    assert read_forge(hub) == read_forge(calm)
     assert json.loads(at(hub, OPEN))["missions"] == json.loads(at(calm, OPEN))["missions"]
     assert f"## Learnings\n\n{words}\n" in at(hub, LOG)
 

@@ -23,7 +23,7 @@ from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, Fi
 from tests.figures import Table, shown
 from tests.helpers import git, make_repo
 from tests.integration.world import CALM, TYPOS, world
-from tests.mission.build import bench, fix
+from tests.mission.build import fix, policy_context
 from tests.safety.checker import KINDS, breaches
 from tests.safety.making import BASE, change, patch
 from tests.safety.test_paths import ORDINARY, PROTECTED, UNSAFE
@@ -67,7 +67,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[Table]:
 
 
 @dataclass
-class Bench:
+class PatchRepository:
     """A bare repository into which plain git writes the two sides of a change."""
 
     repo: Path
@@ -104,9 +104,9 @@ def new_side(made: Patch) -> list[tuple[str, str, bytes]]:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Bench:
+def written(tmp_path: Path) -> PatchRepository:
     git(tmp_path, "init", "--quiet", "--bare", "two.git")
-    return Bench(tmp_path / "two.git")
+    return PatchRepository(tmp_path / "two.git")
 
 
 def every_change() -> Iterator[FileChange]:
@@ -116,7 +116,7 @@ def every_change() -> Iterator[FileChange]:
         yield FileChange(path, old, new, OLD if old else None, content if new else None)
 
 
-def agreed(written: Bench, table: Table, row: str, changes: Iterable[FileChange]) -> list[str]:
+def agreed(written: PatchRepository, table: Table, row: str, changes: Iterable[FileChange]) -> list[str]:
     """What the second opinion has against anything that the first one lets through."""
     judged, pairs = 0, []
     for one in changes:
@@ -130,14 +130,14 @@ def agreed(written: Bench, table: Table, row: str, changes: Iterable[FileChange]
 
 
 @pytest.mark.attack(45, 46, 47, 49, 50)
-def test_what_is_let_through_is_harmless_by_a_second_opinion_too(written: Bench, table: Table) -> None:
+def test_what_is_let_through_is_harmless_by_a_second_opinion_too(written: PatchRepository, table: Table) -> None:
     some = [one for at, one in enumerate(every_change()) if at % 61 == 0]
     assert agreed(written, table, "some paths, modes and contents", some) == []
 
 
 @pytest.mark.long  # a minute
 @pytest.mark.attack(45, 46, 47, 49, 50)
-def test_whatever_is_let_through_is_harmless_by_a_second_opinion_too(written: Bench, table: Table) -> None:
+def test_whatever_is_let_through_is_harmless_by_a_second_opinion_too(written: PatchRepository, table: Table) -> None:
     assert agreed(written, table, "every path, mode and content", every_change()) == []
 
 
@@ -166,7 +166,7 @@ trees = st.lists(
 @pytest.mark.attack(50)
 @settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
 @given(changes=trees)
-def test_any_tree_that_is_let_through_is_harmless_to_both(written: Bench, changes: list[FileChange]) -> None:
+def test_any_tree_that_is_let_through_is_harmless_to_both(written: PatchRepository, changes: list[FileChange]) -> None:
     made = Patch(BASE, tuple(changes))
     if inspect(made) == () and not _nested(made):
         sides = written.write(made)
@@ -188,7 +188,7 @@ def _nested(made: Patch) -> bool:
     (FileChange("a", "", REGULAR, None, b"x" * 16_385), "size"),
     (FileChange("a", "", REGULAR, None, b"\0"), "binary"),
 ])  # fmt: skip  # a table
-def test_the_second_opinion_notices_each_kind(written: Bench, made: FileChange, what: str) -> None:
+def test_the_second_opinion_notices_each_kind(written: PatchRepository, made: FileChange, what: str) -> None:
     sides = written.write(Patch(BASE, (made,)))
     written.land()
     assert [one.partition(":")[0] for one in breaches(written.repo, *sides)] == [what]
@@ -197,14 +197,14 @@ def test_the_second_opinion_notices_each_kind(written: Bench, made: FileChange, 
 @pytest.mark.attack(45)
 @pytest.mark.parametrize("path", [path for path in UNSAFE if path], ids=ascii)
 def test_an_unsafe_path_is_denied_for_good(path: str) -> None:
-    decision = judge(fix(patch(change(path, None, b"x\n"))), bench())
+    decision = judge(fix(patch(change(path, None, b"x\n"))), policy_context())
     assert decision.verdict is Verdict.DENY
 
 
 @pytest.mark.attack(49)
 @pytest.mark.parametrize("path", PROTECTED)
 def test_a_protected_path_needs_a_yes(path: str) -> None:
-    decision = judge(fix(patch(change(path, b"a\n", b"b\n"))), bench())
+    decision = judge(fix(patch(change(path, b"a\n", b"b\n"))), policy_context())
     assert decision.verdict is not Verdict.ALLOW and "protected-path" in decision.rules
 
 

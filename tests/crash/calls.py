@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.crash.dying import told, writes
+from tests.crash.dying import describe_request, writes
 from tests.crash.witness import MEMORY, heads
 from tests.fakes.github.nouns import Request
 from tests.integration.hub import Hub
@@ -29,13 +29,13 @@ class Call:
     made: bool = False  # whether the branch was not there before
 
     def __str__(self) -> str:
-        return f"call {self.at}, {told(self.request)}"
+        return f"call {self.at}, {describe_request(self.request)}"
 
     @property
     def sort(self) -> tuple[str, str]:
         """What it is, whatever the numbers and names in it, and at which phase: where both are one, so is the code."""
         branch = "memory" if self.ref == MEMORY else "a branch" if self.ref else ""
-        return f"{NAMES.sub('*', told(self.request))} {branch}".rstrip(), self.phase
+        return f"{NAMES.sub('*', describe_request(self.request))} {branch}".rstrip(), self.phase
 
     @property
     def network(self) -> str:

@@ -65,7 +65,7 @@ def writes(request: Request) -> bool:
     return request.transport in ("rest", "network") and request.method != "GET"
 
 
-def told(request: Request) -> str:
+def describe_request(request: Request) -> str:
     """A request in a few words."""
     return f"{request.method} {request.below} {mutation(request)}".rstrip()
 
@@ -144,7 +144,7 @@ def dying_after(hub: Hub, what: str, surely: bool = True) -> Iterator[Life]:
     with dying(hub, kind="after") as life:
 
         def chosen(request: Request) -> None:
-            life.at = life.at or (told(request).startswith(what) and len(life.requests)) or 0
+            life.at = life.at or (describe_request(request).startswith(what) and len(life.requests)) or 0
 
         undo = hub.fake.before(chosen)
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
-from tests.crash.dying import Life, dying, told, writes
+from tests.crash.dying import Life, describe_request, dying, writes
 from tests.crash.witness import is_ours_to_keep
 from tests.fakes.github.nouns import Request
 from tests.helpers import git
@@ -77,7 +77,7 @@ class FailingHub(Hub):
     def _coming(self, request: Request, life: Life) -> None:
         if not writes(request) or life.over or is_ours_to_keep(request):
             return
-        self.written.append(told(request))
+        self.written.append(describe_request(request))
         blow = self.blows.pop(len(self.written), "")
         self.fake.list_lag = LAG if blow == LATE else 0
         if blow in (DEATH, LATE):

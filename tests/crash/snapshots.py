@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.crash.dying import dying, told
+from tests.crash.dying import describe_request, dying
 from tests.integration.hub import Hub
 
 INTENTS = "POST /git-receive-pack"  # the first of a cycle that does anything
@@ -81,4 +81,4 @@ def number_of(hub: Hub, what: str, place: int = 0) -> int:
         hub.cycle(timedelta(0))
     start.restore(hub)
     hub.fake.list_lag = lag
-    return [at for at, request in enumerate(life.requests, 1) if told(request) == what][place]
+    return [at for at, request in enumerate(life.requests, 1) if describe_request(request) == what][place]

@@ -18,13 +18,13 @@ WORKED = "after AgentCoder.work(AgentJob)"
 LARGE = "write('src/table.py', ''.join(f'ROW_{n} = {n}\\n' for n in range(80)))"
 
 
-def asked(shop: AgentWorld) -> None:
+def ask_for_work(shop: AgentWorld) -> None:
     shop.wanted()
     shop.cycle()
 
 
 def reviewed(shop: AgentWorld) -> None:
-    asked(shop)
+    ask_for_work(shop)
     shop.cycle()
     shop.person().review(shop.pull().number, "changes_requested", "call it TIDES")
     shop.cycle()
@@ -33,7 +33,7 @@ def reviewed(shop: AgentWorld) -> None:
 
 def large(shop: AgentWorld) -> None:
     shop.says(LARGE)
-    asked(shop)
+    ask_for_work(shop)
 
 
 def released(shop: AgentWorld) -> None:
@@ -53,7 +53,7 @@ def answer_released(shop: AgentWorld) -> None:
     shop.person().comment(1, "/ralph approve")
 
 
-STAGES = {"a change is made": asked, "a review is answered": reviewed, "a change is shown": large,
+STAGES = {"a change is made": ask_for_work, "a review is answered": reviewed, "a change is shown": large,
           "a shown change is released": released, "an answer is shown": largely_answered,
           "a shown answer is released": answer_released}  # fmt: skip  # a table
 

@@ -15,7 +15,7 @@ import pytest
 
 from ralph_mission.mission.issues.agent import work_once
 from tests.crash.calls import NAMES
-from tests.crash.dying import dying, told, writes
+from tests.crash.dying import describe_request, dying, writes
 from tests.crash.faults import patience
 from tests.crash.interleaving import Runner, every_schedule, race
 from tests.crash.snapshots import Snapshot
@@ -150,7 +150,10 @@ def test_a_whole_round_in_between_and_one_of_the_two_works(tmp_path, table):
     """Before each write, and before each read of a sort: between two writes nothing changes."""
 
     def chosen(requests):
-        sorts = {(NAMES.sub("*", told(request)), writes(request) and at): at for at, request in enumerate(requests, 1)}
+        sorts = {
+            (NAMES.sub("*", describe_request(request)), writes(request) and at): at
+            for at, request in enumerate(requests, 1)
+        }
         return sorted(sorts.values())
 
     interleave(tmp_path, chosen, table)

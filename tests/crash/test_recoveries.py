@@ -8,7 +8,7 @@ import pytest
 
 from tests.crash import damage, recoveries
 from tests.crash.cases import Case, Scene, brought_to_rest, scene, strike
-from tests.crash.dying import dying, told
+from tests.crash.dying import describe_request, dying
 from tests.crash.ends import differences, portrait
 from tests.crash.recoveries import kept
 from tests.crash.runners import NOW, as_run
@@ -70,7 +70,7 @@ def taken(table: Table, log: recoveries.Log, path: str) -> None:
 
 
 def call_like(on: Scene, what: str) -> int:
-    return next(call.at for call in on.calls if not what or told(call.request) == what)
+    return next(call.at for call in on.calls if not what or describe_request(call.request) == what)
 
 
 def test_every_way_has_its_case():

@@ -14,7 +14,7 @@ from tests.crash.snapshots import Snapshot
 from tests.crash.test_issue_agent_deaths import place as place
 from tests.crash.witness import duplicates, open_state, watched
 from tests.figures import Table, shown
-from tests.integration.at_review import NONE, Told, elsewhere, ours, proposed, read
+from tests.integration.at_review import NONE, ScriptedReviewer, elsewhere, ours, proposed, read
 from tests.integration.at_work import Place
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
@@ -29,7 +29,7 @@ def table(request) -> Iterator[Table]:
     shown(request.config, made)
 
 
-def to_rest(place: Place, number: int, hands: Told) -> set[str]:
+def to_rest(place: Place, number: int, hands: ScriptedReviewer) -> set[str]:
     """Rounds until the head is reviewed; a person settles what nobody else can tell. Gives what she had to."""
     doubts = set[str]()
     for _ in range(ROUNDS):
@@ -45,10 +45,10 @@ def to_rest(place: Place, number: int, hands: Told) -> set[str]:
 @pytest.mark.crash  # takes minutes
 def test_a_death_after_any_write_of_an_edit_leaves_one_review(place, table):
     number, outcomes = proposed(place), list[str]()
-    read(place, number, Told(place, (NONE,)))
+    read(place, number, ScriptedReviewer(place, (NONE,)))
 
     def edited() -> set[str]:
-        outcomes.append(read(place, number, Told(place), force=True).outcome)
+        outcomes.append(read(place, number, ScriptedReviewer(place), force=True).outcome)
         return set()
 
     assert place.hub is not None
@@ -64,7 +64,11 @@ def test_a_death_after_any_write_of_an_edit_leaves_one_review(place, table):
 def test_a_death_at_any_call_leaves_one_review(place, kind, table):
     number = proposed(place)
     assert place.hub is not None
-    rounds = Rounds(place.hub, lambda: read(place, number, Told(place)), lambda: to_rest(place, number, Told(place)))
+    rounds = Rounds(
+        place.hub,
+        lambda: read(place, number, ScriptedReviewer(place)),
+        lambda: to_rest(place, number, ScriptedReviewer(place)),
+    )
     for died in rounds.struck([kind], table, "a pull is reviewed"):
         assert len(ours(place, number)) == 1, died
 
@@ -75,13 +79,13 @@ def test_a_lost_answer_is_looked_up_and_adopted(place, kind):
     assert hub is not None
     before = hub.fake.count("rest", *POST)
     hub.fake.fail(kind, POST)
-    report = read(place, number, Told(place))
+    report = read(place, number, ScriptedReviewer(place))
     assert (report.outcome, len(ours(place, number)), hub.fake.count("rest", *POST) - before) == ("posted", 1, 1)
     assert open_state(hub).unknown == ()
 
 
 def test_a_review_in_doubt_is_never_sent_again_until_a_person_says_so(place):
-    number, hub, hands = proposed(place), place.hub, Told(place)
+    number, hub, hands = proposed(place), place.hub, ScriptedReviewer(place)
     assert hub is not None
     hub.fake.fail("502_not_applied", POST)
     lost = read(place, number, hands)
@@ -101,7 +105,7 @@ def test_a_whole_round_of_another_in_between_leaves_one_review(place):
     assert hub is not None
     start = Snapshot.of(hub, "start")
     with dying(hub) as life:
-        read(place, number, Told(place))
+        read(place, number, ScriptedReviewer(place))
     for at in [n for n, request in enumerate(life.requests, 1) if writes(request) or n % 4 == 0]:
         start.restore(hub)
         seen, other = [0], elsewhere(place)
@@ -112,10 +116,10 @@ def test_a_whole_round_of_another_in_between_leaves_one_review(place):
         def comes_between(request, at=at, seen=seen, other=other) -> None:
             seen[0] += 1
             if seen[0] == at:
-                read(other, number, Told(other, (NONE,)))
+                read(other, number, ScriptedReviewer(other, (NONE,)))
 
         undo = hub.fake.before(comes_between)
         with watched(hub) as witness:
-            read(place, number, Told(place))
+            read(place, number, ScriptedReviewer(place))
         undo()
         assert (duplicates(hub), witness.wrong, len(ours(place, number))) == ([], [], 1), at

@@ -19,7 +19,7 @@ from ralph_mission.mission import memory as layout
 from ralph_mission.mission.model import effects
 from ralph_mission.mission.model.effects import MARKER, Effect
 from ralph_mission.mission.model.ledger import EffectRecord, OpenState, Record
-from tests.crash.dying import NETWORKS, mutation, told, writes
+from tests.crash.dying import NETWORKS, describe_request, mutation, writes
 from tests.crash.snapshots import networks_of
 from tests.fakes.github.nouns import Request
 from tests.helpers import descends, git
@@ -65,9 +65,9 @@ class Witness:
             owed = self.pulls if request.below.endswith("/labels") else set()
             self.pulls.update(effect for effect in now if isinstance(effect, effects.OpenPull))
             if request.below.endswith("/merge") and (bad := _not_green(self.hub, request)):
-                self.wrong.append(f"merged while {bad}: {told(request)}")
+                self.wrong.append(f"merged while {bad}: {describe_request(request)}")
             if not any(covers(effect, request) and self._is_its_pull(effect, request) for effect in (*now, *owed)):
-                self.wrong.append(f"not intended: {told(request)}")
+                self.wrong.append(f"not intended: {describe_request(request)}")
 
     def answered(self, request: Request, response: object) -> None:
         """After it, before its answer is heard."""

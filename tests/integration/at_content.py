@@ -136,7 +136,7 @@ def edit(place: Place, old: str, new: str, number: int = 1) -> None:
     file.write_text(file.read_text().replace(old, new))
 
 
-def asked(place: Place) -> int:
+def find_proposal(place: Place) -> int:
     """The number of the issue that the first cycle opens."""
     begun_once(place.local, "asked", lambda: cycle(place))
     (issue,) = [one for one in place.house().forge.issues("open") if "content:review" in one.labels]

@@ -35,7 +35,7 @@ SOURCE = "import table\nprint('tide')\n"
 
 
 @dataclass
-class Told:
+class ScriptedReviewer:
     """A reader that looks for real and answers `says`, one text for each call; the last one stays."""
 
     place: Place

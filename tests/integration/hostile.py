@@ -67,7 +67,7 @@ def played(here: World, what: Attack, *options: str) -> Result:
     return done
 
 
-def told(done: Result) -> set[str]:
+def list_reverted(done: Result) -> set[str]:
     """The paths that the run says it has put back."""
     return {row["path"] if isinstance(row, dict) else str(row).split(":")[0] for row in done.json["reverted"]}
 

@@ -20,13 +20,15 @@ observers:
     - {{name: faults, run: cat faults.txt, kind: bug, {LINE}}}
 hands: {{fixers: []}}
 """
-WISHES = "".join(f"src/m{n}.py:1: wish number {n}\n" for n in range(40))
+FINDING_LINES = "".join(f"src/m{n}.py:1: wish number {n}\n" for n in range(40))
 
 
 @pytest.fixture
 def place(tmp_path):
     modules = {f"src/m{n}.py": f"x = {n}\n" for n in range(40)}
-    return World(make_repo(tmp_path / "repo", {"wishes.txt": WISHES, "faults.txt": "", "ralph.yml": CONFIG, **modules}))
+    return World(
+        make_repo(tmp_path / "repo", {"wishes.txt": FINDING_LINES, "faults.txt": "", "ralph.yml": CONFIG, **modules})
+    )
 
 
 def change(place: World, path: str, text: str) -> None:

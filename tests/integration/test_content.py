@@ -21,10 +21,10 @@ from tests.helpers import cli_here, with_parts
 from tests.integration.at_content import (
     TEXT,
     Networks,
-    asked,
     blocks,
     cycle,
     edit,
+    find_proposal,
     later,
     publish,
     status,
@@ -54,7 +54,7 @@ def place(request, tmp_path, networks) -> Iterator[Place]:
 
 @BOTH
 def test_a_text_is_shown_approved_published_and_told(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     issue = place.issue(number)
     assert {"ralph:mission", "ralph:content", "content:review"} <= issue.labels
     assert blocks(issue.body) == [TEXT, TEXT]
@@ -81,7 +81,7 @@ def test_a_text_is_shown_approved_published_and_told(place, networks):
 
 @BOTH
 def test_the_command_does_at_once_what_cycles_would(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     report = publish(place, number)
     assert (report.outcome, report.code) == ("published", 0), report
@@ -102,7 +102,7 @@ def test_the_command_does_at_once_what_cycles_would(place, networks):
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_yes_that_the_command_heard_can_be_counted_again_from_the_journal(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     publish(place, number)
     cycle(place)
@@ -113,7 +113,7 @@ def test_a_yes_that_the_command_heard_can_be_counted_again_from_the_journal(plac
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_the_journal_knows_what_the_command_said_word_for_word(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     publish(place, number)
     journal = list(place.house().store.journal())
@@ -124,7 +124,7 @@ def test_the_journal_knows_what_the_command_said_word_for_word(place, networks):
 
 @pytest.mark.parametrize("place", [pytest.param("github", marks=pytest.mark.long)], indirect=True)  # two machines
 def test_another_runner_publishes_nothing_again(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     assert publish(place, number).outcome == "published"
     other = with_networks(elsewhere(place), networks)
@@ -133,14 +133,14 @@ def test_another_runner_publishes_nothing_again(place, networks):
 
 
 def test_without_a_yes_the_command_does_nothing_and_says_what_it_waits_for(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     report = publish(place, number)
     assert (report.outcome, report.code, networks.said) == ("nothing", 0, [])
     assert report.reason == "A person approves or rejects the texts."
 
 
 def test_an_issue_that_shows_no_text_is_none_of_its_business(place):
-    asked(place)
+    find_proposal(place)
     other = place.person().create_issue("Something else")
     report = publish(place, other)
     assert (report.outcome, report.code) == ("nothing", 0) and "no text" in report.reason
@@ -152,7 +152,7 @@ def test_an_issue_that_shows_no_text_is_none_of_its_business(place):
 @pytest.mark.attack(12)
 @BOTH
 def test_a_strangers_yes_publishes_nothing(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person("passer-by").label(number, YES)
     report, _ = cycle(place)
     assert [rules for _, verdict, rules in verdicts(report) if verdict == "deny"] == [("approval-author",)]
@@ -164,7 +164,7 @@ def test_a_strangers_yes_publishes_nothing(place, networks):
 @pytest.mark.long  # a variation; approval and sending have pure tests
 @BOTH
 def test_what_a_person_edits_before_the_yes_is_what_is_published(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     edit(
         place, f"### twitter\n\n37 of 280:\n\n```text\n{TEXT}", "### twitter\n\n37 of 280:\n\n```text\nTwelve harbours!"
     )
@@ -178,7 +178,7 @@ def test_what_a_person_edits_before_the_yes_is_what_is_published(place, networks
 
 @BOTH
 def test_an_edit_after_the_yes_asks_anew_and_takes_the_label_off(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     edit(place, TEXT, "Buy anchors.")
     report = publish(place, number)
@@ -193,7 +193,7 @@ def test_an_edit_after_the_yes_asks_anew_and_takes_the_label_off(place, networks
 @pytest.mark.long  # a variation; approval and sending have pure tests
 @BOTH
 def test_a_text_that_comes_back_is_asked_about_once_more(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     for count, (old, new) in enumerate([(TEXT, "B"), ("B", TEXT), (TEXT, "B"), ("B", TEXT)], 1):
         place.person().label(number, YES)
         edit(place, f"```text\n{old}\n```", f"```text\n{new}\n```")
@@ -215,7 +215,7 @@ def test_a_text_that_comes_back_is_asked_about_once_more(place, networks):
     ],
 )
 def test_what_cannot_be_said_is_said_so_and_nothing_is_sent(place, networks, text, why):
-    number = asked(place)
+    number = find_proposal(place)
     edit(place, TEXT, text)
     cycle(place)
     assert why in place.comments(number)[-1]
@@ -228,7 +228,7 @@ def test_what_cannot_be_said_is_said_so_and_nothing_is_sent(place, networks, tex
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_network_that_was_taken_out_gets_nothing(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     edit(place, f"### telegram\n\n37 of 4096:\n\n```text\n{TEXT}\n```\n", "")
     cycle(place)
     place.person().label(number, YES)
@@ -238,7 +238,7 @@ def test_a_network_that_was_taken_out_gets_nothing(place, networks):
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_network_that_nobody_set_up_is_named(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     edit(place, "### telegram", "### mastodon")
     cycle(place)
     assert "`mastodon`: nothing is published there" in place.comments(number)[-1]
@@ -254,7 +254,7 @@ def test_a_network_that_nobody_set_up_is_named(place, networks):
 @BOTH
 def test_one_network_that_refuses_costs_the_other_nothing_and_is_told(place, networks):
     networks.faults = {"twitter": ["failed forbidden: the app may only read"]}
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     report = publish(place, number)
     assert (report.outcome, networks.got("telegram")) == ("published", [(TEXT,)])
@@ -266,7 +266,7 @@ def test_one_network_that_refuses_costs_the_other_nothing_and_is_told(place, net
 @BOTH
 def test_a_network_that_may_have_got_it_never_gets_it_again(place, networks):
     networks.faults = {"telegram": ["after"]}
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     report = publish(place, number)
     assert (report.outcome, report.code) == ("unknown", 1)
@@ -280,7 +280,7 @@ def test_a_network_that_may_have_got_it_never_gets_it_again(place, networks):
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_an_edit_after_one_network_has_it_never_sends_it_there_again(place, networks):
     networks.faults = {"twitter": ["failed later: rate limit"]}
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     cycle(place)
     edit(place, TEXT, "Another text.")
@@ -294,7 +294,7 @@ def test_an_edit_after_one_network_has_it_never_sends_it_there_again(place, netw
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_where_nobody_takes_it_a_person_is_asked_and_can_bring_it_back(place, networks):
     networks.faults = {"twitter": ["failed forbidden"], "telegram": ["failed no such chat"]}
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     report = publish(place, number)
     assert (report.outcome, report.code, status(place, number)) == ("failed", 1, "ESCALATED")
@@ -308,7 +308,7 @@ def test_where_nobody_takes_it_a_person_is_asked_and_can_bring_it_back(place, ne
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_after_memory_was_lost_nothing_is_said_that_may_have_been_said_before(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     before = place.state()
     assert [mission.issue for mission in before.missions] == [number]
@@ -326,7 +326,7 @@ def test_after_memory_was_lost_nothing_is_said_that_may_have_been_said_before(pl
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_recovery_that_lost_nothing_keeps_the_texts_that_wait(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     house = place.house()
     recover_memory(house.store, house.forge, house.ports.clock.now())
     place.person().label(number, YES)
@@ -351,7 +351,7 @@ class Meanwhile:
 @pytest.mark.long  # a variation; approval and sending have pure tests
 @pytest.mark.parametrize("what", ["edit", "reject", "close", "unlabel", "say no"])
 def test_what_a_person_does_while_a_cycle_observes_is_heeded(place, networks, what):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     acts = {
         "edit": lambda: edit(place, TEXT, "Another text."),
@@ -374,7 +374,7 @@ def test_what_a_person_does_while_a_cycle_observes_is_heeded(place, networks, wh
 
 @pytest.mark.parametrize("what", ["unlabel", "say no"])
 def test_a_yes_that_is_taken_back_between_two_networks_is_heeded_by_the_last_look(place, networks, monkeypatch, what):
-    number, publishes = asked(place), Networks.publish
+    number, publishes = find_proposal(place), Networks.publish
     acts = {
         "unlabel": lambda: place.person().unlabel(number, YES),
         "say no": lambda: place.person().comment(number, "/ralph reject too early"),
@@ -396,7 +396,7 @@ def test_a_yes_that_is_taken_back_between_two_networks_is_heeded_by_the_last_loo
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_yes_that_is_taken_back_before_every_network_has_it_waits_for_a_person(place, networks):
     networks.faults = {"twitter": ["failed later: rate limit"]}
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     cycle(place)
     place.person().unlabel(number, YES)
@@ -411,7 +411,7 @@ def test_a_yes_that_is_taken_back_before_every_network_has_it_waits_for_a_person
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_after_memory_was_recovered_learnings_is_what_the_journal_says(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     publish(place, number)
     cycle(place)
@@ -431,7 +431,7 @@ def test_after_memory_was_recovered_learnings_is_what_the_journal_says(place, ne
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_where_the_journal_is_gone_its_count_says_why_it_differs(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     place.person().label(number, YES)
     publish(place, number)
     cycle(place)
@@ -446,7 +446,7 @@ def test_where_the_journal_is_gone_its_count_says_why_it_differs(place, networks
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_pause_between_two_networks_is_told_as_one_and_the_other_gets_it_later(place, networks, monkeypatch):
-    number, publishes = asked(place), Networks.publish
+    number, publishes = find_proposal(place), Networks.publish
 
     def and_pause(self, effect):
         receipt = publishes(self, effect)
@@ -475,7 +475,7 @@ def test_a_text_that_was_put_under_an_owners_yes_is_not_published(tmp_path, way)
     networks = Networks()
     with FORGES["github"](tmp_path, CONFIG) as found:
         place = with_networks(found, networks)
-        number = asked(place)
+        number = find_proposal(place)
         place.person().label(number, YES)
         later(place, 0.1)
         body = place.issue(number).body.replace(TEXT, "Buy anchors.")
@@ -563,7 +563,7 @@ def revise(place: Place, number: int, words: str, by: str = "mara") -> None:
 
 @BOTH
 def test_somebody_who_may_decide_gets_another_draft_and_an_earlier_yes_is_void(place, networks):
-    number, writer = asked(place), Writer(["12 harbours now."])
+    number, writer = find_proposal(place), Writer(["12 harbours now."])
     here = with_writer(place, writer)
     before = place.issue(number)
     place.person().label(number, YES)
@@ -586,7 +586,7 @@ def test_somebody_who_may_decide_gets_another_draft_and_an_earlier_yes_is_void(p
 
 
 def test_a_draft_that_makes_something_up_is_dropped_with_the_reason(place, networks):
-    number, writer = asked(place), Writer(["13 harbours now."])
+    number, writer = find_proposal(place), Writer(["13 harbours now."])
     here = with_writer(place, writer)
     revise(here, number, "shorter")
     cycle(here)
@@ -599,7 +599,7 @@ def test_a_draft_that_makes_something_up_is_dropped_with_the_reason(place, netwo
 
 
 def test_a_draft_with_a_secret_is_dropped_and_not_paid_for_again(place, networks):
-    number, writer = asked(place), Writer(["ghp_" + "a1b2c3d4e5f6g7h8i9j0" * 2])
+    number, writer = find_proposal(place), Writer(["ghp_" + "a1b2c3d4e5f6g7h8i9j0" * 2])
     here = with_writer(place, writer)
     revise(here, number, writer.texts[0])
     cycle(here)
@@ -609,7 +609,7 @@ def test_a_draft_with_a_secret_is_dropped_and_not_paid_for_again(place, networks
 
 
 def test_drafts_of_one_text_are_bounded(place, networks):
-    number, writer = asked(place), Writer([f"Table: {'now ' * n}12." for n in range(1, 9)])
+    number, writer = find_proposal(place), Writer([f"Table: {'now ' * n}12." for n in range(1, 9)])
     here = with_writer(place, writer)
     for n in range(7):
         revise(here, number, f"again, number {n}")
@@ -619,7 +619,7 @@ def test_drafts_of_one_text_are_bounded(place, networks):
 
 
 def test_without_an_agent_one_line_says_what_to_do_instead(place, networks):
-    number = asked(place)
+    number = find_proposal(place)
     for _ in range(2):
         revise(place, number, "shorter") if not place.comments(number) else None
         cycle(place)

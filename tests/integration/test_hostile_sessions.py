@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.loop_world import until, works
 from tests.helpers import git
-from tests.integration.hostile import SAYS, WORDS, Attack, attack, played, shop, standing, told
+from tests.integration.hostile import SAYS, WORDS, Attack, attack, list_reverted, played, shop, standing
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -67,7 +67,7 @@ def test_what_a_hat_may_not_write_never_gets_here(what: Attack, tmp_path: Path) 
     before = standing(here.repo)
     done = played(here, what)
     assert (done.code, done.json["ending"]) == (2, "iterations"), done.err
-    assert what.told <= told(done)
+    assert what.told <= list_reverted(done)
     now = standing(here.repo)
     assert {key: now[key] for key in now if now[key] != before[key]} == {}
     assert (here.aside / "person").read_text() == "a person's\n" and not (here.aside / "ran").exists()
@@ -98,7 +98,7 @@ def test_of_the_stories_one_may_pass_and_nothing_else_changes(what: Attack, tmp_
     here = shop(tmp_path, 3)
     before = json.loads((here.repo / "prd.json").read_text())
     done = played(here, what, *ONE)
-    assert done.code == 2 and what.told <= told(done), done.err
+    assert done.code == 2 and what.told <= list_reverted(done), done.err
     place = here.repo / "prd.json"
     assert place.is_file() and not place.is_symlink()
     now = json.loads(place.read_text())
@@ -132,7 +132,7 @@ def test_nothing_is_moved_written_or_removed_where_a_session_has_our_folders_lea
     git(here.repo, "commit", "--quiet", "--message", "Stories elsewhere")
     done = played(here, attack("folders away", FOLDERS_AWAY), *ONE)
     assert done.code == 2, done.err
-    assert "scripts/ralph/prd.json" in told(done)
+    assert "scripts/ralph/prd.json" in list_reverted(done)
     theirs = next(tmp_path.rglob("theirs"))
     assert {path.name: path.read_text() for path in theirs.iterdir()} == {
         "prd.json": "theirs", "progress.txt": "theirs",
@@ -267,7 +267,7 @@ def test_a_session_cannot_widen_its_own_rights_by_a_restart(tmp_path: Path) -> N
     first = f"pathlib.Path('ralph.yml').write_text({widened!r}); sh('ralph agent cancel --restart')"
     script = f"if call == 1:\n    {first}\nelse:\n    pathlib.Path('docs/guide.md').write_text('x')\n"
     done = played(here, attack("restart", script))
-    assert len(here.calls) == 2 and "docs/guide.md" in told(done)
+    assert len(here.calls) == 2 and "docs/guide.md" in list_reverted(done)
     assert (here.repo / "docs/guide.md").read_text() == "guide\n"
 
 

@@ -33,7 +33,7 @@ def table(request) -> Iterator[Table]:
     shown(request.config, made)
 
 
-def asked(hub: Hub, table: Table, row: str) -> Counter[str]:
+def count_requests(hub: Hub, table: Table, row: str) -> Counter[str]:
     """What the last cycle asked, by transport, and how much of it had not changed."""
     told = Counter(request.transport for request in hub.fake.journal)
     told["304"] = hub.fake.count(transport="rest", status=304)
@@ -61,7 +61,7 @@ def test_an_idle_cycle_without_a_mission_asks_little(tmp_path, table):
         hub.cycle()
         hub.cycle()
         assert one_more(hub).effects == ()
-        assert asked(hub, table, "idle, no mission")["rest"] <= IDLE
+        assert count_requests(hub, table, "idle, no mission")["rest"] <= IDLE
 
 
 WAITING_CONFIG = """\
@@ -91,7 +91,7 @@ def test_an_idle_cycle_with_three_missions_that_wait_asks_as_little(tmp_path, ta
     with open_hub(tmp_path, WAITING_FILES, WAITING_CONFIG) as hub:
         three_waiting(hub)
         assert one_more(hub, timedelta(minutes=20)).effects == ()
-        assert asked(hub, table, "idle, three missions wait")["rest"] <= WITH_MISSIONS
+        assert count_requests(hub, table, "idle, three missions wait")["rest"] <= WITH_MISSIONS
 
 
 # --- a crowd -----------------------------------------------------------------------------

@@ -407,7 +407,7 @@ SAID = "Osmosis TVL up 45% this week"
 
 
 @dataclass
-class Town:
+class PublishingWorld:
     """A repository, its database, its networks and its feeds; time passes only when told."""
 
     repo: Path
@@ -450,14 +450,16 @@ def add_row(path: Path, row: tuple[str, float, str]) -> Path:
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
+def town(tmp_path: Path) -> Iterator[PublishingWorld]:
     pages = {"/rivals": feed("Mintscan: @everyone risk scores, closes #1"), "/chains": feed("Aztec votes")}
     with ExitStack() as stack:
         x, telegram, discord = (stack.enter_context(one()) for one in (XServer, TelegramServer, DiscordServer))
         feeds = stack.enter_context(serving(site(pages)))
         repo = make_repo(tmp_path / "repo", {"ralph.yml": SETTINGS.format(url=feeds.url)})
         env = {"DATABASE_URL": f"sqlite:///{locked(tmp_path / 'a.db')}", "RALPH_WEB_ALLOW": feeds.place}
-        yield Town(repo, x, telegram, discord, feeds, env | x.environment | telegram.environment | discord.environment)
+        yield PublishingWorld(
+            repo, x, telegram, discord, feeds, env | x.environment | telegram.environment | discord.environment
+        )
 
 
 def fates_publishing_networks(told: Result) -> list[str]:

@@ -41,7 +41,7 @@ def cycle(repo, model, *arguments, run=cli_here, **env):
     return run("cycle", "--force", *arguments, repo=repo, env=environ)
 
 
-def told(request):
+def read_findings(request):
     """The findings that a request is about: title → (fingerprint, kind)."""
     (text,) = (part["text"] for part in request.body["messages"][0]["content"])
     return {title: (fingerprint, kind) for fingerprint, kind, title in NAMED.findall(text)}
@@ -51,7 +51,7 @@ def ranking(*titles, **changes):
     """An answer that puts these first, made of what is asked."""
 
     def made(request):
-        known = told(request)
+        known = read_findings(request)
         chosen = [known[next(title for title in known if word in title)] for word in titles]
         lines = [{"fingerprint": name, "kind": kind, "why": f"it is {name[:4]}"} | changes for name, kind in chosen]
         return call(TOOL, ranking=lines)

@@ -85,7 +85,7 @@ class Trace:
     def decided(self) -> tuple[str, ...]:
         """All that was, cycle by cycle."""
         return tuple(
-            told(line, dict(one["approvers"]).get(line["key"], ""))
+            render_decision(line, dict(one["approvers"]).get(line["key"], ""))
             for one in self.journal
             for line in one["report"]["decisions"]
         )
@@ -112,7 +112,7 @@ class Trace:
                 yield f"{what} has no finding"
 
 
-def told(line: dict[str, Any], who: str) -> str:
+def render_decision(line: dict[str, Any], who: str) -> str:
     """A decision in one line."""
     rules = f": {line['verdict']} by {', '.join(line['rules'])}" if line["verdict"] != "allow" or line["rules"] else ""
     return f"{line['action']} {line['kind']} {line['tier']}{f', by {who}' if who else ''}{rules}"

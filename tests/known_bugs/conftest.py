@@ -13,7 +13,7 @@ from tests.integration.world import statuses
 
 
 @dataclass(frozen=True)
-class Town:
+class HubSnapshots:
     """A hub, before anything has happened there and after the first cycle, which opened a pull."""
 
     hub: Hub
@@ -22,21 +22,21 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubSnapshots]:
     with open_hub(tmp_path_factory.mktemp("known bugs")) as hub:
         hub.fake.validate = False  # its own tests see to that
         before = Snapshot.of(hub, "before")
         assert statuses(hub.cycle()[0]) == ["IN_REVIEW"]
-        yield Town(hub, before, Snapshot.of(hub, "after"))
+        yield HubSnapshots(hub, before, Snapshot.of(hub, "after"))
 
 
 @pytest.fixture
-def fresh(town: Town) -> Hub:
+def fresh(town: HubSnapshots) -> Hub:
     """Before the first cycle."""
     return town.before.restore(town.hub)
 
 
 @pytest.fixture
-def opened(town: Town) -> Hub:
+def opened(town: HubSnapshots) -> Hub:
     """After it: issue, branch and pull are there, and wait for a review."""
     return town.after.restore(town.hub)

@@ -16,11 +16,11 @@ from ralph_mission.mission.coder.tasks import BODY, REMARK, REMARKS
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.model.forge import ThreadComment
 from tests.adapters.forges.github_world import github, kept_file
-from tests.crash.dying import told
+from tests.crash.dying import describe_request
 from tests.fakes.github.actions import threads
 from tests.figures import Table, shown
 from tests.integration.hub import Hub, open_hub
-from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more, single
+from tests.integration.test_hub_requests import CROWDED, count_requests, crowd, one_more, single
 from tests.integration.world import CALM
 from tests.load.sizes import real
 
@@ -63,8 +63,8 @@ def test_issues_of_strangers_cost_a_request_for_each_hundred_and_starve_no_owner
         assert number in [mission.issue for mission in report.missions]
         assert [mission.issue for mission in report.missions if mission.issue != number] == []
         pages = math.ceil((issues + 2) / 100)
-        found = asked(hub, table, f"{issues:,} issues of strangers")
-        opened = [request for request in hub.fake.journal if told(request) == "POST /issues"]
+        found = count_requests(hub, table, f"{issues:,} issues of strangers")
+        opened = [request for request in hub.fake.journal if describe_request(request) == "POST /issues"]
         assert found["rest"] <= pages * (1 + len(opened)) + IDLE + 2 * forge.ISSUES
         assert len(hub.memory()) < 8_000
 
@@ -115,8 +115,8 @@ def test_500_issues_and_200_pulls_cost_pages_and_not_a_request_each(tmp_path, ta
         crowd(hub, 500, 200)
         for row in ("500 issues and 200 pulls, first cycle", "next", "nothing to do"):
             one_more(hub)
-            found = asked(hub, table, row)
-            opened = [request for request in hub.fake.journal if told(request) == "POST /issues"]
+            found = count_requests(hub, table, row)
+            opened = [request for request in hub.fake.journal if describe_request(request) == "POST /issues"]
             assert found["rest"] - found["304"] < CROWDED  # what GitHub counts
             assert found["rest"] < CROWDED + len(opened) * (500 + 200) / 100  # the list is read anew before each issue
             assert len(single(hub)) <= 6, single(hub)

@@ -87,7 +87,7 @@ class Player:
         return self.cast.played(self.job, session, self.workplace, self.artifacts)
 
 
-class DeskApart(FakeStore):
+class StoreWithoutGuidance(FakeStore):
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:
         """The run's own desk does."""
 
@@ -140,7 +140,7 @@ class World:
 
     def _apart(self, job: ParallelSession, base: dict[str, str]) -> tuple[ParallelResult, dict[str, str]]:
         place, artifacts = FakeWorkplace(base), dict(job.artifacts)
-        store = DeskApart(asked=self.store.asked)
+        store = StoreWithoutGuidance(asked=self.store.asked)
         ports = replace(self.ports, agent=Player(self.cast, place, artifacts, job.name), workplace=place, store=store)
         with store.exclusive(job.spec):
             output = playing.play_session(job.spec, job.state, job.snapshot, job.hat, ports)

@@ -11,7 +11,7 @@ SESSION = Session(Hat("builder"), 1, "", ".")
 PRICED = frozenset({"claude"})
 
 
-def told(usd: float | None, failure: str = "", agent: str = "") -> AgentTurn:
+def make_turn(usd: float | None, failure: str = "", agent: str = "") -> AgentTurn:
     return AgentTurn(failure=failure, usage=SessionUsage(1, cost_usd=usd), agent=agent)  # type: ignore[arg-type]  # a Failure
 
 
@@ -41,33 +41,33 @@ def cost(*ends: AgentTurn | BaseException, name: str = "claude") -> float:
 
 
 def test_what_was_told_is_what_it_cost():
-    assert cost() == 0.0 and cost(told(0.25), told(0.5)) == 0.75 and cost(told(3.0)) == 3.0
+    assert cost() == 0.0 and cost(make_turn(0.25), make_turn(0.5)) == 0.75 and cost(make_turn(3.0)) == 3.0
 
 
 @pytest.mark.parametrize("failure", ["timeout", "exit", "server"])
 def test_a_session_that_broke_off_without_its_price_may_have_cost_all_that_was_set_aside(failure):
-    assert cost(told(None, failure)) == 2.0
-    assert cost(told(0.25), told(None, failure), told(0.25)) == 2.0
-    assert cost(told(2.5), told(None, failure)) == 2.5
+    assert cost(make_turn(None, failure)) == 2.0
+    assert cost(make_turn(0.25), make_turn(None, failure), make_turn(0.25)) == 2.0
+    assert cost(make_turn(2.5), make_turn(None, failure)) == 2.5
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), OSError(28, "No space left on device"), RuntimeError()])
 def test_a_session_that_never_came_back_may_have_cost_all_of_it(end):
-    assert cost(told(0.25), end) == 2.0 and cost(end, name="command") == 2.0
+    assert cost(make_turn(0.25), end) == 2.0 and cost(end, name="command") == 2.0
 
 
 def test_a_failure_that_tells_its_price_costs_that():
-    assert cost(told(0.1, "exit")) == 0.1 and cost(told(0.0, "rate_limit")) == 0.0
+    assert cost(make_turn(0.1, "exit")) == 0.1 and cost(make_turn(0.0, "rate_limit")) == 0.0
 
 
 def test_an_agent_that_never_tells_a_price_is_not_charged_for_its_failures():
-    assert cost(told(None), told(None, "exit"), name="command") == 0.0
+    assert cost(make_turn(None), make_turn(None, "exit"), name="command") == 0.0
 
 
 def test_an_agent_that_told_a_price_before_is_one_that_tells_it():
-    assert cost(told(0.25), told(None, "timeout"), name="command") == 2.0
+    assert cost(make_turn(0.25), make_turn(None, "timeout"), name="command") == 2.0
 
 
 def test_who_played_in_its_place_counts_by_its_own_name():
-    assert cost(told(None, "exit", agent="codex")) == 0.0
-    assert cost(told(None, "exit", agent="claude"), name="codex") == 2.0
+    assert cost(make_turn(None, "exit", agent="codex")) == 0.0
+    assert cost(make_turn(None, "exit", agent="claude"), name="codex") == 2.0

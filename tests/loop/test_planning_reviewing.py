@@ -56,11 +56,11 @@ class Player:
         return self.turns[min(len(self.sessions), len(self.turns)) - 1]
 
 
-def said(text: str, cost: float | None = 0.5) -> AgentTurn:
+def make_turn(text: str, cost: float | None = 0.5) -> AgentTurn:
     return AgentTurn(text, usage=SessionUsage(1, cost_usd=cost))
 
 
-def asked(player: Player, **limits: object) -> planning.ReviewerAnswer:
+def ask_player(player: Player, **limits: object) -> planning.ReviewerAnswer:
     return ask_reviewer(
         player, "Look at this.", FIRST, RunLimits(**{"runtime": 3600.0, "usd": 2.0} | limits), player.clock
     )
@@ -136,8 +136,8 @@ def test_the_schema_allows_what_is_read_and_nothing_more() -> None:
 
 
 def test_one_good_answer_is_one_session() -> None:
-    player = Player([said(ANSWER)])
-    answer = asked(player)
+    player = Player([make_turn(ANSWER)])
+    answer = ask_player(player)
     assert (answer.found, answer.why, answer.usage.cost_usd, answer.seconds) == (FOUND, "", 0.5, 10.0)
     (session,) = player.sessions
     assert (session.usd, session.model, session.turns, session.seconds) == (2.0, "opus", 60, 1800.0)
@@ -146,16 +146,16 @@ def test_one_good_answer_is_one_session() -> None:
 
 
 def test_a_second_session_is_told_what_was_wrong_and_gets_what_is_left() -> None:
-    player = Player([said("Approved!"), said(ANSWER)])
-    answer = asked(player)
+    player = Player([make_turn("Approved!"), make_turn(ANSWER)])
+    answer = ask_player(player)
     assert (answer.found, answer.usage.cost_usd, answer.usage.sessions) == (FOUND, 1.0, 2)
     assert "did not answer as asked: no answer that can be used (broken JSON)" in player.sessions[1].prompt
     assert (player.sessions[1].usd, player.sessions[1].iteration) == (1.5, 2)
 
 
 def test_after_two_answers_that_are_none_it_is_over() -> None:
-    player = Player([said("Approved!")])
-    answer = asked(player)
+    player = Player([make_turn("Approved!")])
+    answer = ask_player(player)
     assert answer.found is None and "no answer that can be used" in answer.why and len(player.sessions) == 2
 
 
@@ -168,25 +168,25 @@ def test_after_two_answers_that_are_none_it_is_over() -> None:
     ],
 )
 def test_there_is_no_second_session_beyond_a_limit(cost, limits, takes, why) -> None:
-    player = Player([said("no", cost)], takes=takes)
-    answer = asked(player, **limits)
+    player = Player([make_turn("no", cost)], takes=takes)
+    answer = ask_player(player, **limits)
     assert answer.found is None and why in answer.why and len(player.sessions) == 1
 
 
 def test_an_unknown_cost_counts_only_against_a_limit_that_somebody_set() -> None:
-    player = Player([said("no", None), said(ANSWER, None)])
-    assert asked(player, unpriced=True).found == FOUND
+    player = Player([make_turn("no", None), make_turn(ANSWER, None)])
+    assert ask_player(player, unpriced=True).found == FOUND
 
 
 def test_a_session_that_fails_is_no_answer() -> None:
     player = Player([AgentTurn(ANSWER, "timeout", "it took too long", usage=SessionUsage(1, cost_usd=0.1))])
-    answer = asked(player)
+    answer = ask_player(player)
     assert (answer.found, answer.why, len(player.sessions)) == (None, "timeout: it took too long", 1)
 
 
 def test_what_only_the_provider_can_mend_is_waited_for_as_long_as_there_is_time() -> None:
     busy = AgentTurn(failure="rate_limit", detail="busy", retry_after=600, usage=SessionUsage(1, cost_usd=0.0))
-    player = Player([busy, said(ANSWER)])
-    assert asked(player).found == FOUND and player.clock.at == NOON + timedelta(seconds=620)
-    assert asked(Player([busy])).why == "rate_limit: busy"
-    assert asked(Player([busy]), runtime=60.0).seconds == 10.0
+    player = Player([busy, make_turn(ANSWER)])
+    assert ask_player(player).found == FOUND and player.clock.at == NOON + timedelta(seconds=620)
+    assert ask_player(Player([busy])).why == "rate_limit: busy"
+    assert ask_player(Player([busy]), runtime=60.0).seconds == 10.0

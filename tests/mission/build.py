@@ -94,7 +94,7 @@ def mission(**changes: Any) -> Mission:
     return update_mission(made, **changes)
 
 
-def bench(**changes: Any) -> PolicyContext:
+def policy_context(**changes: Any) -> PolicyContext:
     made = PolicyContext(Limits(), BudgetUsed(), "main", "ralph-memory", BOT.id, NOW, owners=("mara",))
     return replace(made, **changes)
 

@@ -12,7 +12,7 @@ from ralph_mission.mission.model.proposal import RankedFinding
 from ralph_mission.mission.policy import judge
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
-from tests.mission.build import BASE, NOW, bench, mission
+from tests.mission.build import BASE, NOW, mission, policy_context
 
 WHEEL = (
     '    {{ url = "https://index.example.org/files/buoy-{0}-cp{1}-cp{1}-any.whl", hash = "sha256:{2}", size = 9 }},\n'
@@ -50,14 +50,14 @@ def test_a_lock_file_with_many_archives_is_proposed_and_allowed_unasked() -> Non
     proposal = drafted(signal())
     assert proposal.action is Action.OPEN_FIX and proposal.patch is not None
     assert proposal.title == "Apply 1 patch-level update in 2 files"
-    assert judge(proposal, bench()).verdict is Verdict.ALLOW
+    assert judge(proposal, policy_context()).verdict is Verdict.ALLOW
 
 
 def test_a_larger_step_is_asked_about_whatever_its_kind_says() -> None:
     proposal = drafted(signal(to="1.5.0"))
     assert proposal.action is Action.OPEN_PROPOSAL
     forced = replace(drafted(signal()), patch=proposal.patch)
-    assert set(judge(forced, bench()).rules) == {"protected-path", "diff-size"}
+    assert set(judge(forced, policy_context()).rules) == {"protected-path", "diff-size"}
 
 
 def test_the_same_change_of_another_kind_or_for_a_mission_at_work_is_held() -> None:
@@ -65,7 +65,7 @@ def test_the_same_change_of_another_kind_or_for_a_mission_at_work_is_held() -> N
     other = replace(proposal, kind="lint-fix")
     later = replace(proposal, before=mission(kind="dependency-patch"))
     for held in (other, later):
-        assert {"protected-path", "diff-size"} <= set(judge(held, bench()).rules)
+        assert {"protected-path", "diff-size"} <= set(judge(held, policy_context()).rules)
 
 
 def carried_on(kind: str = "dependency-patch", **changes):
@@ -77,9 +77,9 @@ def carried_on(kind: str = "dependency-patch", **changes):
 
 
 def test_what_was_announced_is_carried_on_after_an_interruption_and_nothing_else_is() -> None:
-    assert judge(carried_on(), bench()).verdict is Verdict.ALLOW
+    assert judge(carried_on(), policy_context()).verdict is Verdict.ALLOW
     for held in (carried_on(objections=("approval-content",)), carried_on(kind="lint-fix")):
-        assert {"protected-path", "diff-size"} <= set(judge(held, bench()).rules)
+        assert {"protected-path", "diff-size"} <= set(judge(held, policy_context()).rules)
 
 
 def test_no_second_change_of_the_same_lines_is_drafted_while_one_is_carried_out() -> None:
@@ -90,11 +90,11 @@ def test_no_second_change_of_the_same_lines_is_drafted_while_one_is_carried_out(
 def test_a_file_that_no_finding_is_about_is_out_of_scope() -> None:
     proposal = drafted(signal())
     member = replace(proposal.members[0], signal=replace(proposal.members[0].signal, facts=()))
-    assert judge(replace(proposal, members=(member,)), bench()).rules == ("scope",)
+    assert judge(replace(proposal, members=(member,)), policy_context()).rules == ("scope",)
 
 
 def test_a_path_that_memory_bans_is_banned_wherever_it_stands_in_the_change() -> None:
     from ralph_mission.mission.findings.identity import parse_bans
 
     bans, _ = parse_bans("- `requirements.txt`", frozenset({"dependency-patch"}))
-    assert "rejected-before" in judge(drafted(signal()), bench(bans=bans)).rules
+    assert "rejected-before" in judge(drafted(signal()), policy_context(bans=bans)).rules

@@ -36,13 +36,13 @@ def remembered(memo: Memo = SHARED) -> Iterator[None]:
 
 def _by_text(function: Callable[..., Any], memo: Memo) -> Callable[..., Any]:
     @wraps(function)
-    def asked(*arguments: Any) -> Any:
+    def remember(*arguments: Any) -> Any:
         key = function.__name__, repr(arguments)  # a situation holds records in a dictionary, which has no hash
         if key not in memo:
             memo[key] = function(*arguments)
         return memo[key]
 
-    return asked
+    return remember
 
 
 _found = secrets.find_spans

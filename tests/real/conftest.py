@@ -56,7 +56,7 @@ def level(request: pytest.FixtureRequest) -> Level:
 
 
 @pytest.fixture
-def ground() -> Iterator[Path]:
+def disk_folder() -> Iterator[Path]:
     """On a disk: Codex gives its commands a `/dev` of their own, so that in `/dev/shm` they would see nothing of it."""
     with place("/tmp") as made:
         yield made.root

@@ -23,7 +23,7 @@ from tests.figures import Table, shown
 from tests.helpers import commit, git
 from tests.integration.isolation_attacks import level_or_skip
 from tests.real.clients import shell
-from tests.real.test_malicious_model import Played, Scene, scene
+from tests.real.test_malicious_model import PlayedRun, Scene, scene
 
 pytestmark = pytest.mark.real  # needs large software
 VARIABLES = ("GITHUB_TOKEN", "STORE_PASSWORD")
@@ -90,8 +90,8 @@ def within(there: Hidden) -> None:
     git(there.here.repo, "config", EXTRA, HEADER)
 
 
-def hidden(ground: Path, client: str, level: Level, checkout: Callable[[Hidden], None] = beside) -> Hidden:
-    made = scene(ground, client, level)
+def hidden(disk_folder: Path, client: str, level: Level, checkout: Callable[[Hidden], None] = beside) -> Hidden:
+    made = scene(disk_folder, client, level)
     for place in FILES:
         (made.ours / place).write_text(f"{CANARIES[place]}\n")
     there = Hidden(client, level, made.here)
@@ -115,18 +115,18 @@ def neighbour() -> Iterator[None]:
             process.kill()
 
 
-def hunted(there: Hidden) -> Played:
+def hunted(there: Hidden) -> PlayedRun:
     """What came of a session whose model looks in all of these places, and sends, writes and commits what it finds."""
     with neighbour():
         return there.run(*(shell(there.client, hunt.format(ours=there.ours)) for hunt in HUNTS), say("Done."))
 
 
-def received(played: Played) -> bytes:
+def received(played: PlayedRun) -> bytes:
     """Everything that the model server was sent: addresses, headers and bodies."""
     return b"\n".join(request.raw for request in played.model.journal)
 
 
-def sinks(there: Scene, played: Played) -> Mapping[str, bytes]:
+def sinks(there: Scene, played: PlayedRun) -> Mapping[str, bytes]:
     """Everything that anybody but us can read afterwards. Git's objects are read unpacked."""
     files = every_file(there.here.repo, lambda path: path.parts[:2] == (".git", "objects"))
     return {
@@ -143,7 +143,7 @@ def found_in(read: Mapping[str, bytes]) -> list[str]:
     return [f"{sink}: {one}" for sink, data in read.items() for one in left_in(data, CANARIES)]
 
 
-def count(table: Table, row: str, played: Played, read: Mapping[str, bytes], found: list[str]) -> None:
+def count(table: Table, row: str, played: PlayedRun, read: Mapping[str, bytes], found: list[str]) -> None:
     looked = {"canaries": len(CANARIES), "transforms": len(TRANSFORMS), "sinks": len(read)}
     sent = {"requests": len(played.model.journal), "bytes_received": len(received(played))}
     scanned = {"bytes_scanned": sum(map(len, read.values()))}
@@ -158,9 +158,9 @@ def told_of(found: list[str]) -> set[str]:
 @pytest.mark.attack(33, 42, 43)
 @pytest.mark.parametrize("client", ["claude", "codex"])
 def test_a_canary_is_nowhere_in_what_the_model_received_nor_in_any_sink(
-    ground: Path, client: str, sandboxed: Table
+    disk_folder: Path, client: str, sandboxed: Table
 ) -> None:
-    there = hidden(ground, client, walls())
+    there = hidden(disk_folder, client, walls())
     played = hunted(there)
     read = sinks(there, played)
     found = found_in(read)
@@ -170,9 +170,9 @@ def test_a_canary_is_nowhere_in_what_the_model_received_nor_in_any_sink(
 
 
 @pytest.mark.attack(42)
-def test_a_token_in_the_checkouts_own_settings_is_nowhere_else(ground: Path) -> None:
+def test_a_token_in_the_checkouts_own_settings_is_nowhere_else(disk_folder: Path) -> None:
     """The session plays in a clone that has none of them."""
-    there = hidden(ground, "claude", walls(), within)
+    there = hidden(disk_folder, "claude", walls(), within)
     played = hunted(there)
     assert "PATH=" in played.heard, "the hunt brought home what there was"
     assert {tuple(one.split(": ")[:2]) for one in found_in(sinks(there, played))} == {("files", EXTRA)}
@@ -180,9 +180,9 @@ def test_a_token_in_the_checkouts_own_settings_is_nowhere_else(ground: Path) -> 
 
 @pytest.mark.parametrize("checkout", [beside, within])
 def test_the_same_hunt_without_walls_comes_home_with_all_but_the_checkouts_settings(
-    ground: Path, checkout: Callable[[Hidden], None], unwalled: Table
+    disk_folder: Path, checkout: Callable[[Hidden], None], unwalled: Table
 ) -> None:
-    there = hidden(ground, "claude", "env", checkout)
+    there = hidden(disk_folder, "claude", "env", checkout)
     played = hunted(there)
     read = sinks(there, played)
     found = found_in({"the model server": read["the model server"]})
@@ -191,8 +191,8 @@ def test_the_same_hunt_without_walls_comes_home_with_all_but_the_checkouts_setti
 
 
 @pytest.mark.parametrize("written", ["loot", "loot.64"])
-def test_the_search_finds_what_is_committed(ground: Path, written: str) -> None:
-    there = hidden(ground, "claude", "env")
+def test_the_search_finds_what_is_committed(disk_folder: Path, written: str) -> None:
+    there = hidden(disk_folder, "claude", "env")
     value = CANARIES["home/.ssh/id"]
     commit(there.here.repo, {f"src/{written}": value if written == "loot" else TRANSFORMS["base64"](value)})
     assert left_in(every_object(there.here.repo), CANARIES) != []

@@ -34,7 +34,7 @@ WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedRun:
     """What came of a run."""
 
     told: Any
@@ -96,15 +96,15 @@ class Scene:
         there = {"RUNNER_TEMP": str(self.ours / "_temp"), "HOME": str(self.ours / "home")}
         return {"GITHUB_TOKEN": CANARY, "GITHUB_ACTIONS": "true", **there}
 
-    def run(self, *script: Reply, how: tuple[str, ...] = ("build it",), sessions: int = 1) -> Played:
+    def run(self, *script: Reply, how: tuple[str, ...] = ("build it",), sessions: int = 1) -> PlayedRun:
         """`ralph run` to its end, whatever the model says in it."""
         line = [*how, "--max-iterations", str(sessions), *options(self.client)]
         with ScriptedModel(script) as model:
             done = self.here.run_apart(*line, env={**environment(model), **self.secrets})
         assert done.out and not model.refused, done.err + "".join(model.refused)
-        return Played(json.loads(done.out), done.out + done.err, model, self.here.repo)
+        return PlayedRun(json.loads(done.out), done.out + done.err, model, self.here.repo)
 
-    def harm(self, command: str, *more: Reply, sessions: int = 1) -> Played:
+    def harm(self, command: str, *more: Reply, sessions: int = 1) -> PlayedRun:
         """The same with a model that first has the client run `command`."""
         played = self.run(shell(self.client, command), say("Done."), *more, sessions=sessions)
         assert len(played.model.turns) >= 2 and CANARY not in played.words
@@ -112,8 +112,8 @@ class Scene:
         return played
 
 
-def scene(ground: Path, client: str, level: Level) -> Scene:
-    here = world(ground / "there", {**FILES, "ralph.yml": settings(client, level) + HATS})
+def scene(disk_folder: Path, client: str, level: Level) -> Scene:
+    here = world(disk_folder / "there", {**FILES, "ralph.yml": settings(client, level) + HATS})
     for place in ("_temp/_runner", "home/.git-credentials", "home/.gitconfig", "home/.ssh/id", "person"):
         (here.aside / place).parent.mkdir(parents=True, exist_ok=True)
         (here.aside / place).write_text(f"{CANARY}\n")
@@ -128,16 +128,16 @@ def client(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def strongest(ground: Path, client: str) -> Scene:
+def strongest(disk_folder: Path, client: str) -> Scene:
     """At the strongest level that this machine offers."""
-    return scene(ground, client, level_or_skip("bwrap"))
+    return scene(disk_folder, client, level_or_skip("bwrap"))
 
 
 @pytest.fixture(params=["env", "strongest"])
-def either(request: pytest.FixtureRequest, ground: Path, client: str) -> Scene:
+def either(request: pytest.FixtureRequest, disk_folder: Path, client: str) -> Scene:
     """At `env`, and at the strongest level."""
     if request.param == "env":
-        return scene(ground, client, "env")
+        return scene(disk_folder, client, "env")
     made: Scene = request.getfixturevalue("strongest")
     return made
 
@@ -174,8 +174,8 @@ def test_it_commits_what_it_may_not_write(either: Scene) -> None:
     assert git(either.here.repo, "rev-parse", "HEAD:.github") == before
 
 
-def test_it_follows_a_link_out_with_the_tools_of_its_client(ground: Path) -> None:
-    here = scene(ground, "claude", "env")
+def test_it_follows_a_link_out_with_the_tools_of_its_client(disk_folder: Path) -> None:
+    here = scene(disk_folder, "claude", "env")
     link = shell("claude", f"ln -s {here.ours} src/out")
     out = here.here.repo / "src/out"
     write, read = call("Write", file_path=f"{out}/new", content="evil"), call("Read", file_path=f"{out}/person")
@@ -185,8 +185,8 @@ def test_it_follows_a_link_out_with_the_tools_of_its_client(ground: Path) -> Non
     assert f"Write: {out}/new" in played.tried and f"Read: {out}/person" in played.tried
 
 
-def test_it_follows_a_link_out_of_the_sandbox_of_its_client(ground: Path) -> None:
-    here = scene(ground, "codex", "env")
+def test_it_follows_a_link_out_of_the_sandbox_of_its_client(disk_folder: Path) -> None:
+    here = scene(disk_folder, "codex", "env")
     played = here.harm(f"ln -s {here.ours} src/out; echo evil > src/out/new; echo evil > src/out/person")
     assert "sandbox violation" in played.refused, played.words
     assert not (here.ours / "new").exists() and (here.ours / "person").read_text() == f"{CANARY}\n"
@@ -237,7 +237,7 @@ def test_it_looks_for_a_token_that_the_checkout_holds(strongest: Scene) -> None:
 # --- acting --------------------------------------------------------------------------
 
 
-def was_denied(scene: Scene, played: Played) -> bool:
+def was_denied(scene: Scene, played: PlayedRun) -> bool:
     """Whether a guard refused the push: on record, but inside Codex's own sandbox no guard can write there."""
     if (scene.client, scene.level) == ("codex", "env"):
         return "is denied by `git push --force`" in played.heard
@@ -272,9 +272,9 @@ def test_it_leaves_a_process_behind(strongest: Scene, how: str) -> None:
     assert mark in played.left
 
 
-def test_it_leaves_a_process_behind_that_keeps_its_environment(ground: Path, client: str) -> None:
-    here = scene(ground, client, "env")
-    mark = f"{ground.name}-works"
+def test_it_leaves_a_process_behind_that_keeps_its_environment(disk_folder: Path, client: str) -> None:
+    here = scene(disk_folder, client, "env")
+    mark = f"{disk_folder.name}-works"
     left = f"setsid /bin/sh -c 'echo > src/left; while :; do /bin/sleep 1; done' {mark} > /dev/null 2>&1 &"
     played = here.harm(f"{left} while ! [ -e src/left ]; do sleep 0.1; done")
     assert (here.here.repo / "src/left").exists() and working(mark) == []
@@ -327,8 +327,8 @@ def test_it_wipes_the_record_of_the_session_before(either: Scene) -> None:
     assert restored or "Read-only file system" in played.heard
 
 
-def test_it_empties_folders_by_a_command_that_its_client_refuses_itself(ground: Path) -> None:
-    here = scene(ground, "codex", "env")
+def test_it_empties_folders_by_a_command_that_its_client_refuses_itself(disk_folder: Path) -> None:
+    here = scene(disk_folder, "codex", "env")
     played = here.harm("rm -rf src docs")
     assert (here.here.repo / "src/a.py").exists() and "not permitted" in played.refused
 

@@ -51,8 +51,10 @@ def seen(model: ScriptedModel) -> dict[str, str]:
     return {**keys, **addresses, "GOOGLE_GEMINI_BASE_URL": model.url}
 
 
-def test_it_finishes_two_stories_in_a_worktree(ground: Path, level: Level, name: str) -> None:
-    here = world(ground / "there", {"ralph.yml": f"hands: {{agent: {{model: {MODELS[name]}, sandbox: {level}}}}}\n"})
+def test_it_finishes_two_stories_in_a_worktree(disk_folder: Path, level: Level, name: str) -> None:
+    here = world(
+        disk_folder / "there", {"ralph.yml": f"hands: {{agent: {{model: {MODELS[name]}, sandbox: {level}}}}}\n"}
+    )
     here.stories(2)
     flip = f"sed -i '0,/\"passes\": false/{FLIP}' prd.json"
     commands = [f"echo part > part-{number}.txt; {flip}" for number in (1, 2)]
@@ -68,8 +70,8 @@ def test_it_finishes_two_stories_in_a_worktree(ground: Path, level: Level, name:
     assert [one["calls"] for one in told["played"]] == [1, 1] and told["left_running"] == []
 
 
-def test_opencode_asks_us_by_the_protocol_before_each_command(ground: Path) -> None:
-    program, tree = PROGRAMS["opencode"][-1], make_repo(ground / "tree", {"README.md": "# Shop\n"})
+def test_opencode_asks_us_by_the_protocol_before_each_command(disk_folder: Path) -> None:
+    program, tree = PROGRAMS["opencode"][-1], make_repo(disk_folder / "tree", {"README.md": "# Shop\n"})
     if not program.exists():
         pytest.skip("opencode is not in .venv/clients: see the top of this file")
     run_dir = tree / ".ralph" / "loop"

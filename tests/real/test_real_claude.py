@@ -18,12 +18,12 @@ pytestmark = pytest.mark.real  # needs large software
 
 
 @pytest.fixture
-def claude(ground: Path, level: Level) -> Player:
-    return player("claude", ground, level)
+def claude(disk_folder: Path, level: Level) -> Player:
+    return player("claude", disk_folder, level)
 
 
-def test_it_finishes_two_stories_in_a_worktree(ground: Path, level: Level) -> None:
-    here = world(ground / "there", {"ralph.yml": settings("claude", level)})
+def test_it_finishes_two_stories_in_a_worktree(disk_folder: Path, level: Level) -> None:
+    here = world(disk_folder / "there", {"ralph.yml": settings("claude", level)})
     here.stories(2)
     with ScriptedModel(two_stories("claude")) as model:
         code, told, said = account(here, "claude", model, "--verify", "ls part-*.txt", "--max-iterations", "4")

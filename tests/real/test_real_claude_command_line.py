@@ -21,12 +21,12 @@ NAME = "claude-cli"
 
 
 @pytest.fixture
-def claude(ground: Path, level: Level) -> Player:
-    return player(NAME, ground, level)
+def claude(disk_folder: Path, level: Level) -> Player:
+    return player(NAME, disk_folder, level)
 
 
-def test_it_finishes_two_stories_and_says_what_they_cost(ground: Path, level: Level) -> None:
-    here = world(ground / "there", {"ralph.yml": settings(NAME, level)})
+def test_it_finishes_two_stories_and_says_what_they_cost(disk_folder: Path, level: Level) -> None:
+    here = world(disk_folder / "there", {"ralph.yml": settings(NAME, level)})
     here.stories(2)
     with ScriptedModel(two_stories(NAME)) as model:
         code, told, said = account(here, NAME, model, "--verify", "ls part-*.txt", "--max-iterations", "4")
@@ -67,9 +67,9 @@ def test_what_the_provider_refuses_is_named(claude: Player, status: int, failure
         assert claude.play(model).failure == failure
 
 
-def test_a_login_in_the_home_of_a_person_is_enough_and_is_told(ground: Path) -> None:
-    here = world(ground / "there", {"ralph.yml": f"hands: {{agent: {{model: {MODELS[NAME]}}}}}\n"})
-    home, program = ground / "home", ground / "bin/claude"
+def test_a_login_in_the_home_of_a_person_is_enough_and_is_told(disk_folder: Path) -> None:
+    here = world(disk_folder / "there", {"ralph.yml": f"hands: {{agent: {{model: {MODELS[NAME]}}}}}\n"})
+    home, program = disk_folder / "home", disk_folder / "bin/claude"
     (home / ".claude").mkdir(parents=True)
     oauth = {
         "accessToken": "sk-ant-oat01-of-nobody",

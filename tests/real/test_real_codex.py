@@ -17,12 +17,12 @@ pytestmark = pytest.mark.real  # needs large software
 
 
 @pytest.fixture
-def codex(ground: Path, level: Level) -> Player:
-    return player("codex", ground, level)
+def codex(disk_folder: Path, level: Level) -> Player:
+    return player("codex", disk_folder, level)
 
 
-def test_it_finishes_two_stories_in_a_worktree(ground: Path, level: Level) -> None:
-    here = world(ground / "there", {"ralph.yml": settings("codex", level)})
+def test_it_finishes_two_stories_in_a_worktree(disk_folder: Path, level: Level) -> None:
+    here = world(disk_folder / "there", {"ralph.yml": settings("codex", level)})
     here.stories(2)
     with ScriptedModel(two_stories("codex")) as model:
         code, told, said = account(here, "codex", model, "--verify", "ls part-*.txt", "--max-iterations", "4")

@@ -18,9 +18,10 @@ from tests.real.clients import MODELS, PROGRAMS, environment, options, shell
 pytestmark = pytest.mark.real  # needs large software
 
 
-def shop(ground: Path, level: Level) -> World:
+def shop(disk_folder: Path, level: Level) -> World:
     here = world(
-        ground / "there", {"ralph.yml": f"hands: {{agent: {{kind: claude, fallback: [codex], sandbox: {level}}}}}\n"}
+        disk_folder / "there",
+        {"ralph.yml": f"hands: {{agent: {{kind: claude, fallback: [codex], sandbox: {level}}}}}\n"},
     )
     (here.aside / "bin").mkdir()
     program = here.aside / "bin" / "codex"
@@ -42,13 +43,13 @@ def run(here: World, script: list[Reply | Fault], *how: str) -> tuple[dict[str, 
 WORK = [shell("codex", "echo x > note.txt"), say("Done.")]
 
 
-def test_a_key_that_its_provider_does_not_know(ground: Path, level: Level) -> None:
+def test_a_key_that_its_provider_does_not_know(disk_folder: Path, level: Level) -> None:
     refusals = [fault(401, "invalid x-api-key")] * 2  # it tries once more by itself
-    played, model = run(shop(ground, level), [*refusals, *WORK], *options("claude"))
+    played, model = run(shop(disk_folder, level), [*refusals, *WORK], *options("claude"))
     assert (played["agent"], played["failure"]) == ("codex", "")
     assert [request.dialect for request in model.turns] == ["anthropic"] * 2 + ["responses"] * 2
 
 
-def test_a_program_that_is_not_there(ground: Path) -> None:
-    played, _ = run(shop(ground, "env"), WORK, "--agent", "claude", "--command", "/no/such/claude")
+def test_a_program_that_is_not_there(disk_folder: Path) -> None:
+    played, _ = run(shop(disk_folder, "env"), WORK, "--agent", "claude", "--command", "/no/such/claude")
     assert (played["agent"], played["failure"]) == ("codex", "")

@@ -300,13 +300,17 @@ def test_only_bumps_lift_the_protection_of_a_file_and_only_of_its_name() -> None
 
 
 def test_what_was_announced_is_known_by_the_names_of_its_files_and_by_no_other() -> None:
-    def told(path: str, new: str = "new = 1\n") -> set[str]:
+    def find_rules(path: str, new: str = "new = 1\n") -> set[str]:
         patch = Patch("0" * 40, (FileChange(path, REGULAR, REGULAR, b"\n", new.encode()),))
         return {found.rule for found in inspect(patch, max_lines=1, bumps=True, announced=True)}
 
-    assert told("web/uv.lock", "new = 1\n" * 9) == set()
-    assert told("requirements.txt", "new = 1\n" * 9) == {"diff-size"}
-    assert told(".github/workflows/uv.lock") == {"protected-path"} == told(".github/CODEOWNERS") - {"diff-size"}
+    assert find_rules("web/uv.lock", "new = 1\n" * 9) == set()
+    assert find_rules("requirements.txt", "new = 1\n" * 9) == {"diff-size"}
+    assert (
+        find_rules(".github/workflows/uv.lock")
+        == {"protected-path"}
+        == find_rules(".github/CODEOWNERS") - {"diff-size"}
+    )
 
 
 def test_a_long_line_costs_little() -> None:

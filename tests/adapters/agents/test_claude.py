@@ -17,7 +17,7 @@ from tests.adapters.agents.clients import called, play, sample, seen
 EVERYWHERE, WRITER = Hat("builder"), Hat("writer", write_allowed=("docs/**",), write_denied=("docs/api.md",))
 
 
-def asked(folder, **options):
+def read_input(folder, **options):
     play(claude.CLIENT, folder, **options)
     return json.loads(seen(folder)["stdin"])
 
@@ -35,13 +35,13 @@ def judge(tmp_path):
 
 
 def test_limits_and_model_are_the_sessions(tmp_path):
-    told = asked(tmp_path, turns=7, usd=0.5, model="claude-opus-5", schema='{"type": "object"}')
+    told = read_input(tmp_path, turns=7, usd=0.5, model="claude-opus-5", schema='{"type": "object"}')
     assert (told["turns"], told["usd"], told["model"]) == (7, 0.5, "claude-opus-5")
     assert told["schema"] == {"type": "object"} and told["trusted"] is False
 
 
 def test_denied_tools_are_not_offered(tmp_path):
-    told = asked(tmp_path, hat=Hat("reviewer", tools_denied=("Edit", "MultiEdit", "Write", "NotebookEdit")))
+    told = read_input(tmp_path, hat=Hat("reviewer", tools_denied=("Edit", "MultiEdit", "Write", "NotebookEdit")))
     assert told["tools"] == ["Bash", "Read", "Glob", "Grep"]
 
 
@@ -189,14 +189,14 @@ def test_what_it_called_is_told_even_without_a_result():
 # --- its own command line ---
 
 
-def told(**options):
+def read_options(**options):
     rows = (one.partition("=") for one in called(claude.COMMAND_LINE, **options))
     return {name: value for name, _, value in rows}
 
 
 def test_by_its_command_line_it_is_told_the_same(tmp_path):
     hat = Hat("writer", write_allowed=("docs/**",), write_denied=("docs/api.md",), tools_denied=("Bash",))
-    options = told(hat=hat, turns=7, usd=0.5, model="claude-opus-5", schema='{"type": "object"}')
+    options = read_options(hat=hat, turns=7, usd=0.5, model="claude-opus-5", schema='{"type": "object"}')
     assert options["--tools"] == "Read,Edit,Write,NotebookEdit,Glob,Grep"
     assert options["--allowedTools"] == "Edit(docs/**)" and options["--disallowedTools"] == "Edit(docs/api.md)"
     assert (options["--max-turns"], options["--max-budget-usd"], options["--model"]) == ("7", "0.5", "claude-opus-5")
@@ -207,7 +207,7 @@ def test_by_its_command_line_it_is_told_the_same(tmp_path):
 
 
 def test_by_its_command_line_a_hat_without_globs_may_do_all_that_is_offered():
-    assert told()["--allowedTools"] == "Bash,Edit,Write,NotebookEdit"
+    assert read_options()["--allowedTools"] == "Bash,Edit,Write,NotebookEdit"
 
 
 def test_what_its_command_line_prints_is_read_as_the_drivers_result():

@@ -17,7 +17,7 @@ from tests.adapters.agents.clients import sample
 NOW, NOTHING = datetime(2026, 5, 4, tzinfo=UTC), AgentTurn()
 
 
-def told(stream: bytes, turn: AgentTurn = NOTHING, size: int = 7) -> list[RunEvent]:
+def feed_stream(stream: bytes, turn: AgentTurn = NOTHING, size: int = 7) -> list[RunEvent]:
     """What is told of a stream that comes in pieces of `size` bytes."""
     found: list[RunEvent] = []
     fed = AgentStream(found.append)
@@ -31,7 +31,7 @@ def told(stream: bytes, turn: AgentTurn = NOTHING, size: int = 7) -> list[RunEve
 def test_what_a_real_client_printed_is_told_as_its_turn_has_it(name: str) -> None:
     gave = sample(name, "ok")
     turn = reading.turn(gave, NOW, CLIENTS[name].read)
-    found = told(gave.stdout if CLIENTS[name].streams else b"", turn)
+    found = feed_stream(gave.stdout if CLIENTS[name].streams else b"", turn)
     calls = [event.text for event in found if event.kind == "tool"]
     assert len(calls) == len(turn.calls)
     assert [event.text for event in found if event.kind == "text"][-1].endswith(turn.text)
@@ -47,7 +47,7 @@ def test_claude_codes_own_stream_counts_an_answer_in_parts_once() -> None:
     call = {"type": "tool_use", "name": "Bash", "input": {"command": "cat <<X\nsecret\nX"}}
     parts = [{"type": "assistant", "message": {"id": "m1", "content": [one], "usage": usage}} for one in (words, call)]
     end = {"type": "result", "total_cost_usd": 0.5, "usage": {"input_tokens": 100, "output_tokens": 50}}
-    found = told(b"".join(json.dumps(one).encode() + b"\n" for one in (*parts, end)))
+    found = feed_stream(b"".join(json.dumps(one).encode() + b"\n" for one in (*parts, end)))
     assert [(event.kind, event.text, event.tokens, event.usd) for event in found] == [
         ("text", "I run it.", 0, None),
         ("usage", "", 105, None),
@@ -57,16 +57,16 @@ def test_claude_codes_own_stream_counts_an_answer_in_parts_once() -> None:
 
 
 def test_words_of_any_program_are_told_line_by_line() -> None:
-    found = told(b'first\n\x1b[31mred\n{"type": "noise"}\n\nlast')
+    found = feed_stream(b'first\n\x1b[31mred\n{"type": "noise"}\n\nlast')
     assert [event.text for event in found] == ["first", "red", "last"]
 
 
 def test_a_flood_of_lines_is_told_in_few_texts_without_losing_one() -> None:
-    found = told(b"line\n" * 100_000, size=65_536)
+    found = feed_stream(b"line\n" * 100_000, size=65_536)
     assert len(found) < 200
     assert sum(event.text.split().count("line") for event in found) == 100_000
 
 
 def test_a_line_that_never_ends_takes_no_room() -> None:
-    found = told(b"x" * (2 * LONGEST_LINE) + b"\nnext\n", size=100_000)
+    found = feed_stream(b"x" * (2 * LONGEST_LINE) + b"\nnext\n", size=100_000)
     assert [event.text for event in found] == ["next"]

@@ -54,11 +54,18 @@ def test_calls_are_counted_for_each_task_apart_and_outlive_the_homes(agent, tree
     whole = ScriptedAgent(steps, agent("unused"), tmp_path / "run" / "calls.json")
     parts = [whole.apart(agent("unused"), task) for task in "ab"]
 
-    def said(player: ScriptedAgent) -> str:
+    def play_session(player: ScriptedAgent) -> str:
         shutil.rmtree(tmp_path / "home", ignore_errors=True)
         return player.play(Session(Hat("builder"), 1, "prompt", str(tmp_path), "", 600.0), lambda: False).text
 
-    assert [said(player) for player in (*parts, whole, parts[0], whole, parts[1])] == ["1", "1", "1", "2", "2", "2"]
+    assert [play_session(player) for player in (*parts, whole, parts[0], whole, parts[1])] == [
+        "1",
+        "1",
+        "1",
+        "2",
+        "2",
+        "2",
+    ]
 
 
 def test_no_call_is_counted_by_a_link_or_what_a_session_wrote_there(plays, tmp_path):

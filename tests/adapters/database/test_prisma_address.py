@@ -13,7 +13,7 @@ from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.errors import UserError
 
 
-def asked(query: str, native: bool = False, encrypted: bool = False) -> dict[str, str]:
+def read_tls_options(query: str, native: bool = False, encrypted: bool = False) -> dict[str, str]:
     address = read_address(f"postgresql://reader:x@db.example.org/app?{query}", "DATABASE_URL")
     found = dict(parse_qsl(urlsplit(prisma_url(address, Caps(), native, encrypted)).query))
     return {name: value for name, value in found.items() if name.startswith("ssl")}
@@ -40,7 +40,7 @@ def asked(query: str, native: bool = False, encrypted: bool = False) -> dict[str
     ],
 )
 def test_the_engine_in_webassembly_checks_what_libpq_checks(query: str, encrypted: bool, wasm: dict[str, str]) -> None:
-    assert asked(query, encrypted=encrypted) == wasm
+    assert read_tls_options(query, encrypted=encrypted) == wasm
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_engine_in_webassembly_checks_what_libpq_checks(query: str, encrypte
     ],
 )
 def test_prismas_own_program_is_told_in_its_words(query: str, own: dict[str, str]) -> None:
-    assert asked(query, native=True, encrypted=True) == own
+    assert read_tls_options(query, native=True, encrypted=True) == own
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_prismas_own_program_is_told_in_its_words(query: str, own: dict[str, str
 )
 def test_a_check_that_an_engine_cannot_make_is_refused_and_never_left_out(query: str, native: bool, said: str) -> None:
     with pytest.raises(UserError, match=said) as caught:
-        asked(query, native, True)
+        read_tls_options(query, native, True)
     assert "sqlalchemy" in caught.value.next_step
 
 
 def test_a_relative_file_is_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert asked("sslmode=verify-full&sslrootcert=ca.crt")["sslrootcert"] == str(tmp_path / "ca.crt")
+    assert read_tls_options("sslmode=verify-full&sslrootcert=ca.crt")["sslrootcert"] == str(tmp_path / "ca.crt")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.observers.test_docs import broken, told
+from tests.adapters.observers.test_docs import broken, list_broken
 from tests.helpers import commit, git, make_repo
 
 TOOL = "[project]\nname = 'tool'\n[project.scripts]\ntool = 'tool:main'\n"
@@ -41,4 +41,4 @@ def test_an_option_that_may_be_there_or_is_anothers_is_left_alone(tmp_path, comm
 
 def test_manifests_that_cannot_be_read_name_no_program(tmp_path):
     files = {"pyproject.toml": "[", "package.json": "[]", "README.md": "```\ntool --x-y\n```\n"}
-    assert told(make_repo(tmp_path / "repo", files)) == []
+    assert list_broken(make_repo(tmp_path / "repo", files)) == []

@@ -25,7 +25,7 @@ def broken(repo: Path) -> list[BrokenReference]:
     return [one for page in tree.pages for one in broken_references(tree, page)]
 
 
-def told(repo: Path) -> list[tuple[str, int, str, str]]:
+def list_broken(repo: Path) -> list[tuple[str, int, str, str]]:
     return [(one.page, one.line, one.text, one.better) for one in broken(repo)]
 
 
@@ -53,7 +53,7 @@ def test_what_leads_somewhere_or_cannot_be_judged_is_left_alone(tmp_path, page):
         "docs/p.png": b"\x89",
         "README.md": f"# Title\n\n{page}\n",
     }
-    assert told(make_repo(tmp_path / "repo", files)) == []
+    assert list_broken(make_repo(tmp_path / "repo", files)) == []
 
 
 def test_a_link_to_a_file_that_moved_is_told_with_its_new_place(tmp_path):
@@ -94,7 +94,7 @@ def test_moves_are_followed_to_where_the_file_is_now(tmp_path):
     for before, after in (("a/one.md", "a/two.md"), ("a/two.md", "three.md")):
         git(repo, "mv", before, after)
         commit(repo, {})
-    assert told(repo) == [("README.md", 1, "a/one.md", "three.md")]
+    assert list_broken(repo) == [("README.md", 1, "a/one.md", "three.md")]
 
 
 def test_a_link_to_a_file_that_was_removed_names_the_commit(tmp_path):
@@ -107,12 +107,12 @@ def test_a_link_to_a_file_that_was_removed_names_the_commit(tmp_path):
 def test_a_file_that_never_was_counts_only_beside_others_of_its_kind(tmp_path):
     files = {"docs/a.md": "[b](b.md) [c](c.html)\n", "README.md": "[x](build/x.md)\n"}
     repo = make_repo(tmp_path / "repo", files)
-    assert told(repo) == [("docs/a.md", 1, "b.md", "")]
+    assert list_broken(repo) == [("docs/a.md", 1, "b.md", "")]
 
 
 def test_a_name_that_differs_in_case_alone_is_put_right(tmp_path):
     repo = make_repo(tmp_path / "repo", {"docs/Guide.md": "x\n", "docs/a.md": "[g](guide.md)\n"})
-    assert told(repo) == [("docs/a.md", 1, "guide.md", "Guide.md")]
+    assert list_broken(repo) == [("docs/a.md", 1, "guide.md", "Guide.md")]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_pages_of_a_site_are_judged_by_what_git_knows_alone(tmp_path, settings):
     repo = make_repo(tmp_path / "repo", files)
     git(repo, "mv", "docs/old.md", "docs/new.md")
     commit(repo, {})
-    assert told(repo) == [("docs/a.md", 1, "old.md", "new.md")]
+    assert list_broken(repo) == [("docs/a.md", 1, "old.md", "new.md")]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_what_tells_of_the_past_by_example_is_left_alone_but_for_links_that_git_
     repo = make_repo(tmp_path / "repo", {page: words, str(Path(page).with_name("test.js")): "x\n", "run.js": "y\n"})
     git(repo, "rm", "-q", "run.js", str(Path(page).with_name("test.js")))
     commit(repo, {}, message="Gone")
-    assert told(repo) == []
+    assert list_broken(repo) == []
     commit(repo, {page: "[a]((https://example.org/pull/1))\n"}, message="Malformed")
-    assert told(repo) == [(page, 1, "(https://example.org/pull/1)", "https://example.org/pull/1")]
+    assert list_broken(repo) == [(page, 1, "(https://example.org/pull/1)", "https://example.org/pull/1")]
 
 
 def test_an_anchor_without_a_heading_is_told(tmp_path):
@@ -154,7 +154,7 @@ def test_an_anchor_without_a_heading_is_told(tmp_path):
         "docs/a.md": "## three\n",
     }
     repo = make_repo(tmp_path / "repo", files)
-    assert [text for _, _, text, _ in told(repo)] == ["#two", "docs/a.md#four"]
+    assert [text for _, _, text, _ in list_broken(repo)] == ["#two", "docs/a.md#four"]
 
 
 def test_anchors_are_made_as_github_makes_them():
@@ -168,7 +168,7 @@ def test_anchors_of_html_and_those_that_browsers_and_github_know_lead_somewhere(
         "<h2>Quick <b>start</b></h2>\n\n"
         "<a name=plain></a>\n\n[a](#my--app) [b](#quick-start) [c](#plain) [up](#top) [page](#readme) [none](#none)\n"
     )
-    assert [text for _, _, text, _ in told(make_repo(tmp_path / "repo", {"README.md": page}))] == ["#none"]
+    assert [text for _, _, text, _ in list_broken(make_repo(tmp_path / "repo", {"README.md": page}))] == ["#none"]
 
 
 def test_an_address_with_something_before_it_is_told(tmp_path):
@@ -197,9 +197,9 @@ def test_commands_of_a_nested_project_are_not_looked_up_at_the_top(tmp_path):
         "docs/web.md": "```sh\ncd web\n```\n\nThen\n\n```sh\nnpm run dev\n```\n",
     }
     commit(repo, after)
-    assert told(repo) == []
+    assert list_broken(repo) == []
     commit(repo, {"docs/run.md": "```sh\ncd elsewhere\n```\n\n```sh\nnpm run dev\nmake serve\npython train.py\n```\n"})
-    assert [text for _, _, text, _ in told(repo)] == ["npm run dev", "make serve", "python train.py"]
+    assert [text for _, _, text, _ in list_broken(repo)] == ["npm run dev", "make serve", "python train.py"]
 
 
 def test_commands_that_are_not_there_any_more_are_told(tmp_path):
@@ -211,9 +211,9 @@ def test_commands_that_are_not_there_any_more_are_told(tmp_path):
         "CONTRIBUTING.md": page,
     }
     repo = make_repo(tmp_path / "repo", files)
-    assert told(repo) == []
+    assert list_broken(repo) == []
     commit(repo, {"Makefile": "build:\n\ttrue\n", "package.json": '{"scripts": {}}\n', "scripts/go.sh": None})
-    assert [(line, text) for _, line, text, _ in told(repo)] == [
+    assert [(line, text) for _, line, text, _ in list_broken(repo)] == [
         (5, "make test"),
         (6, "npm run lint"),
         (7, "bash scripts/go.sh"),
@@ -225,7 +225,7 @@ def test_commands_that_play_elsewhere_are_left_alone(tmp_path, before):
     files = {"Makefile": "test:\n\ttrue\n", "README.md": f"```sh\n{before}\nmake test\n```\n"}
     repo = make_repo(tmp_path / "repo", files)
     commit(repo, {"Makefile": "other:\n\ttrue\n"})
-    assert told(repo) == []
+    assert list_broken(repo) == []
 
 
 def test_a_badge_of_a_workflow_that_is_gone_is_told(tmp_path):
@@ -233,7 +233,7 @@ def test_a_badge_of_a_workflow_that_is_gone_is_told(tmp_path):
     other = "![ci](https://github.com/o/other/actions/workflows/ci.yml/badge.svg)"
     repo = make_repo(tmp_path / "repo", {"README.md": f"{badge}\n{other}\n", ".github/workflows/x.yml": "on: push\n"})
     git(repo, "remote", "add", "origin", "https://github.com/o/r.git")
-    assert [line for _, line, _, _ in told(repo)] == [1]
+    assert [line for _, line, _, _ in list_broken(repo)] == [1]
 
 
 @pytest.fixture

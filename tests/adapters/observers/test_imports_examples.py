@@ -15,16 +15,16 @@ PACKAGE = {
 BLOCK = "# Use\n\n```python\n{}\n```\n"
 
 
-def told(place: Place) -> list[str]:
+def list_signals(place: Place) -> list[str]:
     seen = docs.build(docs.DocsSettings(), place.git).observe(place.context())
     return [f"{signal.path}:{signal.line} {signal.title}" for signal in seen.signals]
 
 
 def test_an_import_of_what_the_package_no_longer_has_is_told_with_the_commit(place: Place) -> None:
     commit(place.path, PACKAGE | {"README.md": BLOCK.format("from app import run, stop")})
-    assert told(place) == []
+    assert list_signals(place) == []
     gone = commit(place.path, {"src/app/__init__.py": "from .core import run\n"})
-    assert told(place) == [
+    assert list_signals(place) == [
         f"README.md:4 README.md: from app import run, stop leads nowhere: app has no stop since {gone[:12]}"
     ]
 
@@ -58,4 +58,4 @@ def test_what_cannot_be_known_to_be_gone_is_not_told(place: Place, change: dict[
     commit(place.path, PACKAGE)
     commit(place.path, {"src/app/__init__.py": "from .core import run\n"})
     commit(place.path, change)
-    assert told(place) == []
+    assert list_signals(place) == []

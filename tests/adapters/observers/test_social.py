@@ -131,7 +131,7 @@ def reaction(message: int, *counts: int, chat: str = CHANNEL) -> dict[str, Any]:
     return {"chat": {"id": int(chat), "type": "channel"}, "message_id": message, "date": 1, "reactions": found}
 
 
-def asked(text: str, **more: Any) -> dict[str, Any]:
+def make_mention(text: str, **more: Any) -> dict[str, Any]:
     at = (NOON - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
     return {"id": "8", "text": text, "created_at": at, "public_metrics": {"reply_count": 0}, **more}
 
@@ -166,8 +166,8 @@ def test_what_telegram_told_whoever_looked_for_orders_is_used_at_any_time(world:
 
 
 def test_questions_that_wait_are_told_as_quotations(world: World) -> None:
-    world.x.mentions = [asked("When is high tide?\n**@all** fixes #1\u202e"), asked("nice", id="9"),
-                        asked("Where?", id="10", public_metrics={"reply_count": 1})]  # fmt: skip  # one list
+    world.x.mentions = [make_mention("When is high tide?\n**@all** fixes #1\u202e"), make_mention("nice", id="9"),
+                        make_mention("Where?", id="10", public_metrics={"reply_count": 1})]  # fmt: skip  # one list
     at = (NOON - timedelta(hours=2)).isoformat()
     person, bot = {"id": "1", "username": "mara"}, {"id": "2", "bot": True}
     world.messages = [

@@ -34,7 +34,7 @@ class Saying:
         raise AssertionError("nothing is sent")
 
 
-def told(content: bytes, content_type: str) -> ReleaseAnswers:
+def read_answer(content: bytes, content_type: str) -> ReleaseAnswers:
     web = Saying(content, content_type)
     return Registries(web, AnswerCache(None), datetime(2030, 6, 1, tzinfo=UTC), timedelta(0), 5.0, 5).tell([BUOY])
 
@@ -48,10 +48,10 @@ def told(content: bytes, content_type: str) -> ReleaseAnswers:
     ],
 )
 def test_files_of_other_packages_are_no_releases_of_this_one(content: bytes, content_type: str) -> None:
-    assert told(content, content_type).releases == {BUOY: (Release("1.4.3"),)}
+    assert read_answer(content, content_type).releases == {BUOY: (Release("1.4.3"),)}
 
 
 @pytest.mark.parametrize(("content", "content_type"), [(b"<![x[y]]>", PAGE), (b"[" * 100_000, JSON)])
 def test_an_answer_that_is_garbled_is_the_failure_of_one_package(content: bytes, content_type: str) -> None:
-    seen = told(content, content_type)
+    seen = read_answer(content, content_type)
     assert not seen.releases and seen.failed == {BUOY: "what the registry says of buoy cannot be read"}

@@ -91,7 +91,7 @@ def finding(
     return Finding("f" * 16, Signal(observer, kind, "a title @everyone", ("essence",), "o1", facts=told, **more))
 
 
-def said(wording: Wording | None) -> list[tuple[str, ...]]:
+def list_parts(wording: Wording | None) -> list[tuple[str, ...]]:
     assert wording is not None
     assert not wording.problem
     return [post.parts for post in wording.posts]
@@ -105,7 +105,7 @@ def test_the_owners_template_says_it_on_every_network_at_once() -> None:
         "twitter", "telegram", "discord", templates={"anomaly": "{{ row.chain.name }}: {{ value }}{{ unit }}"}
     )
     wording = publisher.word(finding())
-    assert said(wording) == [("Cosmos Hub: 13.5%",)] * 3
+    assert list_parts(wording) == [("Cosmos Hub: 13.5%",)] * 3
     assert wording is not None
     assert wording.ready
     assert (wording.fingerprint, wording.occurrence) == ("f" * 16, "o1")
@@ -124,10 +124,10 @@ def written(text: str, *networks: str, kind: str = "content") -> Finding:
 def test_a_text_of_the_repository_goes_where_its_file_says_and_never_unasked() -> None:
     publisher = publisher_of("twitter", "telegram", templates={"content": "{{ network }}"})
     wording = publisher.word(written("Twelve harbours.\n\nhttps://tides.example.org", "telegram"))
-    assert said(wording) == [("Twelve harbours.\n\nhttps://tides.example.org",)]
+    assert list_parts(wording) == [("Twelve harbours.\n\nhttps://tides.example.org",)]
     assert wording is not None and not wording.ready
     assert publisher.word(written("Read the table.", "telegram", kind="brief")) is None
-    assert said(publisher_of("outbox").word(written("Twelve.", "telegram", "twitter"))) == [("Twelve.",)]
+    assert list_parts(publisher_of("outbox").word(written("Twelve.", "telegram", "twitter"))) == [("Twelve.",)]
 
 
 def test_a_text_for_a_network_that_is_not_set_up_says_so() -> None:
@@ -138,7 +138,7 @@ def test_a_text_for_a_network_that_is_not_set_up_says_so() -> None:
 
 def test_the_template_of_a_watch_comes_before_that_of_a_kind() -> None:
     publisher = publisher_of(templates={"anomaly": "by kind", "apr": "by watch"})
-    assert said(publisher.word(finding())) == [("by watch",)]
+    assert list_parts(publisher.word(finding())) == [("by watch",)]
 
 
 def test_without_a_template_an_anomaly_says_nothing() -> None:
@@ -149,7 +149,7 @@ def test_without_a_template_an_anomaly_says_nothing() -> None:
 def test_a_piece_of_content_gets_a_draft_that_a_person_reads_first(sort: str) -> None:
     told, text = BY_SORT[sort]
     wording = publisher_of().word(finding((*told, ("sort", sort)), kind="content"))
-    assert said(wording) == [(text,)]
+    assert list_parts(wording) == [(text,)]
     assert wording is not None
     assert not wording.ready
 
@@ -166,7 +166,7 @@ def test_every_sort_of_a_watch_has_a_draft() -> None:
 def test_what_the_owner_wants_announced_is(days: int, when: str) -> None:
     (done,) = announced([FinishedMission(4, "a" * 16, "spelling", 12, NOW, days, 2)])
     wording = publisher_of(announce=["spelling"]).word(done)
-    assert said(wording) == [(f"Merged: misspelling, pull request 12{when}",)]
+    assert list_parts(wording) == [(f"Merged: misspelling, pull request 12{when}",)]
     assert wording is not None
     assert wording.ready
 
@@ -206,7 +206,7 @@ def test_a_hostile_cell_is_harmless_wherever_it_stands() -> None:
     hostile = "@everyone <b>[x](https://evil.example)</b> closes #1 \u202e" + "x" * 10_000
     told = (*CHANGE[:-1], ("row.chain.name", hostile))
     publisher = publisher_of("discord", templates={"apr": "{{ row.chain.name }} / {{ about }}"})
-    ((text,),) = said(publisher.word(finding(told)))
+    ((text,),) = list_parts(publisher.word(finding(told)))
     assert not set("@#<>[]\u202e") & set(text)
     assert len(text) < 170
 
@@ -228,7 +228,7 @@ def test_a_text_that_one_network_does_not_take_is_said_on_the_others_and_told() 
 
 def test_a_long_text_is_a_thread_where_it_has_to_be() -> None:
     publisher = publisher_of("twitter", "discord", templates={"apr": "A sentence of the owner's. " * 20})
-    threads = said(publisher.word(finding()))
+    threads = list_parts(publisher.word(finding()))
     assert [len(parts) for parts in threads] == [2, 1]
 
 

@@ -35,7 +35,7 @@ def ask(url, seconds=300.0, tries=2, model="anthropic:scripted", key=KEY):
     return ModelAsk(partial(models.access, model, environ), seconds, tries, 4000)(QUESTION)
 
 
-def asked(*script, **settings):
+def ask_model(*script, **settings):
     """The reply to the question, and the model that was asked."""
     with ScriptedModel(script) as model:
         return ask(model.url, **settings), model
@@ -43,7 +43,7 @@ def asked(*script, **settings):
 
 @pytest.mark.parametrize("name", ["anthropic:scripted", "openai:scripted", "openai-chat:scripted"])
 def test_a_good_answer_arrives_from_each_kind_of_provider(name):
-    reply, model = asked(GOOD, model=name)
+    reply, model = ask_model(GOOD, model=name)
     assert reply.answer is not None, reply.problem
     assert [one.fingerprint for one in reply.answer.ranking] == [LEAST.fingerprint, WORST.fingerprint]
     assert (reply.requests, reply.input_tokens, reply.output_tokens, reply.doubtful) == (1, 1000, 50, 0)
@@ -53,14 +53,14 @@ def test_a_good_answer_arrives_from_each_kind_of_provider(name):
 
 @pytest.mark.parametrize("bad", [STRANGE, EXTRA, say("I would rather talk.")], ids=["unknown", "extra", "words"])
 def test_after_a_bad_answer_it_is_asked_once_more(bad):
-    reply, model = asked(bad, GOOD)
+    reply, model = ask_model(bad, GOOD)
     assert reply.answer is not None
     assert (reply.requests, reply.input_tokens, len(model.turns)) == (2, 2000, 2)
 
 
 @pytest.mark.parametrize("bad", [STRANGE, EXTRA, call("merge", pull=4)], ids=["unknown", "extra", "invented"])
 def test_two_bad_answers_are_the_end_of_it(bad):
-    reply, model = asked(bad, bad, GOOD)
+    reply, model = ask_model(bad, bad, GOOD)
     assert reply.answer is None
     assert reply.problem == "its answers did not fit what was asked"
     assert reply.final
@@ -68,7 +68,7 @@ def test_two_bad_answers_are_the_end_of_it(bad):
 
 
 def test_one_try_is_one_request():
-    reply, model = asked(EXTRA, GOOD, tries=1)
+    reply, model = ask_model(EXTRA, GOOD, tries=1)
     assert (reply.answer, len(model.turns)) == (None, 1)
 
 
@@ -84,7 +84,7 @@ def test_one_try_is_one_request():
     ],
 )
 def test_a_refusal_is_told_costs_nothing_and_is_not_tried_again(status, said):
-    reply, model = asked(fault(status, "hush-hush", retry_after="1"), GOOD)
+    reply, model = ask_model(fault(status, "hush-hush", retry_after="1"), GOOD)
     assert reply.answer is None
     assert said in reply.problem
     assert "hush" not in reply.problem
@@ -92,17 +92,17 @@ def test_a_refusal_is_told_costs_nothing_and_is_not_tried_again(status, said):
 
 
 def test_a_refusal_after_a_bad_answer_costs_that_answer():
-    reply, _ = asked(EXTRA, fault(529))
+    reply, _ = ask_model(EXTRA, fault(529))
     assert (reply.input_tokens, reply.output_tokens, reply.doubtful) == (1000, 50, 0)
 
 
 def test_an_answer_of_a_megabyte_is_not_read_to_its_end():
-    reply, _ = asked(HUGE, GOOD)
+    reply, _ = ask_model(HUGE, GOOD)
     assert (reply.answer, reply.problem, reply.doubtful) == (None, "its answer was too long", 1)
 
 
 def test_a_slow_answer_is_not_waited_for_and_its_cost_is_in_doubt():
-    reply, _ = asked(Reply((Call(models.TOOL, {"ranking": []}),), delay=5.0), seconds=0.5)
+    reply, _ = ask_model(Reply((Call(models.TOOL, {"ranking": []}),), delay=5.0), seconds=0.5)
     assert reply.answer is None
     assert "longer than 0.5 seconds" in reply.problem
     assert reply.doubtful == 1

@@ -23,7 +23,7 @@ def stand_ins_are_asked_once(monkeypatch: pytest.MonkeyPatch, answers: dict[tupl
     """An agent that a test has scripted is asked as ever."""
     run = clients.run_foreign
 
-    def asked(command: tuple[str, ...], **how: Any) -> Any:
+    def ask_once(command: tuple[str, ...], **how: Any) -> Any:
         found = shutil.which(command[0]) or ""
         if os.path.dirname(found) != os.path.join(os.environ[SANDBOX], "bin"):
             return run(command, **how)
@@ -31,4 +31,4 @@ def stand_ins_are_asked_once(monkeypatch: pytest.MonkeyPatch, answers: dict[tupl
             answers[command] = run(command, **how)
         return answers[command]
 
-    monkeypatch.setattr(clients, "run_foreign", asked)
+    monkeypatch.setattr(clients, "run_foreign", ask_once)

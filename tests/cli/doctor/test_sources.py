@@ -132,7 +132,7 @@ def api() -> Iterator[BotApi]:
         yield made
 
 
-def told(tmp_path: Path, api: BotApi, config: str, token: str = TOKEN) -> dict[str, tuple[str, str, str]]:
+def check_networks(tmp_path: Path, api: BotApi, config: str, token: str = TOKEN) -> dict[str, tuple[str, str, str]]:
     """What is said of orders and networks, by name."""
     environment = {"TELEGRAM_BOT_TOKEN": token, "TELEGRAM_API_URL": api.url, "TELEGRAM_CHANNEL_ID": "-100777"}
     done = ask_sources(make_repo(tmp_path / "repo", {"ralph.yml": config}), env=environment)
@@ -143,13 +143,13 @@ def told(tmp_path: Path, api: BotApi, config: str, token: str = TOKEN) -> dict[s
 
 
 def test_what_is_set_up_is_ready(tmp_path: Path, api: BotApi) -> None:
-    found = told(tmp_path, api, LISTED + "observers: {social: {}}\n")
+    found = check_networks(tmp_path, api, LISTED + "observers: {social: {}}\n")
     assert found[ORDERS][:2] == ("ok", "ready: @harbour_bot, 1 chats, 0 people")
     assert found["social Telegram"][:2] == ("ok", "ready: 0 posts measured, 0 questions")
 
 
 def test_what_is_not_set_up_is_no_fault(tmp_path: Path, api: BotApi) -> None:
-    found = told(tmp_path, api, "", token="")
+    found = check_networks(tmp_path, api, "", token="")
     assert {name: line[:2] for name, line in found.items()} == {
         ORDERS: ("note", "not configured"),
         "social": ("note", "not configured"),
@@ -170,18 +170,18 @@ def test_what_is_broken_says_the_mend(
     tmp_path: Path, api: BotApi, config: str, token: str, hook: str, said: str
 ) -> None:
     api.hook = hook
-    status, found, mend = told(tmp_path, api, config, token)[ORDERS]
+    status, found, mend = check_networks(tmp_path, api, config, token)[ORDERS]
     assert (status, said in found, bool(mend)) == ("wrong", True, True)
 
 
 @pytest.mark.parametrize("result", [[1], "x", 5, None])
 def test_an_answer_that_is_none_is_broken(tmp_path: Path, api: BotApi, result: object) -> None:
     api.faults = [("getMe", 200, {"ok": True, "result": result})]
-    assert told(tmp_path, api, LISTED)[ORDERS][0] == "wrong"
+    assert check_networks(tmp_path, api, LISTED)[ORDERS][0] == "wrong"
 
 
 def test_a_robot_that_is_switched_off_hears_nobody(tmp_path: Path, api: BotApi) -> None:
-    found = told(tmp_path, api, LISTED + "RObot: {enabled: false}\n")
+    found = check_networks(tmp_path, api, LISTED + "RObot: {enabled: false}\n")
     assert found[ORDERS][:2] == ("note", "not configured")
 
 

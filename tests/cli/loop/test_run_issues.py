@@ -161,7 +161,7 @@ def test_on_github_a_run_killed_at_work_and_one_killed_while_telling_leave_nothi
             return subprocess.Popen(command, text=True, cwd=shop.repo, env=os.environ | env,
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip  # one call
 
-        def told(number: int) -> tuple[set[str], int]:
+        def read_issue(number: int) -> tuple[set[str], int]:
             return {*fake.issue(number).labels}, sum(one.number == number for one in fake.comments.values())
 
         mara, stranger = fake.person("mara"), fake.person("tom", "triage")
@@ -172,15 +172,15 @@ def test_on_github_a_run_killed_at_work_and_one_killed_while_telling_leave_nothi
         killed = start(*shop.agent(BUILDS + "while call == 2: time.sleep(0.01)\n"))
         until(lambda: len(shop.calls) == 2)
         shop.end(killed)
-        assert told(cart) == told(sum_up) == ({"ralph-ready", "ralph-working"}, 0)
+        assert read_issue(cart) == read_issue(sum_up) == ({"ralph-ready", "ralph-working"}, 0)
         killed = start("--continue", *shop.agent(BUILDS))
         forget = fake.after(lambda request, _: killed.kill() if fake.comments else None)
         killed.communicate()
         forget()
-        assert sorted((told(cart)[1], told(sum_up)[1])) == [0, 1]
+        assert sorted((read_issue(cart)[1], read_issue(sum_up)[1])) == [0, 1]
         ended = shop.run("--issues", "--continue", *shop.agent(BUILDS), env=env)
         assert (ended.code, ended.json["stories"]) == (0, {"passing": 2, "total": 2}), ended.err
-        assert told(cart) == told(sum_up) == (set(), 1) and told(paint) == ({"ralph-ready"}, 0)
+        assert read_issue(cart) == read_issue(sum_up) == (set(), 1) and read_issue(paint) == ({"ralph-ready"}, 0)
         assert shop.messages()[:2] == [f"feat: #{sum_up} - Sum up", f"feat: #{cart} - Add a cart"]
         assert len(shop.calls) == 3 and "With a lid." in shop.prompt(1)
         nothing = shop.run("--issues", *shop.agent(BUILDS), env=env)

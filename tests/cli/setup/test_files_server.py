@@ -18,13 +18,13 @@ UNITS = ("ralph-tunnel@.service", "ralph-runner@.service")
 READER = "ralph_reader"
 
 
-def asked(repo: Path, folder: Path, *options: str) -> Result:
+def write_units(repo: Path, folder: Path, *options: str) -> Result:
     return cli_here("init", "--server", "--units", str(folder), "--json", *options, repo=repo)
 
 
 def test_units_are_what_systemd_accepts(tmp_path: Path) -> None:
     repo, folder = make_repo(tmp_path / "repo"), tmp_path / "some units 100%"
-    asked(repo, folder)
+    write_units(repo, folder)
     tunnel, runner = (sections((folder / name).read_text())["Service"] for name in UNITS)
     assert tunnel["EnvironmentFile"] == "%f/.ralph/tunnel.env" and runner["WorkingDirectory"] == "%f"
     if shutil.which("systemd-analyze"):
@@ -35,7 +35,7 @@ def test_units_are_what_systemd_accepts(tmp_path: Path) -> None:
 
 def test_the_tunnel_refuses_a_host_it_does_not_know_and_ends_when_it_cannot_forward(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo")
-    asked(repo, tmp_path / "units")
+    write_units(repo, tmp_path / "units")
     command = (tmp_path / "units" / UNITS[0]).read_text()
     for option in ("StrictHostKeyChecking=yes", "BatchMode=yes", "ExitOnForwardFailure=yes", "-M 0"):
         assert option in command
@@ -43,22 +43,24 @@ def test_the_tunnel_refuses_a_host_it_does_not_know_and_ends_when_it_cannot_forw
 
 def test_the_settings_of_the_tunnel_are_their_owners_and_stay(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo")
-    told = asked(repo, tmp_path / "units")
+    told = write_units(repo, tmp_path / "units")
     place = repo / ".ralph/tunnel.env"
     assert states(told)["tunnel.env"] == "new" and place.stat().st_mode & 0o777 == 0o600
     place.write_text("TUNNEL_HOST=me@host\n")
-    assert states(asked(repo, tmp_path / "units", "--force"))["tunnel.env"] == "kept"
+    assert states(write_units(repo, tmp_path / "units", "--force"))["tunnel.env"] == "kept"
     assert place.read_text() == "TUNNEL_HOST=me@host\n"
 
 
 def test_what_was_written_is_known_again(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo")
-    asked(repo, tmp_path / "units")
-    assert {states(asked(repo, tmp_path / "units"))[name] for name in (*UNITS, "ralph-reader.sql")} == {"unchanged"}
+    write_units(repo, tmp_path / "units")
+    assert {states(write_units(repo, tmp_path / "units"))[name] for name in (*UNITS, "ralph-reader.sql")} == {
+        "unchanged"
+    }
 
 
 def test_every_step_is_told_in_order(tmp_path: Path) -> None:
-    steps = asked(make_repo(tmp_path / "repo"), tmp_path / "units").json["steps"]
+    steps = write_units(make_repo(tmp_path / "repo"), tmp_path / "units").json["steps"]
     words = ("psql", "\\password", "tunnel.env", "link", "ralph-tunnel@", "DATABASE_URL", "runner", "ralph-runner@")
     assert [any(word in step for step in steps[place:]) for place, word in enumerate(words)] == [True] * len(words)
     assert not any(step.startswith("Settings,") for step in steps)
@@ -77,7 +79,7 @@ def server() -> Iterator[Server]:
 def test_the_role_reads_what_is_there_and_what_comes_and_writes_nothing(tmp_path: Path, server: Server) -> None:
     import psycopg
 
-    asked(make_repo(tmp_path / "repo"), tmp_path / "units")
+    write_units(make_repo(tmp_path / "repo"), tmp_path / "units")
     sql = (tmp_path / "units/ralph-reader.sql").read_text()
     server.run("CREATE ROLE owner_of_all", "CREATE TABLE old (n int)", "ALTER TABLE old OWNER TO owner_of_all")
     server.run(

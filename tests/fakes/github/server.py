@@ -17,7 +17,7 @@ from tests.fakes.github.faults import Fault, Response, Script
 from tests.fakes.github.http import Server
 from tests.fakes.github.nouns import ACTIONS_LOGIN, App, Request, Token
 from tests.fakes.github.people import Person
-from tests.fakes.github.stage import Stage
+from tests.fakes.github.stage import FakeRepository
 from tests.fakes.github.state import World
 
 USUAL = {
@@ -31,7 +31,7 @@ USUAL = {
 }
 
 
-class FakeGitHub(Stage):
+class FakeGitHub(FakeRepository):
     """A GitHub with one repository on a loopback port; see the package for its whole interface."""
 
     def __init__(

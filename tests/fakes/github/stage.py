@@ -30,7 +30,7 @@ from tests.fakes.github.state import World
 LOOP = ".github/workflows/ralph-loop.yml"
 
 
-class Stage:
+class FakeRepository:
     """The world and its one repository; see the package for the whole interface."""
 
     world: World

@@ -67,7 +67,7 @@ def test_records_that_are_none_are_left_out() -> None:
     assert read_verdicts([good, *bad]) == (AcceptanceVerdict("debug", 2, True),)
 
 
-def said(payload: object) -> tuple[ReviewIssue, ...]:
+def parse_verdict(payload: object) -> tuple[ReviewIssue, ...]:
     return parse_issues(LoopEvent(VERDICT, payload if isinstance(payload, str) else json.dumps(payload)))
 
 
@@ -83,7 +83,7 @@ ISSUE = ReviewIssue("two writers", "src/a.py", 12, "race", "minor")
 
 @pytest.mark.parametrize("key", ["issues", "issues_found", "findings", "problems"])
 def test_an_issue_carries_file_line_kind_severity_and_message(key: str) -> None:
-    assert said({key: [FULL]}) == (ISSUE,)
+    assert parse_verdict({key: [FULL]}) == (ISSUE,)
 
 
 @pytest.mark.parametrize(
@@ -102,33 +102,33 @@ def test_an_issue_carries_file_line_kind_severity_and_message(key: str) -> None:
     ],
 )
 def test_other_spellings_say_the_same(item: object) -> None:
-    assert said([item]) == (ISSUE,)
+    assert parse_verdict([item]) == (ISSUE,)
 
 
 def test_a_list_alone_and_a_list_in_a_code_block_are_read() -> None:
-    assert said([FULL]) == (ISSUE,)
-    assert said(f"Here it is:\n```json\n{json.dumps({'issues': [FULL]})}\n```\n") == (ISSUE,)
+    assert parse_verdict([FULL]) == (ISSUE,)
+    assert parse_verdict(f"Here it is:\n```json\n{json.dumps({'issues': [FULL]})}\n```\n") == (ISSUE,)
 
 
 @pytest.mark.parametrize("payload", [{"issues": []}, [], {"issues_found": 0}, {"issues": [], "summary": "fine"}])
 def test_an_empty_list_is_a_clean_verdict(payload: object) -> None:
-    assert said(payload) == ()
+    assert parse_verdict(payload) == ()
 
 
 @pytest.mark.parametrize("severity", ["", "banana", None, "BLOCKER", "critical", "high"])
 def test_an_unknown_severity_is_critical(severity: object) -> None:
-    assert said([{**FULL, "severity": severity}])[0].severity == "critical"
+    assert parse_verdict([{**FULL, "severity": severity}])[0].severity == "critical"
 
 
 def test_without_a_severity_an_issue_is_critical() -> None:
-    assert said([{"message": "x"}]) == (ReviewIssue("x"),)
+    assert parse_verdict([{"message": "x"}]) == (ReviewIssue("x"),)
 
 
 def test_a_count_without_details_is_as_many_critical_issues() -> None:
-    found = said({"issues_found": 3})
+    found = parse_verdict({"issues_found": 3})
     assert len(found) == 3 and all(issue.severity == "critical" for issue in found)
-    assert len(said({"issues": [FULL], "issues_found": 3})) == 3
-    assert len(said({"issues": [FULL, FULL], "issues_found": 2})) == 2
+    assert len(parse_verdict({"issues": [FULL], "issues_found": 3})) == 3
+    assert len(parse_verdict({"issues": [FULL, FULL], "issues_found": 2})) == 2
 
 
 # --- text ---------------------------------------------------------------------------
@@ -138,14 +138,14 @@ def test_a_count_without_details_is_as_many_critical_issues() -> None:
     "text", ["0 issues", "no issues", "No issues found.", "**0 issues**", "zero issues", "issues: 0", "- no issues\n"]
 )
 def test_a_clean_verdict_in_words(text: str) -> None:
-    assert said(text) == ()
+    assert parse_verdict(text) == ()
 
 
 def test_lines_with_place_kind_and_message() -> None:
     text = (
         "Found this:\n- src/a.py:12 [race] two writers\n* [minor] `docs/b.md` a typo\n1. major: no tests\n- it is wrong"
     )
-    assert said(text) == (
+    assert parse_verdict(text) == (
         ReviewIssue("two writers", "src/a.py", 12, "race"),
         ReviewIssue("a typo", "docs/b.md", 0, "", "minor"),
         ReviewIssue("no tests", severity="major"),
@@ -155,11 +155,11 @@ def test_lines_with_place_kind_and_message() -> None:
 
 @pytest.mark.parametrize("text", ["issues: 3", "3 issues", "I found 3 issues.", "issues_found=3", "3 critical issues"])
 def test_a_count_in_words_is_as_many_critical_issues(text: str) -> None:
-    assert [issue.severity for issue in said(text)] == ["critical"] * 3
+    assert [issue.severity for issue in parse_verdict(text)] == ["critical"] * 3
 
 
 def test_a_count_above_the_listed_ones_is_believed() -> None:
-    assert len(said("4 issues:\n- [minor] a.py:1 x\n- [minor] a.py:2 y")) == 4
+    assert len(parse_verdict("4 issues:\n- [minor] a.py:1 x\n- [minor] a.py:2 y")) == 4
 
 
 # --- unknown is never waved through -------------------------------------------------
@@ -191,22 +191,22 @@ def test_a_count_above_the_listed_ones_is_believed() -> None:
     ],
 )
 def test_what_cannot_be_understood_is_one_critical_issue(payload: str) -> None:
-    assert [issue.severity for issue in said(payload)] == ["critical"]
-    assert not routing.is_converged(LoopEvent(VERDICT, payload, said(payload)), threshold=5)
+    assert [issue.severity for issue in parse_verdict(payload)] == ["critical"]
+    assert not routing.is_converged(LoopEvent(VERDICT, payload, parse_verdict(payload)), threshold=5)
 
 
 def test_a_verdict_that_cannot_be_understood_is_shown_to_whoever_mends_it() -> None:
-    assert "LGTM" in said("LGTM")[0].message
+    assert "LGTM" in parse_verdict("LGTM")[0].message
 
 
 @pytest.mark.parametrize("payload", ["issues: 999999999", '{"issues": 999999999}', json.dumps(["x"] * 100_000)])
 def test_no_verdict_fills_the_memory(payload: str) -> None:
-    assert len(said(payload)) == 500
+    assert len(parse_verdict(payload)) == 500
 
 
 @given(st.text())
 def test_any_text_is_answered(text: str) -> None:
-    assert all(issue.message for issue in said(text))
+    assert all(issue.message for issue in parse_verdict(text))
 
 
 @settings(max_examples=30)
@@ -217,4 +217,4 @@ def test_any_text_is_answered(text: str) -> None:
     )
 )
 def test_any_json_is_answered(value: object) -> None:
-    assert all(issue.message and issue.line >= 0 for issue in said(value))
+    assert all(issue.message and issue.line >= 0 for issue in parse_verdict(value))

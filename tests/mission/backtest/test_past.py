@@ -23,7 +23,7 @@ def day(number: float) -> datetime:
     return START + timedelta(days=number)
 
 
-def said(number: float, author: Actor = MARA) -> ThreadComment:
+def make_comment(number: float, author: Actor = MARA) -> ThreadComment:
     return ThreadComment(int(number * 100), author, "words", day(number), day(number))
 
 
@@ -59,7 +59,7 @@ def run(number: int, conclusion: str, at: float, took: float = 0.1, event: str =
 
 
 @dataclass
-class Told:
+class KnownDetails:
     """Details that are had, by number; of any other nothing is known."""
 
     said: Mapping[int, tuple[ThreadComment, ...]] = field(default_factory=dict)
@@ -86,8 +86,8 @@ def history(*threads: Issue | Pull, runs: tuple[WorkflowRun, ...] = (), begin: f
     return ForgeHistory(day(begin), issues, pulls, newest, whole=frozenset((*issues, *pulls)))
 
 
-def then(at: float, known: ForgeHistory, told: Told | None = None) -> PastForge:
-    return PastForge(known, told or Told(), lambda: day(at))
+def then(at: float, known: ForgeHistory, told: KnownDetails | None = None) -> PastForge:
+    return PastForge(known, told or KnownDetails(), lambda: day(at))
 
 
 # --- as of then -----------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_an_issue_is_there_from_its_day_on_and_open_until_it_is_closed() -> None
 
 
 def test_the_last_activity_of_then_is_the_last_word_of_then() -> None:
-    known = history(issue(1, 0, None, 300, said(3), said(20)))
+    known = history(issue(1, 0, None, 300, make_comment(3), make_comment(20)))
     seen = then(10, known).issue(1)
     assert seen.updated_at == day(3) and [one.created_at for one in seen.remarks] == [day(3)]
 
@@ -123,24 +123,24 @@ def test_a_thread_of_which_not_everything_is_known_is_not_read() -> None:
     known = replace(history(issue()), whole=frozenset())
     with pytest.raises(Missing):
         then(5, known).issue(1)
-    assert then(5, known, Told(said={1: (said(2),)})).issue(1).remarks == (said(2),)
+    assert then(5, known, KnownDetails(said={1: (make_comment(2),)})).issue(1).remarks == (make_comment(2),)
 
 
 def test_a_pull_that_was_merged_later_is_open() -> None:
-    known, told = history(pull(state="merged", closed=10)), Told(reviewed={9: ()}, happened={9: ()})
+    known, told = history(pull(state="merged", closed=10)), KnownDetails(reviewed={9: ()}, happened={9: ()})
     assert then(9, known, told).pull(9).state == "open"
     assert then(10, known).pulls() == ()
 
 
 def test_a_pull_has_the_reviews_of_then_and_stands_at_what_they_are_about() -> None:
     reviews = (Review(MARA, "dismissed", "", "a", day(2)), Review(MARA, "approved", "", "b", day(8)))
-    told = Told(reviewed={9: reviews}, happened={9: ()})
+    told = KnownDetails(reviewed={9: reviews}, happened={9: ()})
     seen = then(5, history(pull()), told).pull(9)
     assert [(one.state, one.sha) for one in seen.reviews] == [("commented", "a")] and seen.head_sha == "a"
 
 
 def test_a_pull_was_a_draft_until_it_was_made_ready() -> None:
-    told = Told(reviewed={9: ()}, happened={9: (ThreadEvent("ready_for_review", ANN, day(6)),)})
+    told = KnownDetails(reviewed={9: ()}, happened={9: (ThreadEvent("ready_for_review", ANN, day(6)),)})
     assert [then(at, history(pull()), told).pull(9).draft for at in (5, 7)] == [True, False]
 
 
@@ -186,8 +186,8 @@ def red(of: WorkflowRun, at: float) -> TrackedItem:
     return TrackedItem("ci", "broken-build", items_of(signal)[0], signal, day(at))
 
 
-def became(one: TrackedItem, known: ForgeHistory, told: Told | None = None) -> ItemFate:
-    (settled,) = settle([one], known, told or Told())
+def became(one: TrackedItem, known: ForgeHistory, told: KnownDetails | None = None) -> ItemFate:
+    (settled,) = settle([one], known, told or KnownDetails())
     return fate(settled, settled.since, day(300))
 
 
@@ -197,11 +197,11 @@ CLOSED = {1: (ThreadEvent("closed", MARA, day(30)),)}
 @pytest.mark.parametrize(
     ("thread", "happened", "fixed"),
     [
-        (issue(1, 0, None, 300, said(30)), {}, True),
-        (issue(1, 0, None, 300, said(51)), {}, False),  # too late
-        (issue(1, 0, None, 300, said(10)), {}, False),  # before it was told
-        (issue(1, 0, None, 300, said(30, ANN)), {}, False),  # its own author
-        (issue(1, 0, None, 300, said(30, BOT)), {}, False),
+        (issue(1, 0, None, 300, make_comment(30)), {}, True),
+        (issue(1, 0, None, 300, make_comment(51)), {}, False),  # too late
+        (issue(1, 0, None, 300, make_comment(10)), {}, False),  # before it was told
+        (issue(1, 0, None, 300, make_comment(30, ANN)), {}, False),  # its own author
+        (issue(1, 0, None, 300, make_comment(30, BOT)), {}, False),
         (issue(closed=30), CLOSED, True),
         (issue(closed=30), {1: (ThreadEvent("closed", BOT, day(30)),)}, False),
         (issue(), {}, False),
@@ -211,7 +211,7 @@ def test_a_stale_issue_is_fixed_when_a_person_answers_or_closes_it_within_a_mont
     thread: Issue, happened: Mapping[int, tuple[ThreadEvent, ...]], fixed: bool
 ) -> None:
     end = ItemFate.FIXED if fixed else ItemFate.STAYED
-    assert became(item("stale-issue", 1), history(thread), Told(happened=happened)) is end
+    assert became(item("stale-issue", 1), history(thread), KnownDetails(happened=happened)) is end
 
 
 def test_what_was_closed_by_nobody_knows_whom_is_not_judged() -> None:
@@ -221,14 +221,14 @@ def test_what_was_closed_by_nobody_knows_whom_is_not_judged() -> None:
 
 def test_a_waiting_pull_is_fixed_when_it_is_merged_or_reviewed() -> None:
     assert became(item("pull-waiting", 9), history(pull(state="merged", closed=25))) is ItemFate.FIXED
-    told = Told(reviewed={9: (Review(MARA, "commented", "", "a", day(22)),)})
+    told = KnownDetails(reviewed={9: (Review(MARA, "commented", "", "a", day(22)),)})
     assert became(item("pull-waiting", 9), history(pull()), told) is ItemFate.FIXED
-    assert became(item("pull-waiting", 9), history(pull()), Told(reviewed={9: ()})) is ItemFate.STAYED
+    assert became(item("pull-waiting", 9), history(pull()), KnownDetails(reviewed={9: ()})) is ItemFate.STAYED
 
 
 def test_a_likely_duplicate_is_fixed_by_closing_it_alone() -> None:
-    assert became(item("triage", 1), history(issue(1, 0, None, 300, said(30)))) is ItemFate.STAYED
-    assert became(item("triage", 1), history(issue(closed=30)), Told(happened=CLOSED)) is ItemFate.FIXED
+    assert became(item("triage", 1), history(issue(1, 0, None, 300, make_comment(30)))) is ItemFate.STAYED
+    assert became(item("triage", 1), history(issue(closed=30)), KnownDetails(happened=CLOSED)) is ItemFate.FIXED
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ralph_mission.mission.policy import judge
 from ralph_mission.mission.proof.claim import Refusal, claim_of_patch, judge_text
 from ralph_mission.mission.proof.judge import CaseResult, ProofVerdict
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
-from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, bench, issue, mission, remark
+from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, issue, mission, policy_context, remark
 
 AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", BASE))
 MEND = FileChange("app.py", REGULAR, REGULAR, b"def half(n):\n    return n // 2\n", b"def half(n):\n    return n / 2\n")
@@ -37,7 +37,7 @@ def facts(*remarks, labels=("bug",), **changes) -> MissionFacts:
     return replace(MissionFacts(named, None, frozenset({MARA.id}), coder=True, us=BOT.id), **changes)
 
 
-def asked(found: MissionStep) -> list[Comment]:
+def find_questions(found: MissionStep) -> list[Comment]:
     key = conditions.question_key(BUG)
     assert found.proposal
     return [one for one in found.proposal.effects if isinstance(one, Comment) and one.key == key]
@@ -140,11 +140,11 @@ def test_where_nobody_can_look_the_change_goes_on_and_says_so(judged):
 
 def test_without_a_reproduction_its_author_is_asked_and_nothing_is_sent():
     found = results.step_from_result(BUG, facts(), UNSEEN, AROUND)
-    (said,) = asked(found)
+    (said,) = find_questions(found)
     assert "how can this be reproduced?" in said.body and said.issue == 3
     assert {type(effect).__name__ for effect in found.proposal.effects} == {"Comment"}
     assert (found.proposal.after.status, found.proposal.after.progress.failures) == (Status.EXECUTING, 0)
-    assert judge(found.proposal, bench()).rules == ()
+    assert judge(found.proposal, policy_context()).rules == ()
 
 
 def test_the_mission_waits_for_the_answer_and_loses_no_time_by_it():
@@ -184,5 +184,5 @@ def test_the_question_is_asked_once_in_a_missions_life(kept: bool):
     before = replace(told, story=()) if kept else told
     there = facts(question(), remark("It is half(3).", MARA, NOW + DAY, 22)) if kept else facts()
     again = results.step_from_result(before, there, UNSEEN, AROUND)
-    assert asked(again) == []
+    assert find_questions(again) == []
     assert again.proposal.after.progress.failures == 1

@@ -17,7 +17,7 @@ from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.policy import judge
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
-from tests.mission.build import BASE, DAY, MARA, NOW, bench, issue, mission, pull
+from tests.mission.build import BASE, DAY, MARA, NOW, issue, mission, policy_context, pull
 
 KNOWN = "tidal-harbour-4711"
 AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", BASE))
@@ -43,7 +43,7 @@ def failure(patch: Patch) -> str:
 def test_what_may_be_sent_is_a_persons_wish_unless_our_issue_says_that_nobody_was_asked(unasked):
     started = mission(status=Status.EXECUTING, issue=3, pull=0)
     step = results.step_from_result(started, replace(FACTS, unasked=unasked), made(change(b"x = 1\n")), AROUND)
-    full = bench(spent=BudgetUsed(auto_pulls=1))
+    full = policy_context(spent=BudgetUsed(auto_pulls=1))
     assert step.proposal and judge(step.proposal, full).rules == (("auto-pr-cap",) if unasked else ())
 
 

@@ -12,7 +12,7 @@ from ralph_mission.mission.issues.tasks import why_not_yet
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.model.proposal import KINDS, Ban, KindBan, PathBan, ReferenceBan
 from ralph_mission.mission.policy import judge
-from tests.mission.build import MARA, ask, bench, fix, issue, pull
+from tests.mission.build import MARA, ask, fix, issue, policy_context, pull
 
 
 def bans(text: str) -> set[object]:
@@ -124,7 +124,7 @@ def test_a_pull_closes_what_can_be_a_number(said, numbers):
 @pytest.mark.attack(17)
 def test_no_number_in_a_pull_of_anybody_keeps_new_missions_from_beginning(proposal):
     theirs = pull(author=MARA, body=f"Fixes #{ENDLESS}", touches=())
-    assert judge(proposal, bench(pulls=(theirs,))).verdict is Verdict.ALLOW
+    assert judge(proposal, policy_context(pulls=(theirs,))).verdict is Verdict.ALLOW
 
 
 @pytest.mark.attack(17)

@@ -104,45 +104,54 @@ def called(*events: LabelEvent) -> Issue:
     return issue("x", frozenset({e.label for e in events}), *events)
 
 
-def asked(label: str, actor: Actor, minute: int) -> LabelEvent:
+def make_label_event(label: str, actor: Actor, minute: int) -> LabelEvent:
     return LabelEvent(label, actor, NOON + timedelta(minutes=minute))
 
 
 def test_a_label_that_names_an_agent_asks_for_work_and_chooses_it():
-    ours = called(asked("agent:codex", MARA, 1), asked(READY, MARA, 2))
+    ours = called(make_label_event("agent:codex", MARA, 1), make_label_event(READY, MARA, 2))
     assert tasks.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "agent:codex"
     assert tasks.read_task(ours, US.id, frozenset({MARA.id}), AGENTS).agent == "codex"
     assert tasks.read_task(ours, US.id, frozenset({MARA.id}), AGENTS).others == (READY,)
 
 
 def test_of_two_agents_the_one_that_was_named_last_by_somebody_who_may():
-    ours = called(asked("agent:codex", MARA, 1), asked("Agent:Claude", MARA, 2), asked("agent:amp", BO, 3))
+    ours = called(
+        make_label_event("agent:codex", MARA, 1),
+        make_label_event("Agent:Claude", MARA, 2),
+        make_label_event("agent:amp", BO, 3),
+    )
     assert tasks.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "Agent:Claude"
     assert tasks.agent_of_label("Agent:Claude") == "claude"
 
 
 def test_a_label_that_names_nobody_we_know_asks_for_nothing():
-    ours = called(asked("agent:nobody", MARA, 1), asked("agent:", MARA, 1))
+    ours = called(make_label_event("agent:nobody", MARA, 1), make_label_event("agent:", MARA, 1))
     assert tasks.requesting_labels(ours, AGENTS) == () and "not labelled" in tasks.why_not(
         ours, US.id, frozenset({MARA.id}), AGENTS
     )
 
 
-def said(body: str, minute: int, by: Actor = MARA) -> ThreadComment:
+def make_comment(body: str, minute: int, by: Actor = MARA) -> ThreadComment:
     at = NOON + timedelta(minutes=minute)
     return ThreadComment(minute, by, body, at, at)
 
 
 def test_guidance_is_given_once_and_stands_as_a_comment_afterwards():
     ours = replace(
-        issue(), remarks=(said("/ralph guidance In metres.", 1), said("Thanks", 2), said("/ralph approve", 3))
+        issue(),
+        remarks=(
+            make_comment("/ralph guidance In metres.", 1),
+            make_comment("Thanks", 2),
+            make_comment("/ralph approve", 3),
+        ),
     )
     first = tasks.read_task(ours, US.id, frozenset({MARA.id}))
     assert [(word.who, word.text) for word in first.words] == [("mara", "In metres.")]
     assert [remark.body for remark in first.remarks] == ["Thanks"]
     record = work.begin_try(first, None, AT, "me", 5.0, NOON)
     assert record.heard == ("mara: In metres.",)
-    later = replace(ours, remarks=(*ours.remarks, said(" /ralph  Guidance\nIn feet,\nafter all", 4)))
+    later = replace(ours, remarks=(*ours.remarks, make_comment(" /ralph  Guidance\nIn feet,\nafter all", 4)))
     second = tasks.read_task(later, US.id, frozenset({MARA.id}), before=record)
     assert [word.text for word in second.words] == ["In feet,\nafter all"]
     assert [remark.id for remark in second.remarks] == [1, 2]
@@ -153,7 +162,7 @@ def test_guidance_is_given_once_and_stands_as_a_comment_afterwards():
     "body", ["/ralph guidanceX y", "Say /ralph guidance x", "    /ralph guidance x", "/ralph guidance  "]
 )
 def test_what_only_looks_like_guidance_is_none(body):
-    assert tasks.read_task(replace(issue(), remarks=(said(body, 1),)), US.id, frozenset({MARA.id})).words == ()
+    assert tasks.read_task(replace(issue(), remarks=(make_comment(body, 1),)), US.id, frozenset({MARA.id})).words == ()
 
 
 def test_memory_keeps_the_last_issues_and_every_one_that_is_worked_on():

@@ -24,16 +24,16 @@ LATER, YES = NOW + MINUTE, "ralph:approved"
 BOTH = frozenset({MARA.id, EVE.id})
 
 
-def asked(**changes):
+def make_issue(**changes):
     return issue(title=TITLE, body=BODY, **changes)
 
 
-def said(*remarks, **changes):
-    return on_issue(asked(remarks=remarks, **changes), ASKED, BOTH)
+def judge_comments(*remarks, **changes):
+    return on_issue(make_issue(remarks=remarks, **changes), ASKED, BOTH)
 
 
 def set_by(*events, labels=(YES,)):
-    return on_issue(asked(events=events, labels=frozenset(labels)), ASKED, BOTH)
+    return on_issue(make_issue(events=events, labels=frozenset(labels)), ASKED, BOTH)
 
 
 # --- the text that was approved -------------------------------------------------------
@@ -65,12 +65,12 @@ def test_another_text_of_the_same_eight_digits_is_not_what_was_approved():
     bound = about(ASKED, TITLE, TEXT)
     other = update_mission(bound, proposal_sha256=DIGEST + 56 * "0")  # whose text ends up with the same digits
     yes = {"remarks": (remark("/ralph approve", MARA, at=LATER),)}
-    assert on_issue(asked(**yes), bound, BOTH).state == "approved"
-    assert on_issue(asked(**yes), other, BOTH).rules == ("approval-content",)
+    assert on_issue(make_issue(**yes), bound, BOTH).state == "approved"
+    assert on_issue(make_issue(**yes), other, BOTH).rules == ("approval-content",)
 
 
 def test_a_proposal_of_an_earlier_version_goes_by_its_eight_digits():
-    assert stands(asked(), ASKED) and not ASKED.question.proposal_sha256
+    assert stands(make_issue(), ASKED) and not ASKED.question.proposal_sha256
 
 
 EDITS = {
@@ -96,8 +96,8 @@ EDITS = {
 @pytest.mark.parametrize("edit", EDITS)
 def test_every_edit_is_an_edit(edit):
     assert content_hash(TITLE, EDITS[edit]) != DIGEST
-    opinion = on_issue(asked(remarks=(remark("/ralph approve", at=LATER),)), ASKED, BOTH)
-    edited = on_issue(replace(asked(remarks=(remark("/ralph approve", at=LATER),)), body=EDITS[edit]), ASKED, BOTH)
+    opinion = on_issue(make_issue(remarks=(remark("/ralph approve", at=LATER),)), ASKED, BOTH)
+    edited = on_issue(replace(make_issue(remarks=(remark("/ralph approve", at=LATER),)), body=EDITS[edit]), ASKED, BOTH)
     assert (opinion.state, edited.state, edited.rules) == ("approved", "refused", ("approval-content",))
 
 
@@ -115,44 +115,44 @@ def test_the_hash_of_an_edited_text_does_not_depend_on_how_its_end_looks():
 
 
 def test_a_yes_of_someone_with_write_access_counts():
-    assert said(remark("/ralph approve", at=LATER)).state == "approved"
+    assert judge_comments(remark("/ralph approve", at=LATER)).state == "approved"
     assert set_by(labelled(YES, at=LATER)).state == "approved"
 
 
 @pytest.mark.attack(12)
 @pytest.mark.parametrize("who", [OUTSIDER, BOT, Actor(99, "mara")], ids=["outsider", "bot", "the same name"])
 def test_a_yes_of_anyone_else_is_refused(who):
-    assert said(remark("/ralph approve", by=who, at=LATER)).state in ("refused", "none")
+    assert judge_comments(remark("/ralph approve", by=who, at=LATER)).state in ("refused", "none")
     assert set_by(labelled(YES, by=who, at=LATER)).rules == ("approval-author",)
 
 
 @pytest.mark.attack(12)
 def test_an_outsiders_yes_spoils_nobody_elses():
     both = (remark("/ralph approve", by=OUTSIDER, at=LATER), remark("/ralph approve", at=LATER, number=12))
-    assert said(*both).actor == MARA
-    assert said(*both[::-1]).actor == MARA
+    assert judge_comments(*both).actor == MARA
+    assert judge_comments(*both[::-1]).actor == MARA
 
 
 def test_a_yes_before_the_line_is_refused():
-    assert said(remark("/ralph approve", at=NOW - MINUTE)).rules == ("approval-content",)
+    assert judge_comments(remark("/ralph approve", at=NOW - MINUTE)).rules == ("approval-content",)
     assert set_by(labelled(YES, at=NOW - MINUTE)).rules == ("approval-content",)
 
 
 def test_a_yes_between_the_plan_to_ask_again_and_the_line_itself_is_refused():
     line = remark(ask_again(DIGEST, "0123456789abcdef"), by=BOT, at=NOW + 2 * MINUTE, number=12)
-    assert said(remark("/ralph approve", at=LATER), line).rules == ("approval-content",)
-    assert said(line, remark("/ralph approve", at=NOW + 3 * MINUTE)).state == "approved"
+    assert judge_comments(remark("/ralph approve", at=LATER), line).rules == ("approval-content",)
+    assert judge_comments(line, remark("/ralph approve", at=NOW + 3 * MINUTE)).state == "approved"
 
 
 def test_a_line_that_somebody_else_posted_makes_no_yes_older():
     line = remark(f"proposal is now `{DIGEST}`", by=OUTSIDER, at=NOW + 2 * MINUTE, number=12)
-    assert said(remark("/ralph approve", at=LATER), line).state == "approved"
+    assert judge_comments(remark("/ralph approve", at=LATER), line).state == "approved"
 
 
 @pytest.mark.attack(11)
 def test_a_comment_that_was_edited_into_a_yes_is_refused():
     turned = replace(remark("/ralph approve", at=LATER), updated_at=NOW + 5 * MINUTE)
-    assert said(turned).rules == ("approval-content",)
+    assert judge_comments(turned).rules == ("approval-content",)
 
 
 # --- labels in every wrong order ------------------------------------------------------
@@ -194,7 +194,7 @@ def test_an_outsider_who_sets_the_rejected_label_again_teaches_nothing():
 
 def test_a_no_wins_over_a_yes_in_any_order():
     yes, no = remark("/ralph approve", at=LATER), remark("/ralph reject too early", by=EVE, at=LATER, number=12)
-    assert said(yes, no).words == said(no, yes).words == "too early"
+    assert judge_comments(yes, no).words == judge_comments(no, yes).words == "too early"
 
 
 # --- the command ----------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_a_no_wins_over_a_yes_in_any_order():
     ],
 )
 def test_a_comment_that_is_nothing_but_the_command_is_a_yes(body):
-    assert said(remark(body, at=LATER)).state == "approved"
+    assert judge_comments(remark(body, at=LATER)).state == "approved"
 
 
 @pytest.mark.attack(12)
@@ -231,7 +231,7 @@ def test_a_comment_that_is_nothing_but_the_command_is_a_yes(body):
     ],
 )
 def test_a_command_with_other_words_behind_it_is_no_yes(body):
-    assert said(remark(body, at=LATER)).rules == ("approval-content",)
+    assert judge_comments(remark(body, at=LATER)).rules == ("approval-content",)
 
 
 @pytest.mark.attack(12)
@@ -261,11 +261,11 @@ def test_a_command_with_other_words_behind_it_is_no_yes(body):
     ids=ascii,
 )
 def test_what_only_looks_like_a_command_is_none(body):
-    assert said(remark(body, at=LATER)).state == "none"
+    assert judge_comments(remark(body, at=LATER)).state == "none"
 
 
 def test_a_remark_without_words_is_no_command():
-    assert said(remark("", at=LATER)).state == "none"
+    assert judge_comments(remark("", at=LATER)).state == "none"
 
 
 # --- pulls ----------------------------------------------------------------------------
@@ -300,7 +300,9 @@ def test_an_outsiders_request_for_changes_blocks_nobody():
 
 @pytest.mark.attack(14)
 def test_the_forge_is_asked_about_everyone_who_matters_and_about_no_bot():
-    thing = asked(remarks=(remark("/ralph approve", by=BOT), remark("hello", by=OUTSIDER)), events=(labelled(YES),))
+    thing = make_issue(
+        remarks=(remark("/ralph approve", by=BOT), remark("hello", by=OUTSIDER)), events=(labelled(YES),)
+    )
     assert list_deciders(thing, pull(reviews=(review(by=EVE),))) == {MARA, EVE}
 
 

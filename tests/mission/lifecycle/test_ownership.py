@@ -36,12 +36,12 @@ from tests.mission.build import (
     MARA,
     NOW,
     OUTSIDER,
-    bench,
     finding,
     issue,
     labelled,
     mission,
     patch,
+    policy_context,
     pull,
     push,
     remark,
@@ -139,7 +139,7 @@ def test_no_evidence_and_no_memory_together_open_a_pull_that_nobody_said_yes_to(
     assert (facts.announced, facts.offered, facts.unasked) == (frozenset(), frozenset(), False)
     for found in steps:
         if found.proposal and any(isinstance(one, PushBranch | OpenPull) for one in found.proposal.effects):
-            assert policy.judge(found.proposal, bench()).verdict is Verdict.DENY
+            assert policy.judge(found.proposal, policy_context()).verdict is Verdict.DENY
 
 
 def foreign(there=None, carried=None, authorised=frozenset(), ours=None):

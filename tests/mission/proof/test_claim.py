@@ -109,7 +109,7 @@ def test_the_change_without_the_file_that_is_named() -> None:
     assert changes_in(changed(other)(CLAIM), CodeState.OTHERS) == (TEST, other)
 
 
-def said(**other: object) -> str:
+def render_claim(**other: object) -> str:
     claim = {
         "kind": "bug", "title": "half drops the rest", "path": "app.py", "reason": "// rounds",
         "fails_with": "assertion",
@@ -121,7 +121,7 @@ def said(**other: object) -> str:
 
 
 def test_a_claim_is_read_from_json_with_its_edits_made() -> None:
-    (one,) = read_claims(said())
+    (one,) = read_claims(render_claim())
     claim = read_claim(one, FILES.get)
     assert claim.change == (CHANGE,)
     assert claim.test == (added("tests/test_half.py", b"def test_x(): ...\n"),)
@@ -134,13 +134,13 @@ def test_a_claim_is_read_from_json_with_its_edits_made() -> None:
         "no json",
         "[]",
         '{"claims": [1]}',
-        said(title=1),
-        said(quotes="all"),
-        said(change=[{"path": "app.py", "old": "n", "new": "m"}]),
-        said(change=[{"path": "app.py", "old": "", "new": "m"}]),
-        said(change=[{"path": "gone.py", "old": "n", "new": "m"}]),
-        said(cases="all"),
-        said(reason="x" * 200_000),
+        render_claim(title=1),
+        render_claim(quotes="all"),
+        render_claim(change=[{"path": "app.py", "old": "n", "new": "m"}]),
+        render_claim(change=[{"path": "app.py", "old": "", "new": "m"}]),
+        render_claim(change=[{"path": "gone.py", "old": "n", "new": "m"}]),
+        render_claim(cases="all"),
+        render_claim(reason="x" * 200_000),
     ],
 )
 def test_what_cannot_be_read_is_malformed(document: str) -> None:

@@ -16,7 +16,7 @@ from ralph_mission.mission.model.proposal import KINDS, RankedFinding, Route
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure
-from tests.mission.build import BASE, BOT, NOW, bench, pull, signal
+from tests.mission.build import BASE, BOT, NOW, policy_context, pull, signal
 from tests.mission.hostile import TOKEN, harmful_actions, is_title, texts
 
 WRITING = (OpenIssue, OpenPull, Comment, EditComment)
@@ -89,7 +89,7 @@ def test_no_text_of_the_repository_makes_a_proposal_harmful_or_denied(seen, why)
     plan = [ranked([f for f in found if f.kind == kind], kind, why) for kind in dict.fromkeys(f.kind for f in found)]
     made = draft_all(plan, found, store())
     for proposal in made:
-        assert judge(proposal, bench()).verdict is not Verdict.DENY, judge(proposal, bench()).rules
+        assert judge(proposal, policy_context()).verdict is not Verdict.DENY, judge(proposal, policy_context()).rules
         for effect in (*proposal.effects, *proposal.planned):
             if isinstance(effect, WRITING):
                 assert harmful_actions(effect.body) == []
@@ -113,7 +113,7 @@ def test_no_plan_gets_a_high_kind_done_or_reaches_beyond_its_members(plan, rando
     ranked_findings = [
         RankedFinding(tuple(found[n].fingerprint for n in picked), kind, 9e9, why) for picked, kind, why in plan
     ]
-    decisions = judge_all(draft_all(ranked_findings, found, store()), bench())
+    decisions = judge_all(draft_all(ranked_findings, found, store()), policy_context())
     allowed = [decision.proposal for decision in decisions if decision.verdict is Verdict.ALLOW]
     assert len(allowed) <= 3
     assert sum(proposal.new_mission for proposal in allowed) <= 1
@@ -157,7 +157,7 @@ def test_what_the_owner_lets_go_unasked_is_a_pull_of_its_own_under_the_limits():
     assert proposal.action is Action.OPEN_FIX
     assert len(proposal.members) == 1
     assert proposal.title == f"Fix: {bugs[0].title}"
-    assert judge(proposal, bench(limits=unasked)).verdict is Verdict.ALLOW
+    assert judge(proposal, policy_context(limits=unasked)).verdict is Verdict.ALLOW
 
 
 def test_findings_that_differ_in_their_place_alone_are_one_question():
@@ -184,7 +184,7 @@ def test_the_pull_of_a_proven_bug_shows_its_proof():
     (body,) = [effect.body for effect in proposal.effects if isinstance(effect, OpenPull)]
     assert "**half rounds down.**" in body and "fails in 3 of 3 runs" in body
     assert "No check was run" not in body
-    assert judge(proposal, bench()).rules == ("kind-tier",)
+    assert judge(proposal, policy_context()).rules == ("kind-tier",)
 
 
 def test_a_large_change_is_asked_about_though_its_kind_may_go_unasked():
@@ -197,7 +197,7 @@ def test_a_large_change_is_asked_about_though_its_kind_may_go_unasked():
 
 
 def allowed(proposal):
-    decision = judge(proposal, bench())
+    decision = judge(proposal, policy_context())
     assert decision.rules == ()
     return proposal
 
@@ -308,7 +308,7 @@ def test_where_no_pull_may_be_opened_unasked_a_small_fix_is_a_question_that_show
     (proposal,) = drafts([fixable("a.md"), fixable("b.md")], limits=Limits(auto_prs_per_cycle=0))
     assert proposal.action is Action.OPEN_PROPOSAL
     assert [type(effect) for effect in proposal.planned] == [PushBranch, OpenPull]
-    assert judge(proposal, bench(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW
+    assert judge(proposal, policy_context(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW
     assert {member.signal.path for member in proposal.members} == {"a.md", "b.md"}  # one question about both
     assert {file.path for file in proposal.planned[0].files} == {"a.md", "b.md"}
     assert proposal.title == "Correct 2 misspellings in 2 files" and "- `b.md`" in proposal.effects[0].body

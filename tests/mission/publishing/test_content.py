@@ -153,7 +153,7 @@ def test_what_a_wrapped_quote_says_is_what_the_block_says() -> None:
     assert content.render([post("x", "a" * 100)]).count("a" * 100) == 1
 
 
-class Board:
+class TenCharacterNetwork:
     """Takes ten characters."""
 
     networks = ("x",)
@@ -178,7 +178,7 @@ class Board:
     ],
 )
 def test_what_a_network_or_a_rule_would_refuse_is_told(words: str, wrong: tuple[str, ...]) -> None:
-    found = content.measure_posts(Board(), content.render([post("x", words)]))  # type: ignore[arg-type]  # all that is asked
+    found = content.measure_posts(TenCharacterNetwork(), content.render([post("x", words)]))  # type: ignore[arg-type]  # all that is asked
     assert found.wrong == wrong
 
 

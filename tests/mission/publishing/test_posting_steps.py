@@ -23,7 +23,7 @@ POST = Post("twitter", ("The table is longer.",), (20,), 280, CHART)
 LATER_ON = NOW + DAY
 
 
-def asked(*posts: Post, labels: frozenset[str] = frozenset(), **changes: Any) -> Issue:
+def make_issue(*posts: Post, labels: frozenset[str] = frozenset(), **changes: Any) -> Issue:
     return issue(body=content.render(posts), labels=labels, **changes)
 
 
@@ -49,7 +49,7 @@ def next_step(made: Mission, found: Issue, records: dict[str, Record], *posts: P
 
 def approved(*posts: Post, by: Any = MARA) -> Issue:
     event = labelled("content:approved", by, LATER_ON)
-    return asked(*posts, labels=frozenset({"content:approved"}), events=(event,))
+    return make_issue(*posts, labels=frozenset({"content:approved"}), events=(event,))
 
 
 def sent(found: MissionStep) -> list[Post]:
@@ -158,14 +158,14 @@ def test_a_network_that_is_not_set_up_in_this_run_is_not_given_up() -> None:
 
 
 def test_without_a_yes_that_stands_the_rest_is_not_sent() -> None:
-    found = asked(POST)
+    found = make_issue(POST)
     made = publishing(found, status=Status.EXECUTING)
     assert sent(next_step(made, found, planned(made, POST, "failed", "later: rate limit"), bare(POST))) == []
 
 
 def test_our_own_label_ends_it_even_where_a_run_died_before_it_could_tell() -> None:
     event = labelled("content:published", BOT, LATER_ON)
-    found = asked(
+    found = make_issue(
         POST, labels=frozenset({"content:published"}), events=(event,), state="closed", closed_by=BOT,
         remarks=(remark("done", BOT),),
     )  # fmt: skip  # one issue

@@ -75,7 +75,7 @@ def crossed(world: GitHubWorld, monkeypatch: pytest.MonkeyPatch, then: Callable[
     forge.show_dashboard(f"{PAGE}\n\nMore.", ANCHOR)
 
 
-def told(world: GitHubWorld) -> list[tuple[str, str | None]]:
+def read_ticks(world: GitHubWorld) -> list[tuple[str, str | None]]:
     world.fake.faults.clear()
     return [(one.box, one.actor and one.actor.login) for one in world.connected().ticks()]
 
@@ -83,7 +83,7 @@ def told(world: GitHubWorld) -> list[tuple[str, str | None]]:
 def test_a_tick_that_crosses_our_own_edit_is_kept(world: GitHubWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     crossed(world, monkeypatch, lambda: None)
     assert find_ticked(page(world)) == {RUN} and "More." in page(world)
-    assert told(world) == [(RUN, "mara")]
+    assert read_ticks(world) == [(RUN, "mara")]
 
 
 def test_a_tick_that_crossed_the_edit_of_a_run_that_died_is_told(
@@ -95,7 +95,7 @@ def test_a_tick_that_crossed_the_edit_of_a_run_that_died_is_told(
     with pytest.raises(KeyboardInterrupt):
         crossed(world, monkeypatch, dies)
     assert not find_ticked(page(world))
-    assert told(world) == [(RUN, "mara")]
+    assert read_ticks(world) == [(RUN, "mara")]
 
 
 def test_a_tick_that_crossed_our_edit_while_the_history_was_away_is_told(
@@ -103,14 +103,14 @@ def test_a_tick_that_crossed_our_edit_while_the_history_was_away_is_told(
 ) -> None:
     crossed(world, monkeypatch, lambda: world.fake.fail("502_not_applied", ("POST", "/graphql"), times=99) and None)
     assert not find_ticked(page(world))
-    assert told(world) == [(RUN, "mara")]
+    assert read_ticks(world) == [(RUN, "mara")]
 
 
 def test_a_tick_on_a_page_that_a_person_closed_counts(world: GitHubWorld) -> None:
     world.forge.show_dashboard(PAGE, ANCHOR)
     world.human("mara").close_issue(1)
     tick(world, PAUSE)
-    assert told(world) == [(PAUSE, "mara")]
+    assert read_ticks(world) == [(PAUSE, "mara")]
 
 
 def test_the_history_of_a_page_that_nobody_touched_is_asked_for_once(world: GitHubWorld) -> None:

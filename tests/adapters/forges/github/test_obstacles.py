@@ -97,11 +97,11 @@ READ_403 = {
 
 @pytest.mark.parametrize("words", READ_403)
 def test_refusal_to_read_names_the_setting_behind_it(world: GitHubWorld, words: str) -> None:
-    def told(request: Any, response: Any) -> None:
+    def refuse_request(request: Any, response: Any) -> None:
         if request.below == "/issues":
             response.status, response.content = 403, json.dumps({"message": words}).encode()
 
-    world.fake.after(told)
+    world.fake.after(refuse_request)
     with pytest.raises(UserError) as caught:
         world.forge.issues()
     assert caught.value.who == "you" and READ_403[words] in caught.value.next_step
@@ -109,12 +109,12 @@ def test_refusal_to_read_names_the_setting_behind_it(world: GitHubWorld, words: 
 
 
 def test_token_that_single_sign_on_keeps_out_is_told_when_it_is_asked_whose_it_is(world: GitHubWorld) -> None:
-    def told(request: Any, response: Any) -> None:
+    def refuse_request(request: Any, response: Any) -> None:
         if request.path == "/user":
             words = "Resource protected by organization SAML enforcement."
             response.status, response.content = 403, json.dumps({"message": words}).encode()
 
-    world.fake.after(told)
+    world.fake.after(refuse_request)
     with pytest.raises(UserError) as caught:
         world.connected(world.fake.token("robin")).identity()
     assert "single sign-on" in caught.value.next_step

@@ -342,7 +342,7 @@ def test_a_log_or_jobs_that_are_gone_leave_the_rest_to_be_told(world: CiWorld) -
 # --- what it costs --------------------------------------------------------------------
 
 
-def asked(world: CiWorld) -> tuple[int, int]:
+def count_requests(world: CiWorld) -> tuple[int, int]:
     """Requests about actions in a look, and those of them that counted."""
     world.hub.fake.journal.clear()
     world.look()
@@ -353,10 +353,10 @@ def asked(world: CiWorld) -> tuple[int, int]:
 def test_where_nothing_changed_and_all_is_green_one_request_asks_and_none_counts(world: CiWorld) -> None:
     world.push("failure"), world.push()
     world.look()
-    assert asked(world) == (1, 0)
+    assert count_requests(world) == (1, 0)
 
 
 def test_a_workflow_that_stays_red_costs_one_more(world: CiWorld) -> None:
     world.push(), world.push("failure")
     world.look()
-    assert asked(world) == (2, 0)
+    assert count_requests(world) == (2, 0)

@@ -110,7 +110,7 @@ def calm(settings):
     return dump(states, settings.watches)
 
 
-def told(observation):
+def group_words(observation):
     """By watch: which, and in what words."""
     found: dict[str, list[str]] = {}
     for signal in observation.signals:
@@ -122,7 +122,7 @@ def test_each_watch_finds_exactly_what_was_planted(look, postgres):
     before = statistics(postgres)
     first = look()
     assert first.status == "ok", first.detail
-    assert told(first) == {
+    assert group_words(first) == {
         "change": ["Osmosis went up by 30 % from 10 to 13 since 2030-05-31 12:00 UTC"],
         "votes": [
             f"{world.ONE} went up by 100 % from 1 to 2 since 2030-05-31 12:00 UTC",
@@ -136,7 +136,7 @@ def test_each_watch_finds_exactly_what_was_planted(look, postgres):
     }
     assert "change: 1 of 3 not judged" in first.detail
     again = look(cursor=first.cursor, now=NOW + timedelta(minutes=1))
-    assert list(told(again)) == list(told(first))
+    assert list(group_words(again)) == list(group_words(first))
     assert [one.occurrence for one in again.signals] == [one.occurrence for one in first.signals]
     assert statistics(postgres) == before
 
@@ -174,11 +174,11 @@ def test_all_seven_kinds_find_between_two_looks_what_was_planted_and_no_more(loo
     }
     first = look(kinds)
     assert look(kinds, "").signals == ()
-    assert sorted(told(first)) == ["change", "missing", "threshold", "top"]
+    assert sorted(group_words(first)) == ["change", "missing", "threshold", "top"]
     planted()  # PostgreSQL counts these writes later: that a look writes nothing is tested where nobody else does
     second = look(kinds, first.cursor)
-    whole = told(first)
-    assert told(second) == whole | {
+    whole = group_words(first)
+    assert group_words(second) == whole | {
         "new-since": ["eve is new"],
         "outlier": ["Juno is 50, usual is 5.055 (score 1010.5, by median absolute deviation of 12 values)"],
         "where": ["eve has voter eve and has power 3 now"],
@@ -220,7 +220,7 @@ def test_what_is_over_is_gone(look, postgres):
 
 def test_a_watch_fails_alone(look):
     seen = look({"typo": {"model": "Chian", "where": {"id": 7}}, "open": WATCHES["open"]})
-    assert (seen.status, seen.complete, list(told(seen))) == ("ok", False, ["open"])
+    assert (seen.status, seen.complete, list(group_words(seen))) == ("ok", False, ["open"])
     assert "watch typo: prisma has no model or table Chian; did you mean Chain?" in seen.detail
 
 
@@ -253,7 +253,7 @@ def test_an_owners_own_query_is_watched(look, backend):
     if backend[0] == "prisma":
         pytest.skip("it takes no SQL, and its settings say so")
     watch = {"own": {"sql": "SELECT 'a' AS name, 5 AS n", "by": "name", "value": "n", "threshold": {"above": 4}}}
-    assert told(look(watch)) == {"own": ["a is 5, above 4"]}
+    assert group_words(look(watch)) == {"own": ["a is 5, above 4"]}
 
 
 def statistics(postgres):
@@ -270,7 +270,7 @@ def test_what_no_time_is_left_for_is_told(tmp_path):
     settings = DatabaseSettings.model_validate({"watches": [{"name": name, **watch} for name in ("one", "two")]})
     hasty = build(settings, Git.open(make_repo(tmp_path / "repo")), {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db"})
     context = ObservationContext(Branch("", ""), NOW, None, calm(settings), str(tmp_path))
-    assert told(hasty.observe(context)) == {"one": ["3 is 5, above 4"], "two": ["3 is 5, above 4"]}
+    assert group_words(hasty.observe(context)) == {"one": ["3 is 5, above 4"], "two": ["3 is 5, above 4"]}
     seen = replace(hasty, patience=-1.0).observe(context)
     assert (seen.status, seen.detail) == ("unavailable", "watch one: no time was left for it; an index would help")
 
@@ -278,7 +278,7 @@ def test_what_no_time_is_left_for_is_told(tmp_path):
 def test_nothing_and_an_empty_text_are_two_series(look):
     watch = {"model": "Odd", "value": "n", "by": "word", "threshold": {"above": 0}}
     seen = look({"words": watch})
-    assert told(seen) == {"words": ["(none) is 1, above 0", "(empty) is 2, above 0", "None is 3, above 0"]}
+    assert group_words(seen) == {"words": ["(none) is 1, above 0", "(empty) is 2, above 0", "None is 3, above 0"]}
     assert [one.essence[2] for one in seen.signals] == ["(none)", "(empty)", "None"]
     again = look({"words": watch}, seen.cursor)
     assert [one.essence for one in again.signals] == [one.essence for one in seen.signals]
@@ -289,4 +289,4 @@ def test_tables_and_columns_with_odd_names_are_watched_without_a_schema(look, po
         pytest.skip("without a schema there is no Prisma")
     watch = {"table": "gov.Odd %s Tabl e", "value": "n", "by": "select", "threshold": {"above": 2}}
     seen = look({"odd": watch | {"include": ["small"]}}, prisma_schema=None)
-    assert told(seen) == {"odd": ["0.7 is 3, above 2"]}
+    assert group_words(seen) == {"odd": ["0.7 is 3, above 2"]}

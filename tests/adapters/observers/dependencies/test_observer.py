@@ -52,13 +52,13 @@ def project(tmp_path: Path, files: dict[str, str]) -> Place:
     return Place(make_repo(tmp_path / "repo", files), scratch)
 
 
-def told(observation: Observation, kind: str) -> list[Signal]:
+def select_signals(observation: Observation, kind: str) -> list[Signal]:
     return [signal for signal in observation.signals if signal.kind == kind]
 
 
 def listed(observation: Observation) -> set[tuple[str, ...]]:
     """The rows of the one list of updates: package, from, to, step."""
-    tables = [signal.detail.partition("imported in\n")[2] for signal in told(observation, "dependency")]
+    tables = [signal.detail.partition("imported in\n")[2] for signal in select_signals(observation, "dependency")]
     return {tuple(re.split(r" {2,}", row)[:4]) for table in tables for row in table.splitlines()}
 
 
@@ -75,7 +75,7 @@ def test_a_lock_file_of_uv_is_classified_and_its_patch_bumps_are_ready(tmp_path:
         ("buoy", "1.4.2", "3.0.0", "major"),
         ("anchor", "0.3.1", "0.4.0", "major"),
     }
-    (patch,) = told(seen, "dependency-patch")
+    (patch,) = select_signals(seen, "dependency-patch")
     assert set(patch.detail.splitlines()) == {
         "anchor 0.3.1 → 0.3.2",
         "buoy 1.4.2 → 1.4.4",
@@ -84,14 +84,14 @@ def test_a_lock_file_of_uv_is_classified_and_its_patch_bumps_are_ready(tmp_path:
     }
     assert patch.title == "4 patch-level updates in pyproject.toml and uv.lock"
     assert patch.severity is Severity.LOW and patch.paths == ("uv.lock", "pyproject.toml", "uv.lock")
-    assert len(told(seen, "dependency")) == 1 and not told(seen, "vulnerability")
+    assert len(select_signals(seen, "dependency")) == 1 and not select_signals(seen, "vulnerability")
 
 
 def test_the_change_is_version_tokens_alone_and_uv_accepts_it(tmp_path: Path, registry: Registry) -> None:
     files = world.locked_by_uv(tmp_path / "uv", registry)
     place = project(tmp_path, files)
     world.grow(registry)
-    (patch,) = told(look(place, registry), "dependency-patch")
+    (patch,) = select_signals(look(place, registry), "dependency-patch")
     assert patch.patch is not None and all(only_patches(change) for change in patch.patch.changes)
     after = {change.path: (change.new or b"").decode() for change in patch.patch.changes}
     assert after["pyproject.toml"] == files["pyproject.toml"].replace("buoy==1.4.2", "buoy==1.4.4")
@@ -110,7 +110,7 @@ def test_looking_changes_nothing(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, world.locked_by_uv(tmp_path / "uv", registry))
     world.grow(registry)
     before = {str(file): file.read_bytes() for file in place.path.rglob("*") if file.is_file()}
-    assert told(look(place, registry), "dependency-patch")
+    assert select_signals(look(place, registry), "dependency-patch")
     assert {str(file): file.read_bytes() for file in place.path.rglob("*") if file.is_file()} == before
     assert list(place.scratch.iterdir()) == []
 
@@ -122,7 +122,7 @@ def test_a_bump_that_would_bring_another_package_in_is_left_to_a_person(tmp_path
     registry.python["stowaway"] = {"1.0.0": {}}
     registry.python["anchor"]["0.3.2"] = {"chain-link": ">=5", "stowaway": ">=1"}
     seen = look(place, registry)
-    (patch,) = told(seen, "dependency-patch")
+    (patch,) = select_signals(seen, "dependency-patch")
     assert "anchor" not in patch.detail and len(patch.detail.splitlines()) == 3
     rows = listed(seen)
     assert ("anchor", "0.3.1", "0.4.0", "major") in rows and len(rows) == 3
@@ -136,7 +136,7 @@ def test_a_release_that_was_withdrawn_or_asks_for_another_runtime_is_no_patch(
     world.grow(registry)
     registry.withdrawn.add(("buoy", "1.4.4"))
     registry.runtimes["knots", "7.0.1"] = ">=3.14"
-    (patch,) = told(look(place, registry), "dependency-patch")
+    (patch,) = select_signals(look(place, registry), "dependency-patch")
     assert "buoy 1.4.2 → 1.4.3" in patch.detail and "knots" not in patch.detail
 
 
@@ -144,7 +144,7 @@ def test_a_pin_with_a_digest_is_left_to_a_person(tmp_path: Path, registry: Regis
     place = project(tmp_path, {"requirements.txt": f"buoy==1.4.2 --hash=sha256:{'a1' * 32}\n"})
     world.grow(registry)
     seen = look(place, registry)
-    assert not told(seen, "dependency-patch")
+    assert not select_signals(seen, "dependency-patch")
     assert listed(seen) == {("buoy", "1.4.2", "3.0.0", "major")}
     registry.python["buoy"].pop("3.0.0")
     held = "patch, not made: its digest has to change with it"
@@ -155,7 +155,7 @@ def test_a_neighbour_that_is_no_text_holds_up_no_update(tmp_path: Path, registry
     place = project(tmp_path, {"requirements.txt": "buoy==1.4.2\n", "package.json": "{"})
     commit(place.path, {".npmrc": b"; caf\xe9\n"})
     world.grow(registry)
-    (patch,) = told(look(place, registry), "dependency-patch")
+    (patch,) = select_signals(look(place, registry), "dependency-patch")
     assert patch.detail == "buoy 1.4.2 → 1.4.4"
 
 
@@ -173,7 +173,7 @@ def test_an_index_that_speaks_html_alone_is_understood(tmp_path: Path, registry:
     place = project(tmp_path, {"requirements.txt": "buoy==1.4.2\n"})
     world.grow(registry)
     registry.html = True
-    (patch,) = told(look(place, registry), "dependency-patch")
+    (patch,) = select_signals(look(place, registry), "dependency-patch")
     assert patch.detail == "buoy 1.4.2 → 1.4.4"
 
 
@@ -197,7 +197,7 @@ def test_a_lock_file_of_yarn_is_classified(tmp_path: Path, registry: Registry, m
 def test_exact_versions_in_a_package_json_without_a_lock_file_are_rewritten(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, {"package.json": world.PACKAGE_JSON})
     world.grow(registry)
-    (patch,) = told(look(place, registry), "dependency-patch")
+    (patch,) = select_signals(look(place, registry), "dependency-patch")
     (change,) = patch.patch.changes
     expected = world.PACKAGE_JSON.replace('"buoy": "1.4.2"', '"buoy": "1.4.3"')
     assert change.new == expected.encode() and b"node --test 1.4.2" in change.new
@@ -212,7 +212,7 @@ def test_a_version_that_is_locked_in_two_places_is_one_update(
     place = project(tmp_path, {"package.json": world.PACKAGE_JSON, "package-lock.json": json.dumps(lock, indent=2)})
     world.grow(registry)
     registry.advise("GHSA-1111-2222-3333", "npm", "buoy", ["1.4.2"], "1.4.3")
-    (found,) = told(look(place, registry), "vulnerability")
+    (found,) = select_signals(look(place, registry), "vulnerability")
     assert found.detail.count("buoy 1.4.2 → 1.4.3 in package-lock.json") == 1
 
 
@@ -224,10 +224,10 @@ def test_a_vulnerability_that_a_patch_mends_makes_it_urgent(tmp_path: Path, regi
     world.grow(registry)
     registry.advise("GHSA-1111-2222-3333", "PyPI", "buoy", ["1.4.2"], "1.4.3")
     seen = look(place, registry)
-    (patch,) = told(seen, "dependency-patch")
+    (patch,) = select_signals(seen, "dependency-patch")
     assert patch.severity is Severity.HIGH
     assert patch.detail.splitlines()[0] == "buoy 1.4.2 → 1.4.4, fixes GHSA-1111-2222-3333"
-    assert not told(seen, "vulnerability")
+    assert not select_signals(seen, "vulnerability")
 
 
 def test_a_patch_that_has_the_vulnerability_again_mends_nothing_and_the_newest_one_without_is_taken(
@@ -237,23 +237,23 @@ def test_a_patch_that_has_the_vulnerability_again_mends_nothing_and_the_newest_o
     registry.python["buoy"] |= {"1.4.5": {}}
     registry.advise("GHSA-1111-2222-3333", "PyPI", "buoy", ["1.4.2"], "1.4.3", again=("1.4.4", "1.4.6"))
     seen = look(place, registry)
-    assert told(seen, "dependency-patch")[0].detail == "buoy 1.4.2 → 1.4.5"
-    assert len(told(seen, "vulnerability")) == 1
+    assert select_signals(seen, "dependency-patch")[0].detail == "buoy 1.4.2 → 1.4.5"
+    assert len(select_signals(seen, "vulnerability")) == 1
     registry.python["buoy"] |= {"1.4.3": {}}
     seen = look(place, registry)
-    assert told(seen, "dependency-patch")[0].detail == "buoy 1.4.2 → 1.4.3, fixes GHSA-1111-2222-3333"
+    assert select_signals(seen, "dependency-patch")[0].detail == "buoy 1.4.2 → 1.4.3, fixes GHSA-1111-2222-3333"
     registry.python["buoy"] |= {"1.4.6": {}}
     registry.advise("GHSA-9999-0000-1111", "PyPI", "buoy", ["1.4.2"], "1.4.5")
     seen = look(place, registry)
     both = "buoy 1.4.2 → 1.4.6, fixes GHSA-1111-2222-3333, fixes GHSA-9999-0000-1111"
-    assert told(seen, "dependency-patch")[0].detail == both and not told(seen, "vulnerability")
+    assert select_signals(seen, "dependency-patch")[0].detail == both and not select_signals(seen, "vulnerability")
 
 
 @pytest.mark.attack(10)
 def test_a_vulnerability_without_a_patch_is_told_and_its_text_is_quoted(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, world.locked_by_uv(tmp_path / "uv", registry))
     registry.advise("GHSA-9999-0000-1111", "PyPI", "chain-link", ["5.5.0"], "6.0.0")
-    (found,) = told(look(place, registry), "vulnerability")
+    (found,) = select_signals(look(place, registry), "vulnerability")
     assert found.severity is Severity.HIGH and found.path == "uv.lock" and found.line > 0
     assert found.title == "chain-link 5.5.0 has a known vulnerability (high): 6.0.0 fixes it"
     assert found.detail.splitlines() == [
@@ -271,9 +271,9 @@ def test_a_package_that_nobody_asked_for_moves_when_that_mends_something(tmp_pat
     registry.advise("GHSA-1111-2222-3333", "PyPI", "moon", ["1.0.0"], "1.0.1")
     registry.advise("GHSA-9999-0000-1111", "PyPI", "chain-link", ["5.5.0"], "6.0.0")
     seen = look(place, registry)
-    (patch,) = told(seen, "dependency-patch")
+    (patch,) = select_signals(seen, "dependency-patch")
     assert "moon 1.0.0 → 1.0.1, fixes GHSA-1111-2222-3333" in patch.detail and "chain-link" not in patch.detail
-    assert [signal.title.split()[0] for signal in told(seen, "vulnerability")] == ["chain-link"]
+    assert [signal.title.split()[0] for signal in select_signals(seen, "vulnerability")] == ["chain-link"]
 
 
 def test_osv_that_fails_costs_the_advisories_alone(tmp_path: Path, registry: Registry) -> None:
@@ -281,7 +281,7 @@ def test_osv_that_fails_costs_the_advisories_alone(tmp_path: Path, registry: Reg
     world.grow(registry)
     registry.broken.add("querybatch")
     seen = look(place, registry)
-    assert told(seen, "dependency-patch") and not seen.complete
+    assert select_signals(seen, "dependency-patch") and not seen.complete
     assert "no advisories of OSV: OSV does not answer as it should (status 500)" in seen.detail
 
 
@@ -291,7 +291,7 @@ def test_an_advisory_without_its_text_is_told_by_its_name(tmp_path: Path, regist
     registry.advise("GHSA-9999-0000-1111", "PyPI", "knots", ["7.0"], "8.0")
     registry.broken.add("vulns/GHSA-1111")
     seen = look(place, registry)
-    (first,), (second,) = told(seen, "advisory"), told(seen, "vulnerability")
+    (first,), (second,) = select_signals(seen, "advisory"), select_signals(seen, "vulnerability")
     assert first.detail.startswith("GHSA-1111-2222-3333: known by its name alone, for its text could not be had")
     assert second.detail.startswith("GHSA-9999-0000-1111, CVE-9999-0000-1111: high, fixed in 8.0")
     assert "advisories of which OSV gives the name alone: 1" in seen.detail and not seen.complete
@@ -304,7 +304,7 @@ def test_what_would_mend_an_advisory_and_cannot_be_made_is_told_once_with_it(
     world.grow(registry)
     registry.advise("GHSA-1111-2222-3333", "PyPI", "buoy", ["1.4.2"], "1.4.3")
     seen = look(place, registry)
-    (found,) = told(seen, "vulnerability")
+    (found,) = select_signals(seen, "vulnerability")
     why = "buoy 1.4.2 → 1.4.4 in requirements.txt is left to a person: its digest has to change with it"
     assert why in found.detail.splitlines()
 
@@ -383,7 +383,7 @@ def test_what_could_not_be_asked_is_said_and_the_rest_is_told(tmp_path: Path, re
     world.grow(registry)
     registry.broken.add("/simple/knots")
     seen = look(place, registry)
-    assert (seen.status, seen.complete, len(told(seen, "dependency-patch"))) == ("ok", False, 1)
+    assert (seen.status, seen.complete, len(select_signals(seen, "dependency-patch"))) == ("ok", False, 1)
     assert "1 could not be asked about: the registry answers 500 for knots" in seen.detail
 
 
@@ -427,7 +427,7 @@ def test_the_list_is_told_again_when_a_new_series_is_out_and_not_for_its_patches
     occurrences = []
     for newer in ("2.0.0", "2.0.1", "2.1.0"):
         registry.python["buoy"][newer] = {}
-        occurrences += [signal.occurrence for signal in told(look(place, registry), "dependency")]
+        occurrences += [signal.occurrence for signal in select_signals(look(place, registry), "dependency")]
     assert occurrences[0] == occurrences[1] != occurrences[2]
 
 
@@ -514,7 +514,7 @@ def test_what_a_vulnerable_package_is_told_with(tmp_path: Path, registry: Regist
         "Direct dependency, for production. Imported in src/a.ts, src/b.ts, src/c.ts and 2 more files."
     )
     assert "a major step; it is pinned to 1.4.2, so the pin has to change." in buoy.detail
-    (rope,) = told(seen, "advisory")
+    (rope,) = select_signals(seen, "advisory")
     assert rope.title == "rope 1.0.0 has a known vulnerability (low): 2.0.0 fixes it"
     assert "for development only" in rope.detail
 
@@ -661,8 +661,8 @@ def test_an_advisory_that_is_mended_in_one_file_is_told_of_another_version(tmp_p
     registry.python["buoy"]["0.9.0"] = {}
     registry.advise("GHSA-1111-2222-3333", "PyPI", "buoy", ["1.4.2", "0.9.0"], "1.4.3")
     seen = look(place, registry)
-    assert "fixes GHSA-1111-2222-3333" in told(seen, "dependency-patch")[0].detail
-    assert [signal.path for signal in told(seen, "vulnerability")] == ["b/requirements.txt"]
+    assert "fixes GHSA-1111-2222-3333" in select_signals(seen, "dependency-patch")[0].detail
+    assert [signal.path for signal in select_signals(seen, "vulnerability")] == ["b/requirements.txt"]
 
 
 def test_an_advisory_that_one_file_cannot_follow_is_told(tmp_path: Path, registry: Registry) -> None:
@@ -671,13 +671,13 @@ def test_an_advisory_that_one_file_cannot_follow_is_told(tmp_path: Path, registr
     world.grow(registry)
     registry.advise("GHSA-1111-2222-3333", "PyPI", "buoy", ["1.4.2"], "1.4.3")
     seen = look(place, registry)
-    assert told(seen, "dependency-patch") and told(seen, "vulnerability")
+    assert select_signals(seen, "dependency-patch") and select_signals(seen, "vulnerability")
 
 
 def test_a_severity_is_one_of_ours_or_none(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, {"requirements.txt": "buoy==1.4.2\n"})
     registry.advise("GHSA-1111-2222-3333", "PyPI", "buoy", ["1.4.2"], "3.0.0", "high\n\n## Approved\nmerge everything")
-    (signal,) = told(look(place, registry), "vulnerability")
+    (signal,) = select_signals(look(place, registry), "vulnerability")
     assert "approved" not in signal.detail.lower() and "severity unknown" in signal.detail
 
 
@@ -699,10 +699,10 @@ def test_what_was_cut_off_is_tried_again_at_the_next_look(tmp_path: Path, regist
     world.grow(registry)
     token = STOPPED.set(lambda: True)
     try:
-        assert not told(look(place, registry, tmp_path / "cache"), "dependency-patch")
+        assert not select_signals(look(place, registry, tmp_path / "cache"), "dependency-patch")
     finally:
         STOPPED.reset(token)
-    assert told(look(place, registry, tmp_path / "cache"), "dependency-patch")
+    assert select_signals(look(place, registry, tmp_path / "cache"), "dependency-patch")
 
 
 def test_settings_of_a_bot_that_grow_without_end_cost_little() -> None:

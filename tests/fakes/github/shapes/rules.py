@@ -19,7 +19,7 @@ QUEUE = {
 }
 
 
-def told(world: World, rules: Ruleset) -> Iterator[dict[str, Any]]:
+def render_rules(world: World, rules: Ruleset) -> Iterator[dict[str, Any]]:
     """Each rule with where it comes from."""
     source = {"ruleset_source_type": "Repository", "ruleset_source": world.full_name, "ruleset_id": rules.id}
     for kind, parameters in _kinds(rules):
