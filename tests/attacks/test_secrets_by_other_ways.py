@@ -176,7 +176,7 @@ def test_what_a_reviewer_says_of_it_is_in_no_review(tmp_path: Path, kind: str) -
     with FORGES["github"](tmp_path) as place, listening() as sent:
         assert place.hub is not None
         number = at_review.proposed(place)
-        reader = at_review.Told(place, (json.dumps({"issues": [at_review.RACE, *found]}),))
+        reader = at_review.ScriptedReviewer(place, (json.dumps({"issues": [at_review.RACE, *found]}),))
         assert at_review.read(place, number, reader).outcome == "posted"
         assert ["Two readers meet." in one.body for one in at_review.ours(place, number)] == [True]
         assert left_in("\n".join(place.said).encode()) == []
