@@ -60,9 +60,10 @@ LITERARY = frozenset(
 """Words for a job, a budget, a problem, a request or a verdict that no engineer would look for."""
 STORED = frozenset(
     """CheckResult.said CycleSummary.held Journal.deeds Journal.telling NoteReceipt.kept OpenState.held
-    OpenState.obeyed Pull.held RedCheck.said CachedAnswer.asked Remembered.asked RunState.said Situation.made""".split()
+    OpenState.obeyed Pull.held RedCheck.said CachedAnswer.asked Remembered.asked RepositoryReport.held RunState.said
+    Situation.made""".split()
 )
-"""Fields whose names stand in files, on the memory branch or in answers of our MCP server: they stay as they are."""
+"""Fields whose names stand in files, on the memory branch, in `--json` or in answers of our MCP server: they stay."""
 LOCK_LINE = re.compile(
     r"[a-z0-9-]+==\S+(?: ; .+)? \\|    --hash=sha256:[0-9a-f]{64}(?: \\)?|-r requirements(-[a-z]+)?\.lock"
 )

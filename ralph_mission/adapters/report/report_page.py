@@ -92,7 +92,7 @@ def page(report: RepositoryReport) -> str:
         ),
         figures(_figures(report)),
         _waiting(report),
-        _lines("Held back", report.held_fixes),
+        _lines("Held back", report.held),
         _missions(report),
         _loops(report.loops),
         _watched(report.watched),
@@ -124,7 +124,7 @@ def _state(report: RepositoryReport) -> Iterator[Markup]:
 
 
 def _needs_person(report: RepositoryReport) -> bool:
-    return needs_person(report.waiting, report.unknown, report.red_checks, report.held_fixes)
+    return needs_person(report.waiting, report.unknown, report.red_checks, report.held)
 
 
 def _figures(report: RepositoryReport) -> Iterator[tuple[str, str]]:

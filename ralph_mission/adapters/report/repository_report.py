@@ -115,7 +115,7 @@ class RepositoryReport:
     missions: tuple[MissionStory, ...]  # in progress or parked
     ended: tuple[MissionStory, ...]
     red_checks: tuple[str, ...]  # the repository's own, red without any change, in one sentence
-    held_fixes: tuple[str, ...]  # fixes whose checks failed or could not be run
+    held: tuple[str, ...]  # fixes whose checks failed or could not be run
     backlog: tuple[str, ...]  # titles, best first
     watched: tuple[tuple[str, tuple[str, ...]], ...]  # the dashboard's lists of findings: a name and lines
     verdicts: tuple[KindVerdicts, ...]
@@ -176,7 +176,7 @@ def collect_report(
         missions=missions,
         ended=ended[:MOST_ENDED],
         red_checks=tuple(describe_red(state.red)),
-        held_fixes=tuple(describe_held(state.held)),
+        held=tuple(describe_held(state.held)),
         backlog=tuple(finding.title for finding in state.backlog),
         watched=tuple(list_watched(state, 10)),
         verdicts=tuple(KindVerdicts(kind, tally.accepted, tally.rejected) for kind, tally in state.acceptance),

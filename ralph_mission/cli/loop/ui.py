@@ -43,12 +43,15 @@ class RunsApp(App[None]):
         self._git, self._home = git, git.state_dir
         self._shown, self._read = "", 0
         self._states: dict[str, str] = {}
+        # Held, not looked up: a look may still come when a slow window has taken them down already.
+        self._table: DataTable[Text] = DataTable(id="runs", cursor_type="row", zebra_stripes=True)
+        self._steps = RichLog(id="steps", wrap=True, markup=False, highlight=False)
 
     def compose(self) -> ComposeResult:
         """The list above the steps, and a line for guidance that is there when it is asked for."""
         yield Header()
-        yield DataTable(id="runs", cursor_type="row", zebra_stripes=True)
-        yield RichLog(id="steps", wrap=True, markup=False, highlight=False)
+        yield self._table
+        yield self._steps
         yield Input(id="word", placeholder="what the next session has to know")
         yield Footer()
 
@@ -98,14 +101,6 @@ class RunsApp(App[None]):
         if known:
             self._steps.write(Text(describe_commits(self._git, known)))
 
-    @property
-    def _table(self) -> DataTable[Text]:
-        return self.query_one("#runs", DataTable)
-
-    @property
-    def _steps(self) -> RichLog:
-        return self.query_one("#steps", RichLog)
-
     def _find(self) -> live.LiveRecord | None:
         """The shown run, if it can receive requests."""
         found = next((one for one in live.list_runs(self._home) if one.id == self._shown and one.alive), None)
@@ -115,8 +110,6 @@ class RunsApp(App[None]):
 
     def _look(self) -> None:
         """Update the list and the shown run. A run that ends or waits rings the bell."""
-        if len(self.query("#runs, #steps")) < 2:  # the window closes, which takes long on a busy machine
-            return
         known = {one.id: one for one in live.list_runs(self._home)}
         for key in [row.key.value for row in self._table.ordered_rows if row.key.value not in known]:
             if key:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import ShellComplete, get_completion_class
@@ -37,9 +37,6 @@ from ralph_mission.config.reading import NAME, load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
-
-if TYPE_CHECKING:
-    pass
 
 LOOP = files.PLACES["cycle"]
 AGENTS = ("work", "review")

@@ -18,7 +18,7 @@ import pytest
 
 from ralph_mission.adapters.http import client
 from ralph_mission.adapters.http.client import LATE, HttpLimits, HttpSession, NoAnswer
-from ralph_mission.adapters.http.deadline import start_call
+from ralph_mission.adapters.http.deadline import call_within, start_call
 from tests.adapters.web_server import Server, Speak, for_ever, reply, saying, serving, site
 from tests.cli.loop_world import until
 
@@ -42,7 +42,7 @@ def failure_once_asked(speak: Speak, limits: HttpLimits, **how: Any) -> NoAnswer
     def call_once_asked(seconds: float, work: Callable[[], Any], name: str) -> Any:
         call = start_call(work, name)
         assert asked.wait(300)
-        return call.result(seconds)
+        return call_within(seconds, call.result, name)
 
     with mock.patch.object(client, "call_within", call_once_asked):
         return failure(say, limits, **how)

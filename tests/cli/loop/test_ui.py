@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, RichLog
+from textual.widgets.data_table import RowKey
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import live
@@ -117,6 +118,20 @@ def test_runs_that_are_removed_while_they_are_shown_leave_the_window_open(
             again.tell(RunEvent("note", "new"))
             assert again.folder.name == "run-1"
             await until(pilot, lambda: [line.text.split()[-1] for line in steps.lines] == ["new"])
+
+    asyncio.run(watched())
+
+
+def test_a_choice_that_is_told_when_its_row_has_gone_changes_nothing(repo: Path) -> None:
+    LiveRun(repo / ".ralph", "run").tell(RunEvent("note", "works"))
+
+    async def watched() -> None:
+        app = RunsApp(Git.open(repo))
+        async with app.run_test() as pilot:
+            table, steps = app.query_one("#runs", DataTable), app.query_one("#steps", RichLog)
+            await until(pilot, lambda: len(steps.lines) == 1)
+            app.on_data_table_row_highlighted(DataTable.RowHighlighted(table, table.cursor_row, RowKey("run-7")))
+            assert len(steps.lines) == 1
 
     asyncio.run(watched())
 

@@ -51,12 +51,14 @@ def test_the_phases_are_told_on_stderr_and_the_summary_on_stdout(repo: Path) -> 
     assert len(told.out.splitlines()) <= 40
 
 
+TERMS = {"usd_per_day": None, "pulls": True, "spoke": False, "priors": {}, "extends": "", "onboard": True}
+NEW_IN_FLEET = {"RALPH_FLEET": json.dumps(TERMS)}
+
+
 def test_a_new_repository_of_a_fleet_is_asked_before_its_first_cycle(repo: Path) -> None:
-    terms = {"usd_per_day": None, "pulls": True, "spoke": False, "priors": {}, "extends": "", "onboard": True}
-    fleets = {"RALPH_FLEET": json.dumps(terms)}
-    assert cli_here("cycle", "--staged", "--json", repo=repo, env=fleets).json["staged"]
+    assert cli_here("cycle", "--staged", "--json", repo=repo, env=NEW_IN_FLEET).json["staged"]
     assert "ralph/configure" not in refs(repo)
-    assert cli_here("cycle", "--json", repo=repo, env=fleets).json["staged"]
+    assert cli_here("cycle", "--json", repo=repo, env=NEW_IN_FLEET).json["staged"]
     assert "ralph/configure" in refs(repo) and "ralph-memory" not in refs(repo)
     assert "observers:" in git(repo, "show", "ralph/configure:ralph.yml")
 
@@ -68,9 +70,10 @@ def test_where_a_link_stands_for_a_folder_of_ours_nothing_begins(repo: Path, tmp
     (repo / link).parent.mkdir(exist_ok=True)
     (repo / link).symlink_to(theirs)
     before = refs(repo)
-    told = cli_here("cycle", "--now", NOW, repo=repo)
-    assert told.code == 1 and f"{repo / link} is a link" in told.err and "observe" not in told.err
-    assert (repo / link).is_symlink() and list(theirs.iterdir()) == [] and refs(repo) == before
+    for fleet in ({}, NEW_IN_FLEET):
+        told = cli_here("cycle", "--now", NOW, repo=repo, env=fleet)
+        assert told.code == 1 and f"{repo / link} is a link" in told.err and "observe" not in told.err
+        assert (repo / link).is_symlink() and list(theirs.iterdir()) == [] and refs(repo) == before
     assert cli_here("cycle", "--staged", "--now", NOW, repo=repo).code == 0
     assert list(theirs.iterdir()) == []
 

@@ -36,7 +36,7 @@ MARK = "\ufeff"  # some editors add one; JSON has none
 class Stories:
     """The stories of a work tree. `complaint`: why the last reading returned an earlier value, or "".
 
-    A copy of the last readable file is in `kept` (`.ralph/loop/`), so that a run's list is still known when the next
+    A copy of the last readable file is in `copies` (`.ralph/loop/`), so that a run's list is still known when the next
     run's has replaced it. `going_on`: a run is continued, so the copy counts, whatever a killed session left.
     """
 

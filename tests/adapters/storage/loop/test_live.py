@@ -85,6 +85,8 @@ def test_an_order_is_heard_and_a_stop_holds(home: Path) -> None:
     assert run.current_order() == ""
     live.give_order(home, run.record, "stop")
     assert run.current_order() == "stop"
+    live.give_order(home, run.record, "pause")
+    assert live.read_order(run.folder) == "stop"
     live.give_order(home, run.record, "")
     assert run.current_order() == "stop"
     (run.folder / live.ORDER).write_text("format the disk")
