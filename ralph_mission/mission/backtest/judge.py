@@ -1,9 +1,9 @@
 """A backtest's result: each kind's precision, the noise per week, and whether fixed items were ranked first.
 
-An item counts as done by people when they fixed it by the end of the history, and as stayed when they did not: nobody
-had told them of it, so that they did says that it was worth telling. What was first reported less than `MIN_AGE` before
-the end is not judged, whatever became of it, nor what left with its file. What is no line of a file has a time of its
-own in which people do it (`PATIENCE`), or it stayed.
+An item counts as done by people if they fixed it by the end of the history, and as stayed if they did not. Nobody had
+reported it to them, so a fix shows that it was worth reporting. Items first seen less than `MIN_AGE` before the end are
+not judged, nor are those whose file was deleted. An item that is not a line of a file has its own time to be done in
+(`PATIENCE`); after that it counts as stayed.
 """
 
 from __future__ import annotations
