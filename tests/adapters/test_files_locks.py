@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -21,6 +22,13 @@ def test_a_folder_is_held_until_its_holder_lets_go(tmp_path: Path) -> None:
     with files.hold_folder(tmp_path):
         assert files.is_held(tmp_path)
     assert not files.is_held(tmp_path)
+
+
+def test_two_that_ask_whether_a_file_is_held_do_not_see_each_other(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    with open(tmp_path / "lock") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        assert not files.is_held(tmp_path / "lock")
 
 
 @pytest.mark.parametrize("strange", ["link", "pipe", "folder"])

@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import re
-import shlex
 import shutil
 import sys
 import tempfile
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ralph_mission.adapters.agents.claude_driver import hat_of, print_line, shorten_input, why_not
-from ralph_mission.adapters.sandbox.shims import DANGEROUS, why_denied
 from ralph_mission.extras import install_command
 from ralph_mission.safety.text import truncate
 
@@ -33,7 +31,6 @@ MISSING, AUTH_REQUIRED = 127, -32000
 NEEDED = f"agent-client-protocol: not found: {install_command('acp')}"
 TOOLS = {"read": "Read", "search": "Grep", "edit": "Edit", "delete": "Edit", "move": "Edit", "execute": "Bash"}
 """Kinds of calls by the names of tools that hats deny. Others (such as the web) are not available to sessions."""
-SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 HARMLESS = ("think", "switch_mode")
 LONGEST_LINE = 50_000_000  # bytes of a message, which may contain a file
 LONGEST = 4000  # characters of a tool's input
@@ -195,16 +192,12 @@ class _Client:
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen.option_id))
 
     def _why_not(self, call: Mapping[str, Any]) -> str:
-        kind, arguments = call["kind"], call["input"] if isinstance(call["input"], dict) else {}
+        kind = call["kind"]
         if kind in HARMLESS:
             return ""
         tool = TOOLS.get(kind, "")
         if not tool or tool in self._tools:
             return f"{kind}: {call['title']}: not a tool of this session"
-        if tool == "Bash":
-            command = arguments.get("command", call["title"])
-            line = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
-            return _why_denied(line, (*DANGEROUS, *self._hat.commands_denied))
         if not call["paths"] and tool == "Edit":
             return f"Edit: {call['title']}: it does not say which file"
         return next((f"{tool}: {why}" for path in call["paths"] if (why := self._judge(tool, path))), "")
@@ -256,26 +249,6 @@ class _Client:
             "result": self._answer, "usage": tokens, "total_cost_usd": self._usd, "refused": [*self._refused],
             "api_error_status": status,
         }  # fmt: skip  # one value
-
-
-def _why_denied(line: str, patterns: Sequence[str]) -> str:
-    """Why a command may not run, or ""; of `bash -lc 'SCRIPT'` the script is judged."""
-    words = _split(line)
-    script_at = next((at for at, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), len(words)) + 1
-    if words and Path(words[0]).name in SHELLS and script_at < len(words):
-        return _why_denied(words[script_at], patterns)
-    for part in re.split(r"[;&|\n]+", line):
-        words = _split(part)
-        if words and (why := why_denied([Path(words[0]).name, *words[1:]], patterns)):
-            return f"Bash: {why}"
-    return ""
-
-
-def _split(line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError:
-        return line.split()
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def write_client_files(home: Path, client: Client, files: Mapping[str, str]) -> 
             if folder.is_symlink():
                 folder.unlink()
             folder.mkdir(exist_ok=True)
-        shims.replace_file(folder / Path(name).name, text)
+        durable_files.replace_text(folder / Path(name).name, text)
 
 
 def read_client_output(home: Path, client: Client) -> bytes:
@@ -292,11 +292,11 @@ def _prepare_home(home: Path, identity: Identity) -> None:
     (home / "bin").mkdir(parents=True, exist_ok=True)
     ralph = Path(own_tool("ralph"))
     if ralph.is_absolute() and not shutil.which("ralph"):
-        shims.replace_file(home / "bin" / "ralph", f'#!/bin/sh\nexec {shlex.quote(str(ralph))} "$@"\n', 0o755)
-    shims.replace_file(home / ".gitconfig", identity.settings)
+        durable_files.replace_text(home / "bin" / "ralph", f'#!/bin/sh\nexec {shlex.quote(str(ralph))} "$@"\n', 0o755)
+    durable_files.replace_text(home / ".gitconfig", identity.settings)
     guarded = f'PATH={shlex.quote(str(home.resolve() / SHIMS))}:"$PATH"\nexport PATH\n'
     for profile in PROFILES:  # a login shell resets PATH before it reads these
-        shims.replace_file(home / profile, guarded)
+        durable_files.replace_text(home / profile, guarded)
 
 
 LONGEST_LINE = 1_000_000  # bytes: a longer one is not shown

@@ -32,7 +32,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.agents.client import CommandAgent
-from ralph_mission.adapters.sandbox import shims
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import AgentTurn, Session
 from ralph_mission.values import dataclass
@@ -130,7 +129,7 @@ class ScriptedAgent:
         call = _count_call(self.counts, session)
         self.agent.home.mkdir(parents=True, exist_ok=True)
         place = self.agent.home / "step.sh"
-        shims.replace_file(place, shell(steps[min(call, len(steps)) - 1]))
+        files.replace_text(place, shell(steps[min(call, len(steps)) - 1]))
         player = replace(self.agent, command=("/bin/sh", str(place.resolve())), name=self.name)
         return player.play(session, stopped)
 
@@ -201,7 +200,7 @@ def _count_call(place: Path, session: Session) -> int:
     top = files.top_of(place)
     files.unlink(top, (str(place.parent.relative_to(top)),))
     place.parent.mkdir(parents=True, exist_ok=True)
-    shims.replace_file(place, CallCount(iteration=session.iteration, calls=calls).model_dump_json())
+    files.replace_text(place, CallCount(iteration=session.iteration, calls=calls).model_dump_json())
     return calls[session.hat.name]
 
 

@@ -32,6 +32,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from sqlalchemy.dialects.postgresql import asyncpg  # its way of writing parameters ($1); no driver is imported
 
+from ralph_mission.adapters import files
 from ralph_mission.adapters.database import prisma_worker
 from ralph_mission.adapters.database.address import Address
 from ralph_mission.adapters.database.model import Catalog, Interest, Query, Row
@@ -152,13 +153,7 @@ def _made_once(final: Path) -> Iterator[Path]:
 
 
 def _program(path: Path, script: str) -> Path:
-    text = f"#!/bin/sh\n{script}\n"
-    path.parent.mkdir(exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        fresh = path.with_name(f"{path.name}.{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(0o700)
-        fresh.replace(path)
+    files.replace_text(path, f"#!/bin/sh\n{script}\n", 0o700)
     return path
 
 

@@ -179,6 +179,8 @@ def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
 
     Returns the folder to put first on PATH, None if the patterns name no guardable program.
     """
+    from ralph_mission.adapters import files
+
     texts = [" ".join(text.split()) for text in patterns]
     parsed = [words for text in texts if (words := parse_pattern(text))]
     names = dict.fromkeys(words[0] for words in parsed)
@@ -186,9 +188,9 @@ def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
     if not guarded:
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / LIST, "\n".join((str((run_dir / RECORD).resolve()), *texts)))
+    files.replace_text(folder / LIST, "\n".join((str((run_dir / RECORD).resolve()), *texts)))
     for name in guarded:
-        replace_file(
+        files.replace_text(
             folder / name, _shim(folder.resolve(), name, [words[1:] for words in parsed if words[0] == name]), 0o755
         )
     return folder
@@ -235,23 +237,3 @@ def _why(line: bytes) -> str:
         return str(loads(line)["why"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-
-
-def replace_file(place: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file in an agent's home atomically: parallel agents read it, and a link is not followed."""
-    from ralph_mission.adapters import files
-
-    if _stands(place, text, mode):
-        return
-    files.write(place, text.encode(), mode, lasting=False, keep=False)
-
-
-def _stands(place: Path, text: str, mode: int) -> bool:
-    """Whether the file already exists, from an earlier session."""
-    import stat
-
-    try:
-        found = os.lstat(place)
-        return found.st_mode == stat.S_IFREG | mode and found.st_nlink == 1 and place.read_bytes() == text.encode()
-    except OSError:
-        return False

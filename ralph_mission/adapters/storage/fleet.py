@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
@@ -22,10 +21,10 @@ from ralph_mission.config.fleet import FleetConfig
 from ralph_mission.errors import UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.fleet.model import CONFIGURE, FleetThread, RateLimit, RepositoryHeader
-from ralph_mission.mission.memory.front_matter import read
+from ralph_mission.mission.memory.front_matter import read, split
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
-from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.values import dataclass
 from ralph_mission.words import stamp
 
 PAGE, FEW = 100, 25  # repositories per request: GitHub's limit for a list; and a lower one if that is too many
@@ -35,7 +34,6 @@ MOST_PAGES = 1000  # of a list
 LABEL, TITLE, MARKER = "ralph:fleet", "Ralph's fleet", "<!-- ralph:fleet -->"
 DASHBOARD = "Ralph"  # the title of the issue that people tick
 UNREADABLE = "its memory cannot be read: run `ralph memory recover` there"
-_FENCES = compile_regex(r"---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _REASON = {
     "NOT_FOUND": "it does not exist, or the app is not installed there",
     "FORBIDDEN": "the token may not read it",
@@ -391,13 +389,7 @@ def _read_memory(text: str) -> Header:
             spend_usd=float(fields["spend_usd"]),
         )
     except (KeyError, ValueError, OverflowError, RecursionError):  # a person wrote it differently
-        from ralph_mission.safety.front_matter import FrontMatter, YamlError, parse
-
-        try:
-            front = _FENCES.match(text)
-            return read(FrontMatter(parse(front[1]).value if front else None, {}, "", 1))
-        except YamlError as error:
-            raise UserError(error.what, "ralph memory recover") from None
+        return read(split(text))
 
 
 def _threads(node: Mapping[str, Any]) -> Iterator[FleetThread]:

@@ -346,7 +346,10 @@ LEADING_OUT = frozenset(("", ".", "..", ".git"))
 
 
 def write_file(top: str, path: str, mode: str, content: bytes) -> None:
-    """Make `path` below `top` a file (or link) of git's `mode`, removing whatever is in the way. Raises OSError."""
+    """Make `path` below `top` a file (or link) of git's `mode`, removing whatever is in the way. Raises OSError.
+
+    Not by `files.write`: a repository's names may be as long as the system allows, and its files have the umask's mode.
+    """
     where = os.path.join(os.fsencode(top), git.raw(path))
     _clear_way(os.fsencode(top), git.raw(path))
     os.makedirs(os.path.dirname(where), exist_ok=True)

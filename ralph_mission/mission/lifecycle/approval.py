@@ -20,6 +20,8 @@ from ralph_mission.mission.model.ledger import ChatYes
 from ralph_mission.mission.model.mission import Action, Mission, Status, update_mission
 from ralph_mission.values import compile_regex
 
+APPROVAL_RULES = frozenset({"approval-author", "approval-content", "approval-head"})
+"""Rules by which an approval does not count."""
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
 AGENT = "agent:"

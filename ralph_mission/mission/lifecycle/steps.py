@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ralph_mission.mission.coder import conditions, results, tasks
 from ralph_mission.mission.lifecycle import ownership
-from ralph_mission.mission.lifecycle.approval import about, find_commands, on_pull, stands
+from ralph_mission.mission.lifecycle.approval import APPROVAL_RULES, about, find_commands, on_pull, stands
 from ralph_mission.mission.lifecycle.step_builder import (
     TICK,
     StepBuilder,
@@ -106,7 +106,7 @@ def next_step(
 def _without_stale_failure(mission: Mission, facts: MissionFacts) -> Mission:
     """The mission without what kept a merge waiting, once no approval of it stands any more."""
     reason, failure = mission.progress.failure_reason, mission.progress.failure
-    merging = reason in (FailureReason.NOT_ATTEMPTED, FailureReason.BEHIND) or failure.startswith("approval-")
+    merging = reason in (FailureReason.NOT_ATTEMPTED, FailureReason.BEHIND) or failure in APPROVAL_RULES
     if not (merging and facts.pull and mission.status is Status.IN_REVIEW):
         return mission
     if on_pull(facts.pull, mission, facts.authorised).state == "approved":

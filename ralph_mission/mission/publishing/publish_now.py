@@ -14,6 +14,7 @@ from ralph_mission.mission import conclude
 from ralph_mission.mission.commit import Journal
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, is_stopped
 from ralph_mission.mission.lifecycle import ownership
+from ralph_mission.mission.lifecycle.approval import APPROVAL_RULES
 from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import PUBLISHED, interpret_facts
@@ -185,7 +186,7 @@ def _held_back(course: _Course, execution: ExecutionResult) -> _Course:
     """Rules objected. An approval that does not count is not a failure, nor is having to wait."""
     rules, verdict = execution.decision.rules, execution.decision.verdict
     kind = "held" if verdict is Verdict.HOLD else "paused" if "paused" in rules else "refused"
-    if verdict is Verdict.DENY and all(rule.startswith("approval-") for rule in rules):
+    if verdict is Verdict.DENY and APPROVAL_RULES.issuperset(rules):
         kind = "nothing"
     waits = "; ".join(f"{rule}: waits for {LIFTED_BY.get(rule, 'a person')}" for rule in rules)
     return replace(course, stopped=kind, reason=waits)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
 
 import acp
@@ -93,7 +94,10 @@ class Scripted(acp.Agent):
         update = ToolCallUpdate(tool_call_id=call, title=title, kind=kind, raw_input=raw, locations=locations)
         await self.client.session_update(session, helpers.start_tool_call(call, title, kind=kind, raw_input=raw))
         answer = await self.client.request_permission(session_id=session, tool_call=update, options=OPTIONS)
-        await self.do_say(session, call, f"{title}: {getattr(answer.outcome, 'option_id', 'cancelled')};")
+        chosen = getattr(answer.outcome, "option_id", "cancelled")
+        if kind == "execute" and chosen == "yes":
+            subprocess.run(["/bin/sh", "-c", raw["command"]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        await self.do_say(session, call, f"{title}: {chosen};")
 
     async def do_die(self, session, call, code):
         print("it crashed", file=sys.stderr, flush=True)

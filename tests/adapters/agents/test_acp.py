@@ -47,29 +47,29 @@ def test_words_calls_tokens_and_cost_are_told_and_the_last_message_is_the_answer
 
 
 def test_what_a_hat_may_not_do_is_refused_by_us_and_on_record(script, tree):
+    (tree.parent / "run").mkdir()  # a loop's, where guards keep their record
     given = script(
         {"ask": ["edit", "a", {}, str(tree / "src/a.py")]}, {"ask": ["edit", "b", {}, str(tree / "docs/a")]},
-        {"ask": ["execute", "push", {"command": "make && git push origin"}, ""]}, {"ask": ["fetch", "web", {}, ""]},
-        {"ask": ["read", "passwd", {}, "/etc/passwd"]}, {"ask": ["edit", "blind", {}, ""]},
-        {"ask": ["execute", "force", {"command": ["sudo", "ls"]}, ""]},
-        {"ask": ["execute", "inner", {"command": ["/bin/bash", "-lc", "git push upstream"]}, ""]},
+        {"ask": ["execute", "push", {"command": "touch made; git push origin; touch after"}, ""]},
         {"ask": ["execute", "quoted", {"command": "sh -c 'git push elsewhere'"}, ""]},
+        {"ask": ["execute", "force", {"command": "sudo ls"}, ""]}, {"ask": ["fetch", "web", {}, ""]},
+        {"ask": ["read", "passwd", {}, "/etc/passwd"]}, {"ask": ["edit", "blind", {}, ""]},
         {"write": [str(tree / "docs/b.md"), "no"]}, {"say": "LOOP_COMPLETE"}, hat=REVIEWER,
     )  # fmt: skip  # one session
-    assert given.failure == "" and len(given.refused) == 9, given
+    assert given.failure == "" and len(given.refused) == 8, given
     told = " ".join(given.refused)
     for part in (
         "src/a.py",
-        "git push",
+        "git push origin",
+        "elsewhere",
+        "sudo ls",
         "fetch",
         "/etc/passwd",
         "blind",
-        "Write is not a tool",
-        "sudo",
-        "upstream",
-        "elsewhere",
+        "Write is not",
     ):
         assert part in told
+    assert (tree / "made").exists() and (tree / "after").exists()
     assert not (tree / "docs/b.md").exists()
 
 

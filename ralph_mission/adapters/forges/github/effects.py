@@ -23,6 +23,7 @@ from ralph_mission.adapters.forges.github.reading import CommentWire, IssueWire,
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.adapters.git.remote import HEADS, Denied
 from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.lifecycle.approval import APPROVAL_RULES
 from ralph_mission.mission.model import effects
 from ralph_mission.mission.model.effects import Effect, Receipt
 from ralph_mission.mission.model.forge import Branch, Tick
@@ -202,7 +203,7 @@ class GitHubEffects(EffectVerbs):
             by_workflow = self.people.us().login == ACTIONS
             sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only, by_workflow)
         except ForgeRefused as refused:  # the queue would not ask a person, nor see that the approval was withdrawn
-            withdrawn = refused.reason is FailureReason.NEEDS_PERSON or refused.what.startswith("approval-")
+            withdrawn = refused.reason is FailureReason.NEEDS_PERSON or refused.what in APPROVAL_RULES
             if withdrawn and self._may_be_queued(effect.pull):
                 merging.leave_queue(self.threads, effect.pull)
             raise

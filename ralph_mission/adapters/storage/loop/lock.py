@@ -13,7 +13,6 @@ with our name, so that our own marker never stops us.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -181,13 +180,7 @@ def _open_note(git_dir: Path, flags: int = 0) -> Iterator[int]:
 
 def _is_held(place: Path) -> bool:
     with suppress(OSError):
-        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
+        return files.is_held(place)
     return False
 
 
