@@ -173,7 +173,7 @@ def remarks(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]
         asked(hub, log)
         number, eve = hub.pulls[0].number, hub.fake.person("eve", "read")
         for n in range(size):
-            threads.comment(hub.fake.world, eve._account, hub.fake.threads[number], f"{n} {'me too ' * 20}")
+            threads.comment(hub.fake.world, eve.account, hub.fake.threads[number], f"{n} {'me too ' * 20}")
         for what in ("read first", "read again"):
             figures = asked(hub, log)[1]
             kept = (hub.clone / ".git" / "ralph" / "github.json").stat().st_size
@@ -196,7 +196,7 @@ def outsiders(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures
         hub.fake.validate = False
         eve = hub.fake.person("eve", "read")
         for n in range(size):
-            threads.create(hub.fake.world, eve._account, f"Mine first {n}", "w" * 2000)
+            threads.create(hub.fake.world, eve.account, f"Mine first {n}", "w" * 2000)
         yield "first cycle", asked(hub, log)[1]
         number = hub.person().create_issue("Paint the quay", "It is grey.")
         hub.person().label(number, ("ralph:mission",))

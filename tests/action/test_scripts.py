@@ -19,6 +19,8 @@ import yaml
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.hosting import clones
 from ralph_mission.mission.fleet.model import FleetStart, count_verdicts, render_terms
+from ralph_mission.mission.memory.text import render_memory
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Urgency
 from tests.action.runner import ROOT, bare_environment, wait_for
 from tests.fakes.fleet import FakeFleet
@@ -200,9 +202,11 @@ def test_the_gate_of_a_fleet_needs_pyyaml_alone_and_writes_the_matrices(
     # As a Python with few packages: without -I, which comes first, it looks there and nowhere else.
     (tmp_path / "python3").write_text(f'#!/bin/sh\nshift\nPYTHONPATH={site} exec "{sys.executable}" -S "$@"\n')
     (tmp_path / "python3").chmod(0o755)
-    (tmp_path / "fleet.yml").write_text("repositories: [acme/api, acme/gone]\nrunner: [a, b]\n")
+    (tmp_path / "fleet.yml").write_text("repositories: [acme/api, acme/gone, acme/hand, acme/torn]\nrunner: [a, b]\n")
     with FakeFleet() as fake:
         fake.add("acme/api")
+        fake.add("acme/hand", memory=render_memory(Memory()).replace("paused: false", "paused: yes"))  # a person's hand
+        fake.add("acme/torn", memory="---\npaused: [\n")
         given = step(tmp_path) | fake.environ | {"RUNNER_TEMP": str(tmp_path)}
         given["PATH"] = f"{tmp_path}{os.pathsep}{given['PATH']}"
         subprocess.run(["bash", str(SCRIPTS / "fleet.sh")], env=given, cwd=tmp_path, check=True, stderr=subprocess.PIPE)
@@ -214,7 +218,9 @@ def test_the_gate_of_a_fleet_needs_pyyaml_alone_and_writes_the_matrices(
     assert len(pages) == len(packages) - 1  # in HTML, where its one package is there
     assert all("acme/gone" in page.read_text() for page in pages)
     assert (outputs["started"], outputs["runner"]) == ("1", '["a", "b"]')
-    assert "acme/gone: it does not exist" in (tmp_path / "page").read_text()
+    page = (tmp_path / "page").read_text()
+    assert all(part in page for part in ("acme/gone: it does not exist", "acme/torn: its memory cannot be read"))
+    assert "acme/hand" not in page  # it is paused
 
 
 def test_every_step_that_reads_settings_is_given_the_input() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.mission.findings.identity import parse_bans, touched_by
+from ralph_mission.mission.lifecycle.approval import APPROVAL_RULES
 from ralph_mission.mission.model.effects import Label, OpenIssue, OpenPull, Publish, PushBranch
 from ralph_mission.mission.model.forge import Post, Touch
 from ralph_mission.mission.model.ledger import FindingRecord
@@ -368,3 +369,7 @@ def test_what_one_rule_holds_and_another_denies_is_denied():
     decision = judge(fix(), policy_context(spent=BudgetUsed(active=3), paused=True))
     assert {"mission-cap", "paused"} <= set(decision.rules)
     assert decision.verdict is Verdict.DENY
+
+
+def test_the_rules_by_which_an_approval_does_not_count_are_named_once():
+    assert {rule.id for rule in RULES if rule.id.startswith("approval-")} == APPROVAL_RULES

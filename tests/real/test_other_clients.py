@@ -70,14 +70,14 @@ def test_it_finishes_two_stories_in_a_worktree(disk_folder: Path, level: Level, 
     assert [one["calls"] for one in told["played"]] == [1, 1] and told["left_running"] == []
 
 
-def test_opencode_asks_us_by_the_protocol_before_each_command(disk_folder: Path) -> None:
+def test_opencode_by_the_protocol_has_denied_commands_refused_by_guards(disk_folder: Path) -> None:
     program, tree = PROGRAMS["opencode"][-1], make_repo(disk_folder / "tree", {"README.md": "# Shop\n"})
     if not program.exists():
         pytest.skip("opencode is not in .venv/clients: see the top of this file")
     run_dir = tree / ".ralph" / "loop"
     run_dir.mkdir(parents=True)
     line = (str(program), "acp")
-    commands = ("git push /nowhere; touch pushed", "touch made")
+    commands = ("git push /nowhere && touch pushed", "touch made")
     script = [*(call("bash", command=one, description="x") for one in commands), say("Done.")]
     with ScriptedModel(script) as model:
         client = find_client("acp:opencode", line)

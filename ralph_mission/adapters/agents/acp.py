@@ -1,6 +1,7 @@
 """Agents that speak the Agent Client Protocol: `kind: acp` for any such program, `acp:NAME` for one of the table.
 
-`acp_driver` runs it in its own process, judges every call that needs permission, and prints one result. The clients of
+`acp_driver` runs it in its own process, judges tools and files of the calls that need permission, and prints one
+result. The clients of
 `clients.CLIENTS` use their own interfaces because those offer more: Claude Code takes a schema and limits of turns and
 money; Codex reports what its sandbox refused, OpenCode a price, Gemini and Copilot their turns.
 """
@@ -15,12 +16,10 @@ from functools import partial
 
 from ralph_mission.adapters.agents import claude, codex
 from ralph_mission.adapters.agents.claude_driver import request_of
-from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, SessionPlace
+from ralph_mission.adapters.agents.client import Client, Invocation, SessionPlace
 from ralph_mission.loop.model.state import Session
 
 NAME = "acp"
-ASKS = {"opencode": {"OPENCODE_PERMISSION": '{"bash": "ask"}'}}
-"""What makes a program ask us before each command, where its own adapter lets it run them unasked."""
 DRIVER = (sys.executable, "-I", "-m", "ralph_mission.adapters.agents.acp_driver")
 
 
@@ -40,8 +39,7 @@ def _invocation_like(own: Client, session: Session, place: SessionPlace) -> Invo
         invocation = _invocation(
             replace(session, model=""), place
         )  # it knows, and lets nobody choose it over the protocol
-    asks = {} if RUNS in session.hat.tools_denied else ASKS.get(own.name, {})
-    return replace(invocation, env={**known.env, **asks}, files=known.files)
+    return replace(invocation, env=known.env, files=known.files)
 
 
 ANY = Client(NAME, DRIVER, _invocation, claude.read)

@@ -285,9 +285,14 @@ def _forget_old(used: Path) -> None:
         others = [one for one in used.parent.iterdir() if one.is_dir() and one != used]
         others.sort(key=lambda one: one.stat().st_mtime, reverse=True)
         for folder in others[KEPT_SETUPS - 1 :]:
-            if not files.is_held(folder.with_suffix(".lock")):
-                remove_any(os.fsencode(folder))
-                folder.with_suffix(".lock").unlink(missing_ok=True)
+            with suppress(OSError):  # one that cannot be removed keeps no other
+                _remove_unused(folder)
+
+
+def _remove_unused(folder: Path) -> None:
+    if not files.is_held(folder.with_suffix(".lock")):
+        remove_any(os.fsencode(folder))
+        folder.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def _is_harmless(value: str) -> bool:

@@ -21,7 +21,7 @@ from ralph_mission.config.fleet import FleetConfig
 from ralph_mission.errors import UserError
 from ralph_mission.mission import memory as layout
 from ralph_mission.mission.fleet.model import CONFIGURE, FleetThread, RateLimit, RepositoryHeader
-from ralph_mission.mission.memory.front_matter import read, split
+from ralph_mission.mission.memory.front_matter import read
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from ralph_mission.values import dataclass
@@ -377,6 +377,7 @@ def with_memory(header: RepositoryHeader, text: str, now: datetime) -> Repositor
 
 
 def _read_memory(text: str) -> Header:
+    """The header of a memory file. Raises UserError, ValueError, OverflowError or RecursionError."""
     fields = written_fields(text.encode())
     try:
         return Header(
@@ -389,7 +390,11 @@ def _read_memory(text: str) -> Header:
             spend_usd=float(fields["spend_usd"]),
         )
     except (KeyError, ValueError, OverflowError, RecursionError):  # a person wrote it differently
-        return read(split(text))
+        from ralph_mission.safety.front_matter import BOUNDARY, FrontMatter, parse
+
+        # Not by `parse_front_matter`: the gate of a fleet runs with no package but PyYAML.
+        _, front, _ = BOUNDARY.split(text, 2) if BOUNDARY.match(text) else ("", "", "")
+        return read(FrontMatter(parse(front).value, {}, "", 1))
 
 
 def _threads(node: Mapping[str, Any]) -> Iterator[FleetThread]:
