@@ -1,9 +1,8 @@
 """Agents that speak the Agent Client Protocol: `kind: acp` for any such program, `acp:NAME` for one of the table.
 
 `acp_driver` runs it in its own process, judges tools and files of the calls that need permission, and prints one
-result. The clients of
-`clients.CLIENTS` use their own interfaces because those offer more: Claude Code takes a schema and limits of turns and
-money; Codex reports what its sandbox refused, OpenCode a price, Gemini and Copilot their turns.
+result. The clients of `clients.CLIENTS` use their own interfaces because those offer more: Claude Code takes a schema
+and limits of turns and money; Codex reports what its sandbox refused, OpenCode a price, Gemini and Copilot their turns.
 """
 
 from __future__ import annotations

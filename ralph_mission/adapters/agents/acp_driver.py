@@ -1,8 +1,9 @@
 """One session of an agent that speaks the Agent Client Protocol: `python -I -m …acp_driver PROGRAM [ARGUMENT…]`.
 
 Reads one JSON request (written by `acp.py`) from standard input, starts the program in the work tree, and prints a line
-of JSON for each of its messages and calls, the result last. Tools and files of the calls that need permission
-are judged here by the hat's permissions, and unknown tools denied; commands are refused by the guards on its PATH.
+of JSON for each of its messages and calls, the result last. File reads and writes, and tools and files of calls that
+need permission, are judged here by the hat's permissions; unknown tools are denied. Commands are refused by the guards
+on its PATH.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ralph_mission.adapters.agents.claude_driver import hat_of, print_line, shorten_input, why_not
-from ralph_mission.adapters.sandbox.shims import find_refusals
 from ralph_mission.extras import install_command
 from ralph_mission.safety.text import truncate
 
@@ -164,8 +164,6 @@ class _Client:
         fields["paths"] = tuple(one.path for one in update.locations or ()) or None
         now = {**known, **{name: value for name, value in fields.items() if value}}
         self._calls[update.tool_call_id] = now
-        printed = (one.content for one in update.content or () if one.type == "content")
-        self._refused |= dict.fromkeys(why for one in printed if one.type == "text" for why in find_refusals(one.text))
         if new or before is None:
             self._flush()
             self._answer = ""  # the text after the last call is the answer

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from subprocess import PIPE, STDOUT
 
 import acp
 from acp import helpers
@@ -97,9 +96,7 @@ class Scripted(acp.Agent):
         answer = await self.client.request_permission(session_id=session, tool_call=update, options=OPTIONS)
         chosen = getattr(answer.outcome, "option_id", "cancelled")
         if kind == "execute" and chosen == "yes":
-            done = subprocess.run(["/bin/sh", "-c", raw["command"]], stdout=PIPE, stderr=STDOUT, text=True)
-            printed = [helpers.tool_content(helpers.text_block(done.stdout))]
-            await self.client.session_update(session, helpers.update_tool_call(call, content=printed))
+            subprocess.run(["/bin/sh", "-c", raw["command"]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         await self.do_say(session, call, f"{title}: {chosen};")
 
     async def do_die(self, session, call, code):

@@ -47,6 +47,7 @@ def test_words_calls_tokens_and_cost_are_told_and_the_last_message_is_the_answer
 
 
 def test_what_a_hat_may_not_do_is_refused_by_us_and_on_record(script, tree):
+    (tree.parent / "run").mkdir()  # a loop's, where guards keep their record
     given = script(
         {"ask": ["edit", "a", {}, str(tree / "src/a.py")]}, {"ask": ["edit", "b", {}, str(tree / "docs/a")]},
         {"ask": ["execute", "push", {"command": "touch made; git push origin; touch after"}, ""]},

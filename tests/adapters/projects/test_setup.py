@@ -259,6 +259,19 @@ def test_the_last_used_ones_are_kept_and_no_more(repo, tmp_path):
     assert len([one for one in (tmp_path / "kept").iterdir() if one.is_dir()]) == module.KEPT_SETUPS
 
 
+def test_an_old_one_that_cannot_be_removed_keeps_no_other(lend, tmp_path):
+    old = [tmp_path / "kept" / str(age) for age in range(1, module.KEPT_SETUPS + 2)]
+    for age, folder in enumerate(old):
+        folder.mkdir(parents=True)
+        folder.with_suffix(".lock").touch()
+        os.utime(folder, (1e9 - age, 1e9 - age))
+    stuck = old[module.KEPT_SETUPS - 1]  # the first that is to go
+    stuck.with_suffix(".lock").unlink()
+    stuck.with_suffix(".lock").symlink_to(tmp_path)
+    lend("true")
+    assert [folder.exists() for folder in old[module.KEPT_SETUPS - 1 :]] == [True, False]
+
+
 def test_the_report_of_a_set_up_is_ours_to_read(lend, tmp_path):
     lend("true")
     (report,) = (tmp_path / "kept").glob(f"*/{module.REPORT}")
