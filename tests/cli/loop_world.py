@@ -23,9 +23,10 @@ import json, os, pathlib, subprocess, sys, time
 prompt = sys.stdin.read()
 here = pathlib.Path(__file__).parent
 calls = here / "calls"
-with calls.open("a") as file:
-    file.write(os.environ["RALPH_HAT"] + "\\n")
-call = len(calls.read_text().split())
+with calls.open("ab", buffering=0) as file:
+    file.write(os.environ["RALPH_HAT"].encode() + b"\\n")
+    own_end = file.tell()
+call = len(calls.read_bytes()[:own_end].split())  # its own number, also beside another session
 (here / f"prompt-{call}").write_text(prompt)
 starter = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]  # of our shell
 (here / f"pid-{call}").write_text(f"{os.getpid()} {starter}")
