@@ -16,7 +16,7 @@ from bench import endurance
 from bench.generated import generate
 from bench.load import RESULTS
 from bench.spent import git_counted
-from ralph_mission.adapters.fixers import fixer
+from ralph_mission.adapters.fixers import typos
 from ralph_mission.mission.findings.identity import BACKLOG
 from ralph_mission.mission.memory.text import parse_memory, parse_notes
 from tests.figures import Table, shown
@@ -128,10 +128,11 @@ def of_results(folder: Path, size: int) -> World:
 @pytest.mark.parametrize("files", [2_000, 50_000])
 def test_files_cost_no_git_process_each(tmp_path: Path, log: Path, files: int, table: Table) -> None:
     few, many = (World(generate(tmp_path / str(size), NOON, size), NOON) for size in (400, files))
-    for what, parts in (("first", files // fixer.CHUNK), ("next", 0)):  # what fixers read, so many files at a time
+    for what, parts in (("first", files // typos.PART), ("next", 0)):
         started = [processes(here, log) for here in (few, many)]
-        assert started[1] <= started[0] + parts + ENOUGH
+        assert started[1] <= started[0] + parts * CLONE + ENOUGH
         table.count(f"{files:,} files, {what} cycle", git=started[1])
 
 
+CLONE = 7  # processes for each part of the files that is checked for misspellings
 ENOUGH = 20  # processes more: lists of paths are cut where a command line ends

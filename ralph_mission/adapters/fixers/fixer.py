@@ -22,7 +22,7 @@ LARGEST = 1_000_000
 CODE = compile_regex(r"^[A-Z]{1,4}\d{2,4} ")
 QUOTED = 10  # corrections of one file that are shown
 MOST_PARTS = 50  # corrections of a file that are tracked; larger changes are never made unasked
-CHUNK = 200  # files read at once, to bound memory
+CHUNK = 2_000  # files read at once, to bound memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class CommitTree:
-    """The regular files of a commit, a working folder, and a deadline (monotonic).
+    """The regular files of a commit, a working folder, and a deadline (monotonic) for looking at more files.
 
-    `memo`: the fixer's own cache across commits.
+    `memo`: what the fixer remembers from look to look, as JSON.
     """
 
     git: Git

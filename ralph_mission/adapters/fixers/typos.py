@@ -10,7 +10,7 @@ import importlib.metadata
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
@@ -28,16 +28,21 @@ from ralph_mission.adapters.fixers.places import (
     off_limits,
     prose,
 )
+from ralph_mission.adapters.git.git import GitError, TreeEntry
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.values import compile_regex, dataclass
 
-RULES = 2
+RULES = 3
 """Counts the changes to what follows here, so that no cache outlives its rules."""
 SETTINGS = ("typos.toml", "_typos.toml", ".typos.toml", "pyproject.toml")
 """Where a repository says what typos leaves alone; the first of them that says anything is read."""
 SECONDS = 120.0
+PART = 4_000
+"""Files that are checked at once: between two parts is asked whether there is time for more."""
+SEARCH = ("grep", "-l", "-z", "-a", "-i", "-E", "--full-name", "--no-color", "--no-textconv", "-f", "-")
+"""The files of a commit with any of some words, in whatever case."""
 MIN_LENGTH = 5  # shorter words are too often abbreviations ...
 SHORT = frozenset("teh hte thsi taht thta wich whic wiht wtih htis".split())  # ... but not these
 # Names, other languages or words of the trade more often than misspellings.
@@ -64,6 +69,7 @@ _LABEL = (
     compile_regex(r"\s*(?:\([^()\n]*\))?\s*:(?:\s|$)"),
 )  # `name (int): what it is`
 _CELL = compile_regex(r"\|\s*$"), compile_regex(r"\s*\|")  # a cell of one word
+_NOT_UTF8 = compile_regex(r"[\ud800-\udfff]")  # in a path: typos ends at such a one
 _OPT_OUT = compile_regex(r"(?:codespell|typos):\s*ignore|spell-?check(?:er)?:\s*(?:disable|ignore)|\bsic\b|cspell:")
 _ENGLISH = frozenset(
     "the of and is this that with when if not are it for to be from by has have will can should which you your we "
@@ -89,29 +95,21 @@ class Misspelling:
     correction: str
 
 
-@dataclass(frozen=True, slots=True)
-class SearchedNames:
-    """Which words a file was searched for as names, and which of them are some there."""
-
-    words: frozenset[str] = frozenset()
-    found: frozenset[str] = frozenset()
-
-
 def version() -> str:
     """Of the dictionary and of the rules here, for caches."""
     return f"typos {importlib.metadata.version('typos')}, rules {RULES}"
 
 
 def fixes(tree: CommitTree) -> Iterator[Fix]:
-    """One fix per file with misspellings. Raises UserError when typos cannot run or read the repository's settings."""
+    """One fix per file with misspellings among those that there is time to look at; the next look goes on from there.
+
+    Raises UserError when typos cannot run or read the repository's settings.
+    """
     found = _suspects(tree)
     texts = {entry.path: (entry, text) for entry, text in tree.texts(found.__contains__)}
-    suspected = {path: correct(path, texts[path][1], found[path]) for path in sorted(found.keys() & texts.keys())}
-    words = frozenset(one.word.lower() for _, corrections in suspected.values() for one in corrections)
-    names = _names_in(tree, words)
-    for path in suspected:
-        if tree.out_of_time:
-            return
+    corrected = (correct(path, text, found[path])[1] for path, (_, text) in texts.items())
+    names = _names_in(tree, frozenset(one.word.lower() for corrections in corrected for one in corrections))
+    for path in sorted(texts):
         entry, text = texts[path]
         new, corrections = correct(path, text, found[path], names)
         if corrections:
@@ -119,28 +117,53 @@ def fixes(tree: CommitTree) -> Iterator[Fix]:
 
 
 def _suspects(tree: CommitTree) -> dict[str, list[TyposHit]]:
-    """What typos finds in the files of a tree, by path; it is not run again on those that it knows."""
+    """What typos finds in the files with something to correct, by path. Known files are not looked at again."""
     settings = [entry for entry in tree.entries if entry.path in SETTINGS]
-    known = tree.memo.setdefault(f"found with {[entry.oid for entry in settings]}", {})
-    entries = [e for e in tree.entries if _is_wanted(e.path) and _is_utf8(e.path)]  # typos ends at others
-    unseen = {entry.path for entry in entries if (entry.path, entry.oid) not in known}
-    texts = [entry.path for entry, text in tree.texts(unseen.__contains__) if not is_generated(text)]
-    found: dict[str, list[TyposHit]] = {}
-    if texts:
-        from ralph_mission.adapters.workspace.clone import clone
+    known = _known(tree, [[entry.path, entry.oid] for entry in settings])
+    files, others = dict[str, list[TyposHit]](), list[TreeEntry]()
+    for entry in tree.entries:
+        oid, hits = known.get(entry.path, ("", []))
+        if oid == entry.oid:
+            files[entry.path] = hits
+        elif _is_wanted(entry.path):
+            others.append(entry)
+    for start in range(0, len(others), PART):
+        if tree.out_of_time:
+            break
+        part = others[start : start + PART]
+        files |= {entry.path: [] for entry in part} | _look(tree, part, settings)
+    oids = {entry.path: entry.oid for entry in tree.entries}
+    tree.memo["files"] = {path: [oids[path], hits] for path, hits in files.items()}
+    return {path: hits for path, hits in files.items() if hits}
 
-        with clone(tree.git, tree.commit, tree.scratch, paths=[*texts, *(entry.path for entry in settings)]) as folder:
-            found = run_typos(folder, tree.scratch / "home")
-    known.update({(e.path, e.oid): found.get(e.path, []) for e in entries if e.path in unseen})
-    return {entry.path: hits for entry in entries if (hits := known[entry.path, entry.oid])}
+
+def _known(tree: CommitTree, settings: list[list[str]]) -> dict[str, tuple[str, list[TyposHit]]]:
+    """Path -> (object, what was found there), as remembered under the same settings."""
+    files = tree.memo.get("files", {}) if tree.memo.get("settings") == settings else {}
+    tree.memo["settings"] = settings
+    with suppress(ValueError, TypeError, AttributeError):
+        return {
+            path: (
+                oid,
+                [TyposHit(int(line), int(byte), str(word), tuple(map(str, right))) for line, byte, word, right in hits],
+            )
+            for path, (oid, hits) in files.items()
+        }
+    return {}
 
 
-def _is_utf8(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _look(tree: CommitTree, part: Sequence[TreeEntry], settings: Sequence[TreeEntry]) -> dict[str, list[TyposHit]]:
+    from ralph_mission.adapters.workspace.clone import clone
+
+    paths = [entry.path for entry in (*part, *settings)]
+    with clone(tree.git, tree.commit, tree.scratch, paths=paths) as folder:
+        found = run_typos(folder, tree.scratch / "home")
+    suspected = ((entry.path, text) for entry, text in tree.texts(found.__contains__))
+    return {
+        path: found[path]
+        for path, text in suspected
+        if _is_wanted(path) and not is_generated(text) and correct(path, text, found[path])[1]
+    }
 
 
 def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
@@ -153,12 +176,14 @@ def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
     done = run_foreign(
         [*command, *_settings(folder), "."], cwd=folder, home=home, timeout=SECONDS, output_cap=50_000_000
     )
-    if done.code not in (0, 2):
+    rows = list(_rows(done.stdout))
+    unreadable = any(row.get("type") == "error" for row in rows)  # a file; it goes on to the others and ends with 1
+    if done.code not in (0, 2) and not (done.code == 1 and unreadable):
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         reason = "it took too long" if done.timed_out else (lines[-1] if lines else f"exit code {done.code}")
         raise UserError(f"typos cannot check this repository: {reason}", "run `typos` there to see why")
     found: dict[str, list[TyposHit]] = {}
-    for row in _rows(done.stdout):
+    for row in rows:
         if row.get("type") == "typo" and "line_num" in row:
             hit = TyposHit(row["line_num"], row["byte_offset"], row["typo"], tuple(row["corrections"]))
             found.setdefault(PurePosixPath(row["path"]).as_posix(), []).append(hit)
@@ -175,15 +200,15 @@ def correct(
     path: str, text: str, found: Iterable[TyposHit], names: frozenset[str] = frozenset()
 ) -> tuple[str, tuple[Misspelling, ...]]:
     """`text` with its misspellings corrected, and what was corrected; `names` (lower case) stay."""
+    found = tuple(found)
+    if not any(_is_certain(path, text, one) for one in _locate(text, found)):
+        return text, ()
     written = prose(path, text)
     if written is None:
         return text, ()
-    found = tuple(found)
-    strong: frozenset[str] = frozenset()
-    if any(_is_certain(path, text, one) for one in _locate(text, found)):  # who mistypes once does so again
-        slips, strong = _find_slips(text, written, {hit.word.lower() for hit in found})
-        found = (*found, *slips)
-    certain = [one for one in _locate(text, found) if one.word.lower() not in names and _is_certain(path, text, one)]
+    slips, strong = _find_slips(text, written, {hit.word.lower() for hit in found})  # who mistypes once does so again
+    sites = _locate(text, (*found, *slips))
+    certain = [one for one in sites if one.word.lower() not in names and _is_certain(path, text, one)]
     counted = Counter(one.word.lower() for one in certain)
     # A word that also stands elsewhere in the file, or within a longer name, is a name itself.
     corrections = {
@@ -252,7 +277,7 @@ def _settings(folder: Path) -> list[str]:
 
 def _is_wanted(path: str) -> bool:
     known = PurePosixPath(path).suffix.lower() in DOCUMENTS or is_code(path)
-    return known and not (off_limits(path) or not_our_words(path))
+    return known and not (off_limits(path) or not_our_words(path)) and not _NOT_UTF8.search(path)
 
 
 def _locate(text: str, found: Iterable[TyposHit]) -> Iterator[Misspelling]:
@@ -302,22 +327,22 @@ def _names_in(tree: CommitTree, words: frozenset[str]) -> frozenset[str]:
     """Which of `words` are names of something anywhere in the repository: an option, a key, a function."""
     if not words:
         return frozenset()
-    known: dict[tuple[str, str], SearchedNames] = tree.memo.setdefault("names", {})
-    nothing = SearchedNames()
-    missing = {e.path: new for e in tree.entries if (new := words - known.get((e.path, e.oid), nothing).words)}
-    there = {e.path: frozenset(_names(e.path, text, missing[e.path])) for e, text in tree.texts(missing.__contains__)}
-    groups: dict[frozenset[str], frozenset[str]] = {}  # files that were asked the same share one set
-    for entry in tree.entries:
-        if entry.path in missing:
-            before = known.get((entry.path, entry.oid), nothing)
-            every = groups.setdefault(before.words | words, before.words | words)
-            known[entry.path, entry.oid] = SearchedNames(every, before.found | there.get(entry.path, frozenset()))
-    return words & frozenset(name for entry in tree.entries for name in known[entry.path, entry.oid].found)
+    pattern = "|".join(sorted(words)).encode()  # one expression: git looks for each of several by itself
+    try:
+        raw = tree.git.run(*SEARCH, tree.commit, stdin=pattern, env={"LC_ALL": "C"}, timeout=SECONDS)
+    except GitError as error:
+        what = f"the words of this repository cannot be searched: {error.detail.strip()}"
+        raise UserError(what, error.next_step("make sure that the repository is complete (git fsck)")) from None
+    found = frozenset(path[len(tree.commit) + 1 :] for path in raw.decode("utf-8", "surrogateescape").split("\0"))
+    names = set[str]()
+    for entry, text in tree.texts(found.__contains__):
+        names.update(_names(entry.path, text, words - names))
+    return frozenset(names)
 
 
-def _names(path: str, text: str, words: frozenset[str]) -> Iterator[str]:
+def _names(path: str, text: str, words: Iterable[str]) -> Iterator[str]:
     lower = text.lower()
-    there = [word for word in words if word in lower]  # a first look that costs little
+    there = [word for word in words if word in lower and _count(word, text)]  # first a look that costs little
     if not there:
         return
     if is_code(path):

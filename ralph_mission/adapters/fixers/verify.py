@@ -8,7 +8,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_FILES = 400
 SURVEY_SECONDS = 60.0
-CAP = 256_000_000  # bytes of the last results
+CAP = 256_000_000  # bytes of what is cached
 SHOWN = 50  # corrections listed for people
 EFFORT = 0.2  # a glance
 CERTAIN, LIKELY = 0.9, 0.8
@@ -46,15 +46,11 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class FixerObserver:
-    """A fixer that looks at the head. `cache`: a folder for its last results, or None.
-
-    Reusing an instance across commits skips known files.
-    """
+    """A fixer that looks at the head. `cache`: a folder for its last results and what it remembers, or None."""
 
     git: Git
     fixer: Fixer
     cache: Path | None
-    memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -66,16 +62,22 @@ class FixerObserver:
         started = time.monotonic()
         survey = self._load_survey(context.head.sha) or self._fresh(context.head.sha, Path(context.scratch))
         signals = tuple(_signal(self.fixer, context.head.sha, fix) for fix in survey.fixes)
-        detail = "" if survey.complete else f"stopped after {len(signals)} files; the rest waits"
+        detail = (
+            "" if survey.complete else f"{len(signals)} files with corrections so far; the rest waits for the next look"
+        )
         seconds = time.monotonic() - started
         return Observation(self.name, "ok", signals, seconds, detail, complete=survey.complete)
 
     def _fresh(self, commit: str, scratch: Path) -> Survey:
-        tree = CommitTree.at(self.git, commit, scratch, SURVEY_SECONDS, self.memo)
+        tree = CommitTree.at(self.git, commit, scratch, SURVEY_SECONDS, self._load_memo())
         fixes = tuple(itertools.islice(self.fixer.fixes(tree), MOST_FILES + 1))
         survey = Survey(fixes[:MOST_FILES], len(fixes) <= MOST_FILES and not tree.out_of_time)
+        cache = FileCache(self.cache)
         if survey.complete:
-            self._remember(commit, survey)
+            content = {"of": [self.fixer.version(), commit], "fixes": [fix.dump() for fix in survey.fixes]}
+            cache.put(self.fixer.name, content)
+        if tree.memo:
+            cache.put(f"{self.fixer.name}-memo", {"of": self.fixer.version(), "memo": tree.memo})
         return survey
 
     def _load_survey(self, commit: str) -> Survey | None:
@@ -85,9 +87,12 @@ class FixerObserver:
                 return Survey(tuple(map(Fix.load, found["fixes"])), True)
         return None
 
-    def _remember(self, commit: str, survey: Survey) -> None:
-        content = {"of": [self.fixer.version(), commit], "fixes": [fix.dump() for fix in survey.fixes]}
-        FileCache(self.cache).put(self.fixer.name, content)
+    def _load_memo(self) -> dict[str, Any]:
+        with suppress(ValueError, KeyError, TypeError):
+            found = FileCache(self.cache, cap=CAP).get(f"{self.fixer.name}-memo")
+            if found["of"] == self.fixer.version():
+                return dict(found["memo"])
+        return {}
 
 
 def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:

@@ -387,7 +387,7 @@ def _check_out(git: Git, commit: str, folder: Path, paths: Iterable[str] | None,
     try:
         fresh = _borrow_objects(git, Git.at(folder))
         fresh.run("update-ref", "--no-deref", "HEAD", commit)
-        _materialise(fresh, fresh.write_tree(commit, _entries(changes)), paths)
+        _materialise(fresh, fresh.write_tree(commit, _entries(changes)) if changes else commit, paths)
     except GitError as error:
         what = f"commit {commit[:12]} cannot be checked out: {error.detail.strip()}"
         raise UserError(what, error.next_step("make sure that the repository is complete (git fsck)")) from None

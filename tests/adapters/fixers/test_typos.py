@@ -472,11 +472,15 @@ def test_an_unchanged_head_is_not_looked_at_again(tmp_path, look, monkeypatch):
     assert look(repo, "typos").signals == first.signals
 
 
-@pytest.mark.parametrize("broken", ["", "{", "[]", '{"of": 1}', '{"of": ["x"], "fixes": []}'])
-def test_a_broken_cache_costs_nothing_but_time(tmp_path, look, broken):
+HITS = {"of": typos.version(), "memo": {"settings": [], "files": {"a.md": ["", [["x", None, 3]]]}}}
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[]", '{"of": 1}', '{"of": ["x"], "fixes": []}', json.dumps(HITS)])
+@pytest.mark.parametrize("name", ["typos.json", "typos-memo.json"])
+def test_a_broken_cache_costs_nothing_but_time(tmp_path, look, broken, name):
     repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache/typos.json").write_text(broken)
+    (tmp_path / "cache" / name).write_text(broken)
     assert paths(look(repo, "typos")) == ["a.md"]
 
 
@@ -535,6 +539,37 @@ def test_a_look_that_runs_out_of_time_ends(tmp_path, look, monkeypatch):
     assert seen.status == "ok" and not seen.complete
 
 
+def test_a_look_that_runs_out_of_time_gives_what_it_saw_and_the_next_goes_on_from_there(tmp_path, look, monkeypatch):
+    two = f"{TYPO}This is seperate from that.\n"  # and a name in a file that is not yet looked at
+    files = {"a.md": two, **{f"{name}.md": TYPO for name in "bcde"}, "z.py": "seperate = 1\n"}
+    repo = make_repo(tmp_path / "repo", files)
+    found, checked, most = typos.run_typos, list[list[str]](), 1
+
+    def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
+        checked.append(sorted(file.name for file in folder.iterdir() if file.name != ".git"))
+        return found(folder, home)
+
+    monkeypatch.setattr(typos, "PART", 2)
+    monkeypatch.setattr(typos, "run_typos", run_typos)
+    monkeypatch.setattr(verify.CommitTree, "out_of_time", property(lambda _: len(checked) >= most))
+    first = look(repo, "typos")
+    assert (paths(first), first.complete, checked) == (["a.md", "b.md"], False, [["a.md", "b.md"]])
+    assert first.detail and first.signals[0].patch.changes[0].new.decode() == two.replace("recieve", "receive")
+    commit(repo, {"b.md": FIXED})
+    most = 2
+    assert paths(look(repo, "typos")) == ["a.md", "c.md"] and checked[1:] == [["b.md", "c.md"]]
+    most = 9
+    last = look(repo, "typos")
+    assert (paths(last), last.complete) == (["a.md", "c.md", "d.md", "e.md"], True)
+    assert checked[2:] == [["d.md", "e.md"], ["z.py"]]
+
+
+def test_a_file_that_typos_cannot_read_keeps_no_other_from_being_corrected(tmp_path, look):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.md": b"\xff\xfe\xff", "c.md": TYPO})
+    seen = look(repo, "typos")
+    assert paths(seen) == ["a.md", "c.md"] and seen.complete
+
+
 HOSTILE = [
     "`" * 40_000,
     "<!--" * 10_000,
@@ -580,7 +615,7 @@ def test_a_tree_leaves_out_what_is_too_large(tmp_path, scratch):
     assert [entry.path for entry in tree.entries] == ["a.md"]
 
 
-def test_an_observer_that_knows_files_says_what_a_new_one_says(tmp_path):
+def test_a_look_that_knows_files_says_what_a_first_one_says(tmp_path):
     prose = "We hope that you can use this guide and that it is of use to all of you who read it.\n"
     repo = make_repo(tmp_path / "repo", {"a.md": f"{prose}You will recieve the answer.\n"})
     walk = [
@@ -598,14 +633,14 @@ def test_an_observer_that_knows_files_says_what_a_new_one_says(tmp_path):
             seen = observer.observe(ObservationContext(head, datetime(2026, 5, 4, tzinfo=UTC), None, "", folder))
         return [f"{signal.path}: {signal.detail}" for signal in seen.signals]
 
-    def fresh() -> verify.FixerObserver:
-        return verify.FixerObserver(Git.open(repo), FIXERS["typos"], None)
+    def observer(cache: Path | None) -> verify.FixerObserver:
+        return verify.FixerObserver(Git.open(repo), FIXERS["typos"], cache)
 
-    one, said = fresh(), []
+    said = []
     for files in walk:
         commit(repo, files)
-        said.append(look(one))
-        assert said[-1] == look(fresh())
+        said.append(look(observer(tmp_path / "cache")))
+        assert said[-1] == look(observer(None))
     assert len({tuple(found) for found in said}) > 3
 
 
