@@ -20,8 +20,7 @@ from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.sandbox.process import FinishedProcess, own_tool, run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
-from ralph_mission.safety.patch import REGULAR
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 RULES = 1
 """Counts the changes to what follows here, so that no cache outlives its rules."""
@@ -35,6 +34,8 @@ WITH_SIDE_EFFECTS = frozenset(
     {"__future__", "antigravity", "this", "readline", "rlcompleter", "site", "faulthandler", "lib2to3"}
 )
 """Modules of the standard library that are imported for what importing them does."""
+WORD = compile_regex(r"\w+")
+EVERYTHING = compile_regex(r"import\s*\*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,17 @@ def fixes(tree: CommitTree) -> Iterator[Fix]:
         return
     settings = {entry.path: text for entry, text in tree.texts(lambda path: PurePosixPath(path).name in CONFIGURED)}
     modes = {entry.path: entry.mode for entry in tree.entries}
-    for path, (new, found) in _fixable_files(tree, [*sources, *settings], _choose_rules(settings)).items():
-        old = sources.get(path, "")
-        if _is_python(path) and new != old and not is_generated(old) and _harmless(path, old, new, sources):
-            yield Fix(path, modes.get(path, REGULAR), old.encode(), new.encode(), _to_corrections(old, found))
+    fixable = {
+        path: (new, found)
+        for path, (new, found) in _fixable_files(tree, [*sources, *settings], _choose_rules(settings)).items()
+        if path in sources and _is_python(path) and new != sources[path] and not is_generated(sources[path])
+    }
+    removed = {path: _removed(sources[path], new) for path, (new, _) in fixable.items()}
+    mentions = _mentions(sources, removed)
+    for path, (new, found) in fixable.items():
+        old, gone = sources[path], removed[path]
+        if gone is not None and _harmless(path, gone, new, sources, mentions):
+            yield Fix(path, modes[path], old.encode(), new.encode(), _to_corrections(old, found))
 
 
 def _is_python(path: str) -> bool:
@@ -116,16 +124,45 @@ def _diagnoses(folder: Path, output: bytes) -> dict[str, list[Diagnosis]]:
     return found
 
 
-def _harmless(path: str, old: str, new: str, sources: Mapping[str, str]) -> bool:
-    """Whether every import that was removed was of no use to anybody."""
+def _removed(old: str, new: str) -> frozenset[Import] | None:
+    """The imports that are gone; None if that cannot be told."""
     try:
-        removed = _imports(old) - _imports(new)
+        return _imports(old) - _imports(new)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # newer than the Python we run on, or not Python
+        return None
+
+
+def _mentions(sources: Mapping[str, str], removed: Mapping[str, frozenset[Import] | None]) -> dict[str, frozenset[str]]:
+    """The files with the name of a removed import, or of a module that it was removed from, by this word; by `*`, those
+    that import everything of a module."""
+    words = {PurePosixPath(path).stem for path in removed}
+    words |= {one.name for gone in removed.values() for one in gone or ()}
+    found = {word: set[str]() for word in ("*", *words) if word == "*" or WORD.fullmatch(word)}
+    for path, text in sources.items() if any(removed.values()) else ():
+        for word in found.keys() & WORD.findall(text):
+            found[word].add(path)
+        if EVERYTHING.search(text):
+            found["*"].add(path)
+    return {word: frozenset(paths) for word, paths in found.items()}
+
+
+def _harmless(
+    path: str,
+    removed: frozenset[Import],
+    new: str,
+    sources: Mapping[str, str],
+    mentions: Mapping[str, frozenset[str]],
+) -> bool:
+    """Whether every import that was removed was of no use to anybody."""
+    place = PurePosixPath(path)
+    if removed and place.name == "__init__.py":
         return False
-    if removed and PurePosixPath(path).name == "__init__.py":
-        return False
-    others = [text for other, text in sources.items() if other != path]
-    return all(_of_no_use(path, gone, new, others) for gone in removed)
+    near = mentions.get(place.stem, frozenset(sources)) - {path}
+    for gone in removed:
+        others = near & (mentions.get(gone.name, near) | mentions["*"])
+        if not _of_no_use(path, gone, new, (sources[other] for other in others)):
+            return False
+    return True
 
 
 def _imports(source: str) -> frozenset[Import]:

@@ -44,6 +44,8 @@ def test_line_ends_stay_as_they_are(tmp_path, look):
         {"pkg/__init__.py": "", "pkg/a.py": UNUSED, "pkg/b.py": "from .a import (\n    sys,\n    os,\n)\n"},
         {"a.py": UNUSED, "b.py": "import a\n\nprint(a.os.name)\n"},
         {"a.py": UNUSED, "b.py": "from a import *\n\nprint(os)\n"},
+        {"a.py": UNUSED, "b.py": "from a import *\n\nprint(vars())\n"},
+        {"a-b.py": UNUSED, "c.py": "PATCHED = 'a-b.os.getcwd'\n"},
         {"a.py": UNUSED, "tests/test_a.py": 'PATCHED = "a.os.getcwd"\n'},
         {"a.py": "import requests\n"},
         {"a.py": "from . import signals\n"},
