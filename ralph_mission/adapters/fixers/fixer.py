@@ -22,7 +22,6 @@ LARGEST = 1_000_000
 CODE = compile_regex(r"^[A-Z]{1,4}\d{2,4} ")
 QUOTED = 10  # corrections of one file that are shown
 MOST_PARTS = 50  # corrections of a file that are tracked; larger changes are never made unasked
-CHUNK = 2_000  # files read at once, to bound memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,10 @@ class Fix:
         return FileChange(self.path, self.mode, self.mode, self.old, self.new)
 
 
+class Unfinished(Exception):
+    """Raised by a fixer after its fixes: it has not looked at everything, and the next look goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommitTree:
     """The regular files of a commit, a working folder, and a deadline (monotonic) for looking at more files.
@@ -88,16 +91,16 @@ class CommitTree:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the deadline has passed."""
+        """Whether the deadline has passed. A fixer that stops for it raises Unfinished."""
         return time.monotonic() > self.deadline
 
     def texts(self, matches: Callable[[str], bool]) -> Iterator[tuple[TreeEntry, str]]:
         """The UTF-8 texts among the files whose path is wanted, in order; binary files are left out."""
         chosen = [entry for entry in self.entries if matches(entry.path)]
-        for start in range(0, len(chosen), CHUNK):
-            part = chosen[start : start + CHUNK]
-            contents = self.git.blobs(entry.oid for entry in part)
-            yield from ((e, text) for e in part if (text := _decode(contents[e.oid])) is not None)
+        contents = self.git.each_blob([entry.oid for entry in chosen]) if chosen else ()
+        for entry, content in zip(chosen, contents, strict=False):
+            if content is not None and (text := _decode(content)) is not None:
+                yield entry, text
 
     def read(self, path: str) -> str:
         """A file's text, or ""."""
@@ -134,7 +137,7 @@ def parts_of(fix: Fix) -> tuple[SignalPart, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Fixer:
-    """A deterministic fixer. `kind`: of its findings. `fixes` may raise UserError."""
+    """A deterministic fixer. `kind`: of its findings. `fixes` may raise UserError, and Unfinished at its end."""
 
     name: str
     kind: str

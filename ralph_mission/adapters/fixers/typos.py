@@ -10,14 +10,14 @@ import importlib.metadata
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
+from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, Unfinished
 from ralph_mission.adapters.fixers.places import (
     DOCUMENTS,
     MARKDOWN,
@@ -28,21 +28,21 @@ from ralph_mission.adapters.fixers.places import (
     off_limits,
     prose,
 )
-from ralph_mission.adapters.git.git import GitError, TreeEntry
+from ralph_mission.adapters.git.git import TreeEntry
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.values import compile_regex, dataclass
 
 RULES = 3
-"""Counts the changes to what follows here, so that no cache outlives its rules."""
+"""Counts the changes to what follows here and in `places`, so that no cache outlives its rules."""
 SETTINGS = ("typos.toml", "_typos.toml", ".typos.toml", "pyproject.toml")
 """Where a repository says what typos leaves alone; the first of them that says anything is read."""
 SECONDS = 120.0
 PART = 4_000
 """Files that are checked at once: between two parts is asked whether there is time for more."""
-SEARCH = ("grep", "-l", "-z", "-a", "-i", "-E", "--full-name", "--no-color", "--no-textconv", "-f", "-")
-"""The files of a commit with any of some words, in whatever case."""
+MOST_WORDS = 500
+"""Words that are searched for in all files to tell whether they are names; other files wait until these are right."""
 MIN_LENGTH = 5  # shorter words are too often abbreviations ...
 SHORT = frozenset("teh hte thsi taht thta wich whic wiht wtih htis".split())  # ... but not these
 # Names, other languages or words of the trade more often than misspellings.
@@ -95,75 +95,87 @@ class Misspelling:
     correction: str
 
 
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A file with misspellings, unless they are names elsewhere; `words` (lower case): what would be corrected."""
+
+    entry: TreeEntry
+    text: str
+    hits: tuple[TyposHit, ...]
+    words: frozenset[str]
+
+
 def version() -> str:
-    """Of the dictionary and of the rules here, for caches."""
-    return f"typos {importlib.metadata.version('typos')}, rules {RULES}"
+    """Of the dictionary, of what takes files apart, and of the rules here, for caches."""
+    tools = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("typos", "pygments", "markdown-it-py"))
+    return f"{tools}, rules {RULES}"
 
 
 def fixes(tree: CommitTree) -> Iterator[Fix]:
-    """One fix per file with misspellings among those that there is time to look at; the next look goes on from there.
+    """One fix per file with misspellings among those that there is time to check; the next look goes on from there.
 
-    Raises UserError when typos cannot run or read the repository's settings.
+    Raises UserError when typos cannot run or read the repository's settings, and Unfinished after the last fix.
     """
-    found = _suspects(tree)
-    texts = {entry.path: (entry, text) for entry, text in tree.texts(found.__contains__)}
-    corrected = (correct(path, text, found[path])[1] for path, (_, text) in texts.items())
-    names = _names_in(tree, frozenset(one.word.lower() for corrections in corrected for one in corrections))
-    for path in sorted(texts):
-        entry, text = texts[path]
-        new, corrections = correct(path, text, found[path], names)
+    suspects, finished = _suspects(tree)
+    first = list(_first(suspects))
+    names = _names_in(tree, frozenset[str]().union(*(one.words for one in first)))
+    for one in sorted(first, key=lambda one: one.entry.path):
+        new, corrections = correct(one.entry.path, one.text, one.hits, names)
         if corrections:
-            yield Fix(path, entry.mode, text.encode(), new.encode(), _to_corrections(text, corrections))
+            old = one.text.encode()
+            yield Fix(one.entry.path, one.entry.mode, old, new.encode(), _to_corrections(one.text, corrections))
+    if not finished or len(first) < len(suspects):
+        raise Unfinished
 
 
-def _suspects(tree: CommitTree) -> dict[str, list[TyposHit]]:
-    """What typos finds in the files with something to correct, by path. Known files are not looked at again."""
-    settings = [entry for entry in tree.entries if entry.path in SETTINGS]
-    known = _known(tree, [[entry.path, entry.oid] for entry in settings])
-    files, others = dict[str, list[TyposHit]](), list[TreeEntry]()
-    for entry in tree.entries:
-        oid, hits = known.get(entry.path, ("", []))
-        if oid == entry.oid:
-            files[entry.path] = hits
-        elif _is_wanted(entry.path):
-            others.append(entry)
+def _suspects(tree: CommitTree) -> tuple[list[Suspect], bool]:
+    """What is found in the files that are not known to be clean, and whether all of them were checked.
+
+    The clean ones are remembered by path and object, part by part, for as long as the settings stay.
+    """
+    settings = [entry for entry in tree.entries if _says_anything(tree, entry.path)]
+    key = [[entry.path, entry.oid] for entry in settings]
+    known = tree.memo.get("clean") if tree.memo.get("settings") == key else None
+    known = known if isinstance(known, dict) else {}
+    clean = {entry.path: entry.oid for entry in tree.entries if known.get(entry.path) == entry.oid}
+    tree.memo.update(settings=key, clean=clean)
+    others = [entry for entry in tree.entries if entry.path not in clean and _is_wanted(entry.path)]
+    suspects: list[Suspect] = []
     for start in range(0, len(others), PART):
         if tree.out_of_time:
-            break
-        part = others[start : start + PART]
-        files |= {entry.path: [] for entry in part} | _look(tree, part, settings)
-    oids = {entry.path: entry.oid for entry in tree.entries}
-    tree.memo["files"] = {path: [oids[path], hits] for path, hits in files.items()}
-    return {path: hits for path, hits in files.items() if hits}
+            return suspects, False
+        part = {entry.path: entry for entry in others[start : start + PART]}
+        found = {one.entry.path: one for one in _check(tree, part, settings)}
+        clean |= {path: entry.oid for path, entry in part.items() if path not in found}
+        suspects += found.values()
+    return suspects, True
 
 
-def _known(tree: CommitTree, settings: list[list[str]]) -> dict[str, tuple[str, list[TyposHit]]]:
-    """Path -> (object, what was found there), as remembered under the same settings."""
-    files = tree.memo.get("files", {}) if tree.memo.get("settings") == settings else {}
-    tree.memo["settings"] = settings
-    with suppress(ValueError, TypeError, AttributeError):
-        return {
-            path: (
-                oid,
-                [TyposHit(int(line), int(byte), str(word), tuple(map(str, right))) for line, byte, word, right in hits],
-            )
-            for path, (oid, hits) in files.items()
-        }
-    return {}
+def _says_anything(tree: CommitTree, path: str) -> bool:
+    return path in SETTINGS and (path != "pyproject.toml" or "[tool.typos" in tree.read(path))
 
 
-def _look(tree: CommitTree, part: Sequence[TreeEntry], settings: Sequence[TreeEntry]) -> dict[str, list[TyposHit]]:
+def _check(tree: CommitTree, part: Mapping[str, TreeEntry], settings: Iterable[TreeEntry]) -> Iterator[Suspect]:
+    texts = [entry for entry, text in tree.texts(part.__contains__) if not is_generated(text)]
+    if not texts:
+        return
     from ralph_mission.adapters.workspace.clone import clone
 
-    paths = [entry.path for entry in (*part, *settings)]
-    with clone(tree.git, tree.commit, tree.scratch, paths=paths) as folder:
+    with clone(tree.git, tree.commit, tree.scratch, paths=[one.path for one in (*texts, *settings)]) as folder:
         found = run_typos(folder, tree.scratch / "home")
-    suspected = ((entry.path, text) for entry, text in tree.texts(found.__contains__))
-    return {
-        path: found[path]
-        for path, text in suspected
-        if _is_wanted(path) and not is_generated(text) and correct(path, text, found[path])[1]
-    }
+    for entry, text in tree.texts((found.keys() & part.keys()).__contains__):
+        hits = tuple(found[entry.path])
+        if corrections := correct(entry.path, text, hits)[1]:
+            yield Suspect(entry, text, hits, frozenset(one.word.lower() for one in corrections))
+
+
+def _first(suspects: Iterable[Suspect]) -> Iterator[Suspect]:
+    """Those that have MOST_WORDS words between them."""
+    words = frozenset[str]()
+    for one in suspects:
+        if len(words | one.words) <= MOST_WORDS:
+            words |= one.words
+            yield one
 
 
 def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
@@ -176,14 +188,12 @@ def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
     done = run_foreign(
         [*command, *_settings(folder), "."], cwd=folder, home=home, timeout=SECONDS, output_cap=50_000_000
     )
-    rows = list(_rows(done.stdout))
-    unreadable = any(row.get("type") == "error" for row in rows)  # a file; it goes on to the others and ends with 1
-    if done.code not in (0, 2) and not (done.code == 1 and unreadable):
+    if done.code not in (0, 2):
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         reason = "it took too long" if done.timed_out else (lines[-1] if lines else f"exit code {done.code}")
         raise UserError(f"typos cannot check this repository: {reason}", "run `typos` there to see why")
     found: dict[str, list[TyposHit]] = {}
-    for row in rows:
+    for row in _rows(done.stdout):
         if row.get("type") == "typo" and "line_num" in row:
             hit = TyposHit(row["line_num"], row["byte_offset"], row["typo"], tuple(row["corrections"]))
             found.setdefault(PurePosixPath(row["path"]).as_posix(), []).append(hit)
@@ -268,11 +278,7 @@ def _only_right(hit: TyposHit) -> str:
 
 def _settings(folder: Path) -> list[str]:
     """The option that names the repository's settings for typos."""
-    for name in SETTINGS:
-        file = folder / name
-        if file.is_file() and (name != "pyproject.toml" or "[tool.typos" in file.read_text("utf-8", "replace")):
-            return ["--config", name]
-    return []
+    return next((["--config", name] for name in SETTINGS if (folder / name).is_file()), [])
 
 
 def _is_wanted(path: str) -> bool:
@@ -325,24 +331,15 @@ def _is_plausible(written: str, corrections: int) -> bool:
 
 def _names_in(tree: CommitTree, words: frozenset[str]) -> frozenset[str]:
     """Which of `words` are names of something anywhere in the repository: an option, a key, a function."""
-    if not words:
-        return frozenset()
-    pattern = "|".join(sorted(words)).encode()  # one expression: git looks for each of several by itself
-    try:
-        raw = tree.git.run(*SEARCH, tree.commit, stdin=pattern, env={"LC_ALL": "C"}, timeout=SECONDS)
-    except GitError as error:
-        what = f"the words of this repository cannot be searched: {error.detail.strip()}"
-        raise UserError(what, error.next_step("make sure that the repository is complete (git fsck)")) from None
-    found = frozenset(path[len(tree.commit) + 1 :] for path in raw.decode("utf-8", "surrogateescape").split("\0"))
     names = set[str]()
-    for entry, text in tree.texts(found.__contains__):
+    for entry, text in tree.texts(lambda _: bool(words)):
         names.update(_names(entry.path, text, words - names))
     return frozenset(names)
 
 
 def _names(path: str, text: str, words: Iterable[str]) -> Iterator[str]:
     lower = text.lower()
-    there = [word for word in words if word in lower and _count(word, text)]  # first a look that costs little
+    there = [word for word in words if word in lower]  # a first look that costs little
     if not there:
         return
     if is_code(path):
@@ -359,7 +356,7 @@ def _count(word: str, text: str) -> int:
 
 @lru_cache(maxsize=256)
 def _parts(word: str) -> re.Pattern[str]:
-    lower, title, upper = word, word.capitalize(), word.upper()
+    lower, title, upper = map(re.escape, (word, word.capitalize(), word.upper()))
     return re.compile(rf"(?:(?<![A-Za-z]){lower}|{title})(?![a-z])|(?<![A-Z]){upper}(?![A-Za-z])")
 
 

@@ -4,16 +4,23 @@ its patch, for every file that a fixer would change.
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.files import FileCache, cache_key
-from ralph_mission.adapters.fixers.fixer import CommitTree, Fix, Fixer, list_corrections, parts_of, quote_corrections
+from ralph_mission.adapters.fixers.fixer import (
+    CommitTree,
+    Fix,
+    Fixer,
+    Unfinished,
+    list_corrections,
+    parts_of,
+    quote_corrections,
+)
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
@@ -38,10 +45,10 @@ CERTAIN, LIKELY = 0.9, 0.8
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A fixer's results for a commit; `complete`: it looked at everything."""
+    """A fixer's results for a commit; `rest`: what is left for the next look, "" if nothing is."""
 
     fixes: tuple[Fix, ...]
-    complete: bool
+    rest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +69,26 @@ class FixerObserver:
         started = time.monotonic()
         survey = self._load_survey(context.head.sha) or self._fresh(context.head.sha, Path(context.scratch))
         signals = tuple(_signal(self.fixer, context.head.sha, fix) for fix in survey.fixes)
-        detail = (
-            "" if survey.complete else f"{len(signals)} files with corrections so far; the rest waits for the next look"
-        )
         seconds = time.monotonic() - started
-        return Observation(self.name, "ok", signals, seconds, detail, complete=survey.complete)
+        return Observation(self.name, "ok", signals, seconds, survey.rest, complete=not survey.rest)
 
     def _fresh(self, commit: str, scratch: Path) -> Survey:
-        tree = CommitTree.at(self.git, commit, scratch, SURVEY_SECONDS, self._load_memo())
-        fixes = tuple(itertools.islice(self.fixer.fixes(tree), MOST_FILES + 1))
-        survey = Survey(fixes[:MOST_FILES], len(fixes) <= MOST_FILES and not tree.out_of_time)
-        cache = FileCache(self.cache)
-        if survey.complete:
+        tree, cache = CommitTree.at(self.git, commit, scratch, SURVEY_SECONDS, self._load_memo()), FileCache(self.cache)
+        try:
+            survey = _survey(self.fixer.fixes(tree))
+        finally:
+            if tree.memo:
+                cache.put(f"{self.fixer.name}-memo", {"of": self.fixer.version(), "memo": tree.memo})
+        if not survey.rest:
             content = {"of": [self.fixer.version(), commit], "fixes": [fix.dump() for fix in survey.fixes]}
             cache.put(self.fixer.name, content)
-        if tree.memo:
-            cache.put(f"{self.fixer.name}-memo", {"of": self.fixer.version(), "memo": tree.memo})
         return survey
 
     def _load_survey(self, commit: str) -> Survey | None:
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             found = FileCache(self.cache, cap=CAP).get(self.fixer.name)
             if found["of"] == [self.fixer.version(), commit]:
-                return Survey(tuple(map(Fix.load, found["fixes"])), True)
+                return Survey(tuple(map(Fix.load, found["fixes"])))
         return None
 
     def _load_memo(self) -> dict[str, Any]:
@@ -93,6 +97,18 @@ class FixerObserver:
             if found["of"] == self.fixer.version():
                 return dict(found["memo"])
         return {}
+
+
+def _survey(found: Iterable[Fix]) -> Survey:
+    fixes: list[Fix] = []
+    try:
+        for fix in found:
+            if len(fixes) == MOST_FILES:
+                return Survey(tuple(fixes), f"the first {MOST_FILES} files; the rest waits until these are corrected")
+            fixes.append(fix)
+    except Unfinished:
+        return Survey(tuple(fixes), f"{len(fixes)} files with corrections so far; the next look goes on")
+    return Survey(tuple(fixes))
 
 
 def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:

@@ -258,6 +258,38 @@ class Git:
             raise GitError(command, done.returncode, done.stderr.decode(errors="replace"))
         return dict(contents(unique, done.stdout))
 
+    def each_blob(self, oids: Sequence[str]) -> Iterator[bytes | None]:
+        """Contents of objects one after the other, each in memory while it is asked for; None for a missing one.
+
+        Raises GitError where git gives up.
+        """
+        command = ("cat-file", "--batch")
+        with tempfile.TemporaryFile() as query, tempfile.TemporaryFile() as complaints:
+            query.write("".join(f"{oid}\n" for oid in oids).encode())
+            query.seek(0)
+            with subprocess.Popen(
+                self._command(command),
+                stdin=query,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                env=environment(),
+            ) as process:
+                assert process.stdout is not None
+                try:
+                    for _ in oids:
+                        *_, last = process.stdout.readline().split() or [b""]
+                        found = last.isdigit()
+                        content = process.stdout.read(int(last) + 1) if found else last
+                        if not content or (found and len(content) <= int(last)):
+                            code = process.wait()
+                            complaints.seek(0)
+                            raise GitError(
+                                command, code, complaints.read().decode(errors="replace") or "it ended early"
+                            )
+                        yield content[:-1] if found else None
+                finally:
+                    process.kill()
+
     def sizes(self, oids: Iterable[str]) -> dict[str, int]:
         """The bytes of each object; missing ones are left out."""
         query = "\n".join(dict.fromkeys(oids)).encode()

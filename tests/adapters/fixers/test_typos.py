@@ -392,6 +392,7 @@ def test_generated_files_are_left_alone(tmp_path, look, mark):
 @pytest.mark.parametrize(
     "file",
     [
+        {"a.py": 'KEY = "\\trecieve"\n'},
         {"src/api.py": "def recieve():\n    pass\n"},
         {"src/api.py": "x = cli.option('--recieve-all')\n"},
         {"src/api.py": "class RecieveThing:\n    pass\n"},
@@ -472,10 +473,10 @@ def test_an_unchanged_head_is_not_looked_at_again(tmp_path, look, monkeypatch):
     assert look(repo, "typos").signals == first.signals
 
 
-HITS = {"of": typos.version(), "memo": {"settings": [], "files": {"a.md": ["", [["x", None, 3]]]}}}
+MEMO = {"of": typos.version(), "memo": {"settings": [], "clean": ["a.md"]}}
 
 
-@pytest.mark.parametrize("broken", ["", "{", "[]", '{"of": 1}', '{"of": ["x"], "fixes": []}', json.dumps(HITS)])
+@pytest.mark.parametrize("broken", ["", "{", "[]", '{"of": 1}', '{"of": ["x"], "fixes": []}', json.dumps(MEMO)])
 @pytest.mark.parametrize("name", ["typos.json", "typos-memo.json"])
 def test_a_broken_cache_costs_nothing_but_time(tmp_path, look, broken, name):
     repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
@@ -489,7 +490,7 @@ def test_a_new_commit_or_new_rules_are_looked_at(tmp_path, look, monkeypatch):
     look(repo, "typos")
     commit(repo, {"a.md": "Fine.\n", "b.md": TYPO})
     assert paths(look(repo, "typos")) == ["b.md"]
-    other = verify.Fixer("typos", "spelling", lambda: "newer rules", lambda tree: ())
+    other = verify.Fixer("typos", "spelling", lambda: "newer rules", lambda tree: tree.memo and pytest.fail("old"))
     monkeypatch.setitem(FIXERS, "typos", other)
     assert paths(look(repo, "typos")) == []
 
@@ -540,8 +541,8 @@ def test_a_look_that_runs_out_of_time_ends(tmp_path, look, monkeypatch):
 
 
 def test_a_look_that_runs_out_of_time_gives_what_it_saw_and_the_next_goes_on_from_there(tmp_path, look, monkeypatch):
-    two = f"{TYPO}This is seperate from that.\n"  # and a name in a file that is not yet looked at
-    files = {"a.md": two, **{f"{name}.md": TYPO for name in "bcde"}, "z.py": "seperate = 1\n"}
+    two = f"{TYPO}This is seperate from that.\n"  # and a name in a file that is not yet checked
+    files = {"a.md": two, "b.md": FIXED, "c.md": TYPO, "d.md": FIXED, "e.md": TYPO, "z.py": "seperate = 1\n"}
     repo = make_repo(tmp_path / "repo", files)
     found, checked, most = typos.run_typos, list[list[str]](), 1
 
@@ -551,21 +552,68 @@ def test_a_look_that_runs_out_of_time_gives_what_it_saw_and_the_next_goes_on_fro
 
     monkeypatch.setattr(typos, "PART", 2)
     monkeypatch.setattr(typos, "run_typos", run_typos)
-    monkeypatch.setattr(verify.CommitTree, "out_of_time", property(lambda _: len(checked) >= most))
+    monkeypatch.setattr(verify.CommitTree, "out_of_time", property(lambda _: len(checked) == most))
     first = look(repo, "typos")
-    assert (paths(first), first.complete, checked) == (["a.md", "b.md"], False, [["a.md", "b.md"]])
+    assert (paths(first), first.complete, checked) == (["a.md"], False, [["a.md", "b.md"]])
     assert first.detail and first.signals[0].patch.changes[0].new.decode() == two.replace("recieve", "receive")
-    commit(repo, {"b.md": FIXED})
-    most = 2
-    assert paths(look(repo, "typos")) == ["a.md", "c.md"] and checked[1:] == [["b.md", "c.md"]]
+    checked.clear()
+    assert paths(look(repo, "typos")) == ["a.md", "c.md"] and checked == [["a.md", "c.md"]]
+    commit(repo, {"b.md": TYPO})  # what has changed is checked again
+    checked.clear()
     most = 9
     last = look(repo, "typos")
-    assert (paths(last), last.complete) == (["a.md", "c.md", "d.md", "e.md"], True)
-    assert checked[2:] == [["d.md", "e.md"], ["z.py"]]
+    assert (paths(last), last.complete, last.detail) == (["a.md", "b.md", "c.md", "e.md"], True, "")
+    assert checked == [["a.md", "b.md"], ["c.md", "d.md"], ["e.md", "z.py"]]
+
+
+def test_what_was_checked_before_typos_failed_is_not_checked_again(tmp_path, look, monkeypatch):
+    repo = make_repo(tmp_path / "repo", {"a.md": FIXED, "b.md": FIXED, "c.md": TYPO})
+    found, checked, broken = typos.run_typos, list[list[str]](), True
+
+    def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
+        checked.append(sorted(file.name for file in folder.iterdir() if file.name != ".git"))
+        if broken and "c.md" in checked[-1]:
+            raise UserError("typos cannot check this repository: it took too long", "run `typos` there to see why")
+        return found(folder, home)
+
+    monkeypatch.setattr(typos, "PART", 2)
+    monkeypatch.setattr(typos, "run_typos", run_typos)
+    with pytest.raises(UserError):
+        look(repo, "typos")
+    broken = False
+    assert paths(look(repo, "typos")) == ["c.md"]
+    assert checked == [["a.md", "b.md"], ["c.md"], ["c.md"]]
+
+
+def test_more_words_than_can_be_searched_for_wait_for_another_look(tmp_path, look, monkeypatch):
+    monkeypatch.setattr(typos, "MOST_WORDS", 1)
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.md": "This is seperate from that.\n", "c.md": TYPO})
+    seen = look(repo, "typos")
+    assert (paths(seen), seen.complete) == (["a.md", "c.md"], False) and seen.detail
+    commit(repo, {"a.md": FIXED, "c.md": FIXED})
+    seen = look(repo, "typos")
+    assert (paths(seen), seen.complete) == (["b.md"], True)
+
+
+@pytest.mark.parametrize("name", typos.SETTINGS)
+def test_files_are_checked_again_under_other_settings(tmp_path, look, name):
+    table = "tool.typos.default" if name == "pyproject.toml" else "default"
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
+    for allowed in ("recieve", "teh", "recieve"):
+        commit(repo, {name: f"[{table}.extend-words]\n{allowed} = '{allowed}'\n"})
+        assert paths(look(repo, "typos")) == ([] if allowed == "recieve" else ["a.md"])
+
+
+def test_a_new_version_in_pyproject_toml_is_no_reason_to_check_again(tmp_path, look, monkeypatch):
+    repo = make_repo(tmp_path / "repo", {"a.md": FIXED, "pyproject.toml": "[project]\nversion = '1'\n"})
+    look(repo, "typos")
+    commit(repo, {"pyproject.toml": "[project]\nversion = '2'\n"})
+    monkeypatch.setattr(typos, "run_typos", lambda folder, home: pytest.fail("checked again"))
+    assert look(repo, "typos").complete
 
 
 def test_a_file_that_typos_cannot_read_keeps_no_other_from_being_corrected(tmp_path, look):
-    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.md": b"\xff\xfe\xff", "c.md": TYPO})
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.md": b"\xff\xfe\xff", "c.md": TYPO, "\udcff.md": TYPO})
     seen = look(repo, "typos")
     assert paths(seen) == ["a.md", "c.md"] and seen.complete
 

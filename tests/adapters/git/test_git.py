@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -67,6 +68,25 @@ def test_the_commit_of_a_submodule_is_left_out(plumbing, repo):
     git(repo, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
     tree = git(repo, "write-tree")
     assert plumbing.blobs([f"{tree}:sub", f"{commit}:README.md"]) == {f"{commit}:README.md": b"# Sample\n"}
+
+
+def test_objects_are_read_one_after_the_other_and_a_missing_one_is_none(plumbing):
+    first, empty = plumbing.write_blob(b"a\n\nb\n"), plumbing.write_blob(b"")
+    oids = [first, "1" * 40, empty, first]
+    assert list(plumbing.each_blob(oids)) == [b"a\n\nb\n", None, b"", b"a\n\nb\n"]
+    assert list(plumbing.each_blob([])) == []
+    assert next(plumbing.each_blob(oids)) == b"a\n\nb\n"  # and git is ended with it
+
+
+@pytest.mark.parametrize("answer", ["", "echo {oid} blob 9; echo short"])
+def test_an_answer_that_ends_early_is_an_error(plumbing, tmp_path, monkeypatch, answer):
+    oid = plumbing.write_blob(b"123456789")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").write_text(f"#!/bin/sh\n{answer.format(oid=oid)}\n")
+    (tmp_path / "bin/git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    with pytest.raises(GitError, match="ended early"):
+        list(plumbing.each_blob([oid]))
 
 
 def test_a_commit_of_files_moves_no_ref_and_reads_as_it_was_written(plumbing, repo):
