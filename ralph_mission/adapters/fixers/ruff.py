@@ -133,16 +133,16 @@ def _removed(old: str, new: str) -> frozenset[Import] | None:
 
 
 def _mentions(sources: Mapping[str, str], removed: Mapping[str, frozenset[Import] | None]) -> dict[str, frozenset[str]]:
-    """The files with the name of a removed import, or of a module that it was removed from, by this word; by `*`, those
-    that import everything of a module."""
+    """The files with the name of a removed import, or of a module that it was removed from, by this word; by "",
+    those that import everything of a module."""
     words = {PurePosixPath(path).stem for path in removed}
     words |= {one.name for gone in removed.values() for one in gone or ()}
-    found = {word: set[str]() for word in ("*", *words) if word == "*" or WORD.fullmatch(word)}
+    found = {word: set[str]() for word in ("", *words) if not word or WORD.fullmatch(word)}
     for path, text in sources.items() if any(removed.values()) else ():
         for word in found.keys() & WORD.findall(text):
             found[word].add(path)
         if EVERYTHING.search(text):
-            found["*"].add(path)
+            found[""].add(path)
     return {word: frozenset(paths) for word, paths in found.items()}
 
 
@@ -159,7 +159,7 @@ def _harmless(
         return False
     near = mentions.get(place.stem, frozenset(sources)) - {path}
     for gone in removed:
-        others = near & (mentions.get(gone.name, near) | mentions["*"])
+        others = near & (mentions.get(gone.name, near) | mentions[""])
         if not _of_no_use(path, gone, new, (sources[other] for other in others)):
             return False
     return True

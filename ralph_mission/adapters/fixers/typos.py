@@ -41,8 +41,6 @@ SETTINGS = ("typos.toml", "_typos.toml", ".typos.toml", "pyproject.toml")
 SECONDS = 120.0
 PART = 4_000
 """Files that are checked at once: between two parts is asked whether there is time for more."""
-MOST_WORDS = 500
-"""Words that are searched for in all files to tell whether they are names; other files wait until these are right."""
 MIN_LENGTH = 5  # shorter words are too often abbreviations ...
 SHORT = frozenset("teh hte thsi taht thta wich whic wiht wtih htis".split())  # ... but not these
 # Names, other languages or words of the trade more often than misspellings.
@@ -117,29 +115,30 @@ def fixes(tree: CommitTree) -> Iterator[Fix]:
     Raises UserError when typos cannot run or read the repository's settings, and Unfinished after the last fix.
     """
     suspects, finished = _suspects(tree)
-    first = list(_first(suspects))
-    names = _names_in(tree, frozenset[str]().union(*(one.words for one in first)))
-    for one in sorted(first, key=lambda one: one.entry.path):
+    names = _names_in(tree, frozenset[str]().union(*(one.words for one in suspects)))
+    for one in sorted(suspects, key=lambda one: one.entry.path):
         new, corrections = correct(one.entry.path, one.text, one.hits, names)
         if corrections:
             old = one.text.encode()
             yield Fix(one.entry.path, one.entry.mode, old, new.encode(), _to_corrections(one.text, corrections))
-    if not finished or len(first) < len(suspects):
+    if not finished:
         raise Unfinished
 
 
 def _suspects(tree: CommitTree) -> tuple[list[Suspect], bool]:
     """What is found in the files that are not known to be clean, and whether all of them were checked.
 
-    The clean ones are remembered by path and object, part by part, for as long as the settings stay.
+    The clean ones are remembered by path and object, part by part, for as long as the settings stay. Files in which
+    something was found before are checked last, so that they keep no other from being checked.
     """
-    settings = [entry for entry in tree.entries if _says_anything(tree, entry.path)]
+    settings = [entry for entry in tree.entries if _says_anything(tree, entry)]
     key = [[entry.path, entry.oid] for entry in settings]
-    known = tree.memo.get("clean") if tree.memo.get("settings") == key else None
-    known = known if isinstance(known, dict) else {}
+    known, later = _recall(tree.memo, key)
     clean = {entry.path: entry.oid for entry in tree.entries if known.get(entry.path) == entry.oid}
-    tree.memo.update(settings=key, clean=clean)
+    later &= {entry.path for entry in tree.entries}
+    tree.memo.update(settings=key, clean=clean, suspects=sorted(later))
     others = [entry for entry in tree.entries if entry.path not in clean and _is_wanted(entry.path)]
+    others.sort(key=lambda entry: entry.path in later)
     suspects: list[Suspect] = []
     for start in range(0, len(others), PART):
         if tree.out_of_time:
@@ -148,11 +147,23 @@ def _suspects(tree: CommitTree) -> tuple[list[Suspect], bool]:
         found = {one.entry.path: one for one in _check(tree, part, settings)}
         clean |= {path: entry.oid for path, entry in part.items() if path not in found}
         suspects += found.values()
+        later = (later | found.keys()) - clean.keys()
+        tree.memo["suspects"] = sorted(later)
     return suspects, True
 
 
-def _says_anything(tree: CommitTree, path: str) -> bool:
-    return path in SETTINGS and (path != "pyproject.toml" or "[tool.typos" in tree.read(path))
+def _recall(memo: Mapping[str, Any], settings: list[list[str]]) -> tuple[dict[str, str], set[str]]:
+    """The clean files (path -> object) and those in which something was found, as remembered under these settings."""
+    with suppress(KeyError, TypeError, ValueError):
+        if memo["settings"] == settings:
+            return dict(memo["clean"]), set(map(str, memo["suspects"]))
+    return {}, set()
+
+
+def _says_anything(tree: CommitTree, entry: TreeEntry) -> bool:
+    if entry.path != "pyproject.toml":
+        return entry.path in SETTINGS
+    return b"[tool.typos" in tree.git.blobs([entry.oid]).get(entry.oid, b"")
 
 
 def _check(tree: CommitTree, part: Mapping[str, TreeEntry], settings: Iterable[TreeEntry]) -> Iterator[Suspect]:
@@ -167,15 +178,6 @@ def _check(tree: CommitTree, part: Mapping[str, TreeEntry], settings: Iterable[T
         hits = tuple(found[entry.path])
         if corrections := correct(entry.path, text, hits)[1]:
             yield Suspect(entry, text, hits, frozenset(one.word.lower() for one in corrections))
-
-
-def _first(suspects: Iterable[Suspect]) -> Iterator[Suspect]:
-    """Those that have MOST_WORDS words between them."""
-    words = frozenset[str]()
-    for one in suspects:
-        if len(words | one.words) <= MOST_WORDS:
-            words |= one.words
-            yield one
 
 
 def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
@@ -193,17 +195,11 @@ def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
         reason = "it took too long" if done.timed_out else (lines[-1] if lines else f"exit code {done.code}")
         raise UserError(f"typos cannot check this repository: {reason}", "run `typos` there to see why")
     found: dict[str, list[TyposHit]] = {}
-    for row in _rows(done.stdout):
+    for row in map(json.loads, done.stdout.splitlines()):
         if row.get("type") == "typo" and "line_num" in row:
             hit = TyposHit(row["line_num"], row["byte_offset"], row["typo"], tuple(row["corrections"]))
             found.setdefault(PurePosixPath(row["path"]).as_posix(), []).append(hit)
     return found
-
-
-def _rows(output: bytes) -> Iterator[dict[str, Any]]:
-    for line in output.splitlines():
-        with suppress(ValueError):  # the last one may be cut off
-            yield json.loads(line)
 
 
 def correct(

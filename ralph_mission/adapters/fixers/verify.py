@@ -107,7 +107,7 @@ def _survey(found: Iterable[Fix]) -> Survey:
                 return Survey(tuple(fixes), f"the first {MOST_FILES} files; the rest waits until these are corrected")
             fixes.append(fix)
     except Unfinished:
-        return Survey(tuple(fixes), f"{len(fixes)} files with corrections so far; the next look goes on")
+        return Survey(tuple(fixes), f"files with corrections so far: {len(fixes)}; the next look goes on")
     return Survey(tuple(fixes))
 
 

@@ -276,17 +276,22 @@ class Git:
             ) as process:
                 assert process.stdout is not None
                 try:
-                    for _ in oids:
-                        *_, last = process.stdout.readline().split() or [b""]
-                        found = last.isdigit()
-                        content = process.stdout.read(int(last) + 1) if found else last
-                        if not content or (found and len(content) <= int(last)):
+                    for oid in oids:
+                        header = process.stdout.readline()
+                        if header == f"{oid} missing\n".encode():
+                            yield None
+                            continue
+                        size = header.removeprefix(f"{oid} blob ".encode()).removesuffix(b"\n")
+                        content = (
+                            process.stdout.read(int(size) + 1) if size.isdigit() and header.endswith(b"\n") else b""
+                        )
+                        if not content or len(content) <= int(size):
                             code = process.wait()
                             complaints.seek(0)
                             raise GitError(
                                 command, code, complaints.read().decode(errors="replace") or "it ended early"
                             )
-                        yield content[:-1] if found else None
+                        yield content[:-1]
                 finally:
                     process.kill()
 

@@ -45,6 +45,8 @@ def test_line_ends_stay_as_they_are(tmp_path, look):
         {"a.py": UNUSED, "b.py": "import a\n\nprint(a.os.name)\n"},
         {"a.py": UNUSED, "b.py": "from a import *\n\nprint(os)\n"},
         {"a.py": UNUSED, "b.py": "from a import *\n\nprint(vars())\n"},
+        {"a.py": UNUSED, "b.py": "from a import  *\n\nprint(vars())\n"},
+        {"*.py": UNUSED, "b.py": "X = [a*b, x.os, y.sys]\n"},
         {"a-b.py": UNUSED, "c.py": "PATCHED = 'a-b.os.getcwd'\n"},
         {"a.py": UNUSED, "tests/test_a.py": 'PATCHED = "a.os.getcwd"\n'},
         {"a.py": "import requests\n"},

@@ -473,7 +473,7 @@ def test_an_unchanged_head_is_not_looked_at_again(tmp_path, look, monkeypatch):
     assert look(repo, "typos").signals == first.signals
 
 
-MEMO = {"of": typos.version(), "memo": {"settings": [], "clean": ["a.md"]}}
+MEMO = {"of": typos.version(), "memo": {"settings": [], "clean": ["a.md"], "suspects": 3}}
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"of": 1}', '{"of": ["x"], "fixes": []}', json.dumps(MEMO)])
@@ -555,15 +555,16 @@ def test_a_look_that_runs_out_of_time_gives_what_it_saw_and_the_next_goes_on_fro
     monkeypatch.setattr(verify.CommitTree, "out_of_time", property(lambda _: len(checked) == most))
     first = look(repo, "typos")
     assert (paths(first), first.complete, checked) == (["a.md"], False, [["a.md", "b.md"]])
-    assert first.detail and first.signals[0].patch.changes[0].new.decode() == two.replace("recieve", "receive")
+    assert first.detail == "files with corrections so far: 1; the next look goes on"
+    assert first.signals[0].patch.changes[0].new.decode() == two.replace("recieve", "receive")
     checked.clear()
-    assert paths(look(repo, "typos")) == ["a.md", "c.md"] and checked == [["a.md", "c.md"]]
+    assert paths(look(repo, "typos")) == ["c.md"] and checked == [["c.md", "d.md"]]  # what is not known comes first
     commit(repo, {"b.md": TYPO})  # what has changed is checked again
     checked.clear()
     most = 9
     last = look(repo, "typos")
     assert (paths(last), last.complete, last.detail) == (["a.md", "b.md", "c.md", "e.md"], True, "")
-    assert checked == [["a.md", "b.md"], ["c.md", "d.md"], ["e.md", "z.py"]]
+    assert checked == [["b.md", "e.md"], ["a.md", "z.py"], ["c.md"]]
 
 
 def test_what_was_checked_before_typos_failed_is_not_checked_again(tmp_path, look, monkeypatch):
@@ -585,23 +586,20 @@ def test_what_was_checked_before_typos_failed_is_not_checked_again(tmp_path, loo
     assert checked == [["a.md", "b.md"], ["c.md"], ["c.md"]]
 
 
-def test_more_words_than_can_be_searched_for_wait_for_another_look(tmp_path, look, monkeypatch):
-    monkeypatch.setattr(typos, "MOST_WORDS", 1)
-    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.md": "This is seperate from that.\n", "c.md": TYPO})
-    seen = look(repo, "typos")
-    assert (paths(seen), seen.complete) == (["a.md", "c.md"], False) and seen.detail
-    commit(repo, {"a.md": FIXED, "c.md": FIXED})
-    seen = look(repo, "typos")
-    assert (paths(seen), seen.complete) == (["b.md"], True)
-
-
 @pytest.mark.parametrize("name", typos.SETTINGS)
-def test_files_are_checked_again_under_other_settings(tmp_path, look, name):
+def test_files_are_checked_again_under_other_settings(tmp_path, look, monkeypatch, name):
     table = "tool.typos.default" if name == "pyproject.toml" else "default"
-    repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
+    monkeypatch.setattr(typos, "PART", 1)
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.md": TYPO})
     for allowed in ("recieve", "teh", "recieve"):
         commit(repo, {name: f"[{table}.extend-words]\n{allowed} = '{allowed}'\n"})
-        assert paths(look(repo, "typos")) == ([] if allowed == "recieve" else ["a.md"])
+        assert paths(look(repo, "typos")) == ([] if allowed == "recieve" else ["a.md", "b.md"])
+
+
+def test_settings_that_typos_cannot_read_are_an_error(tmp_path, look):
+    settings = b"# Andr\xe9\n[tool.typos.default.extend-words]\nrecieve = 'recieve'\n"
+    with pytest.raises(UserError, match="cannot check this repository"):
+        look(make_repo(tmp_path / "repo", {"a.md": TYPO, "pyproject.toml": settings}), "typos")
 
 
 def test_a_new_version_in_pyproject_toml_is_no_reason_to_check_again(tmp_path, look, monkeypatch):
