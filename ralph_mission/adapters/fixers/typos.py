@@ -128,36 +128,38 @@ def fixes(tree: CommitTree) -> Iterator[Fix]:
 def _suspects(tree: CommitTree) -> tuple[list[Suspect], bool]:
     """What is found in the files that are not known to be clean, and whether all of them were checked.
 
-    The clean ones are remembered by path and object, part by part, for as long as the settings stay. Files in which
-    something was found before are checked last, so that they keep no other from being checked.
+    Both are remembered by path and object, part by part, for as long as the settings stay: the clean ones need no
+    check, and files in which something was found come last, the one checked longest ago first.
     """
     settings = [entry for entry in tree.entries if _says_anything(tree, entry)]
     key = [[entry.path, entry.oid] for entry in settings]
-    known, later = _recall(tree.memo, key)
-    clean = {entry.path: entry.oid for entry in tree.entries if known.get(entry.path) == entry.oid}
-    later &= {entry.path for entry in tree.entries}
-    tree.memo.update(settings=key, clean=clean, suspects=sorted(later))
+    oids = {entry.path: entry.oid for entry in tree.entries}
+    clean, dirty = (
+        {path: oid for path, oid in known.items() if oids.get(path) == oid} for known in _recall(tree.memo, key)
+    )
+    tree.memo.update(settings=key, clean=clean, dirty=dirty)
+    places = {path: place for place, path in enumerate(dirty, 1)}
     others = [entry for entry in tree.entries if entry.path not in clean and _is_wanted(entry.path)]
-    others.sort(key=lambda entry: entry.path in later)
+    others.sort(key=lambda entry: places.get(entry.path, 0))
     suspects: list[Suspect] = []
     for start in range(0, len(others), PART):
         if tree.out_of_time:
             return suspects, False
         part = {entry.path: entry for entry in others[start : start + PART]}
         found = {one.entry.path: one for one in _check(tree, part, settings)}
-        clean |= {path: entry.oid for path, entry in part.items() if path not in found}
+        for path in part:
+            dirty.pop(path, None)
+            (dirty if path in found else clean)[path] = oids[path]
         suspects += found.values()
-        later = (later | found.keys()) - clean.keys()
-        tree.memo["suspects"] = sorted(later)
     return suspects, True
 
 
-def _recall(memo: Mapping[str, Any], settings: list[list[str]]) -> tuple[dict[str, str], set[str]]:
-    """The clean files (path -> object) and those in which something was found, as remembered under these settings."""
+def _recall(memo: Mapping[str, Any], settings: list[list[str]]) -> tuple[dict[str, str], dict[str, str]]:
+    """The clean files and those in which something was found (path -> object), as remembered under these settings."""
     with suppress(KeyError, TypeError, ValueError):
         if memo["settings"] == settings:
-            return dict(memo["clean"]), set(map(str, memo["suspects"]))
-    return {}, set()
+            return dict(memo["clean"]), dict(memo["dirty"])
+    return {}, {}
 
 
 def _says_anything(tree: CommitTree, entry: TreeEntry) -> bool:

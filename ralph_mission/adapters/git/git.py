@@ -128,6 +128,7 @@ TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
+HEADER = compile_regex(rb"[0-9a-f]+ [a-z]+ ([0-9]+)\n")  # before an object, of `cat-file --batch`
 NO_ROOM = compile_regex("No space left on device|Disk quota exceeded")
 ROOM = "free some disk space, then run again"
 
@@ -281,11 +282,10 @@ class Git:
                         if header == f"{oid} missing\n".encode():
                             yield None
                             continue
-                        size = header.removeprefix(f"{oid} blob ".encode()).removesuffix(b"\n")
-                        content = (
-                            process.stdout.read(int(size) + 1) if size.isdigit() and header.endswith(b"\n") else b""
-                        )
-                        if not content or len(content) <= int(size):
+                        size = HEADER.fullmatch(header)
+                        content = process.stdout.read(int(size[1]) + 1) if size else b""
+                        if not size or len(content) <= int(size[1]):
+                            process.stdout.close()  # git may wait for us to read
                             code = process.wait()
                             complaints.seek(0)
                             raise GitError(

@@ -473,10 +473,21 @@ def test_an_unchanged_head_is_not_looked_at_again(tmp_path, look, monkeypatch):
     assert look(repo, "typos").signals == first.signals
 
 
-MEMO = {"of": typos.version(), "memo": {"settings": [], "clean": ["a.md"], "suspects": 3}}
+BROKEN = (
+    *("", "{", "[]", '{"of": 1}', '{"of": ["x"], "fixes": []}'),
+    *(
+        json.dumps({"of": typos.version(), "memo": memo})
+        for memo in (
+            3,
+            {"settings": [], "clean": ["a.md"], "dirty": {}},
+            {"settings": [], "clean": {}, "dirty": 3},
+            {"settings": [], "clean": {"a.md": [1]}, "dirty": {"a.md": None}},
+        )
+    ),
+)
 
 
-@pytest.mark.parametrize("broken", ["", "{", "[]", '{"of": 1}', '{"of": ["x"], "fixes": []}', json.dumps(MEMO)])
+@pytest.mark.parametrize("broken", BROKEN)
 @pytest.mark.parametrize("name", ["typos.json", "typos-memo.json"])
 def test_a_broken_cache_costs_nothing_but_time(tmp_path, look, broken, name):
     repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
@@ -559,12 +570,26 @@ def test_a_look_that_runs_out_of_time_gives_what_it_saw_and_the_next_goes_on_fro
     assert first.signals[0].patch.changes[0].new.decode() == two.replace("recieve", "receive")
     checked.clear()
     assert paths(look(repo, "typos")) == ["c.md"] and checked == [["c.md", "d.md"]]  # what is not known comes first
-    commit(repo, {"b.md": TYPO})  # what has changed is checked again
+    commit(repo, {"b.md": TYPO, "c.md": f"Fine. {TYPO}"})  # what has changed is checked again
     checked.clear()
     most = 9
     last = look(repo, "typos")
     assert (paths(last), last.complete, last.detail) == (["a.md", "b.md", "c.md", "e.md"], True, "")
-    assert checked == [["b.md", "e.md"], ["a.md", "z.py"], ["c.md"]]
+    assert checked == [["b.md", "c.md"], ["e.md", "z.py"], ["a.md"]]
+
+
+def test_what_was_checked_longest_ago_is_checked_first(tmp_path, look, monkeypatch):
+    repo = make_repo(tmp_path / "repo", {f"{name}.md": TYPO for name in "abc"})
+    given = list[str]()
+    monkeypatch.setattr(typos, "PART", 1)
+    monkeypatch.setattr(verify.CommitTree, "out_of_time", property(lambda _: next(clock)))
+    for _ in range(5):
+        clock = iter([False, True])
+        given += paths(look(repo, "typos"))
+    clock = iter([True])
+    assert paths(look(repo, "typos")) == []  # and this forgets nothing
+    clock = iter([False, True])
+    assert given + paths(look(repo, "typos")) == ["a.md", "b.md", "c.md", "a.md", "b.md", "c.md"]
 
 
 def test_what_was_checked_before_typos_failed_is_not_checked_again(tmp_path, look, monkeypatch):
