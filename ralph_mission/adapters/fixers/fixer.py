@@ -64,7 +64,7 @@ class Fix:
 
 
 class Unfinished(Exception):
-    """Raised by a fixer after its fixes: it has not looked at everything, and the next look goes on."""
+    """Raised by a fixer after its last fix when files remain unchecked; the next call continues with them."""
 
 
 @dataclass(frozen=True, slots=True)

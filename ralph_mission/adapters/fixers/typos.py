@@ -40,7 +40,7 @@ SETTINGS = ("typos.toml", "_typos.toml", ".typos.toml", "pyproject.toml")
 """Where a repository says what typos leaves alone; the first of them that says anything is read."""
 SECONDS = 120.0
 PART = 4_000
-"""Files that are checked at once: between two parts is asked whether there is time for more."""
+"""Files checked in one run of typos; the deadline is checked between runs."""
 MIN_LENGTH = 5  # shorter words are too often abbreviations ...
 SHORT = frozenset("teh hte thsi taht thta wich whic wiht wtih htis".split())  # ... but not these
 # Names, other languages or words of the trade more often than misspellings.
@@ -110,7 +110,7 @@ def version() -> str:
 
 
 def fixes(tree: CommitTree) -> Iterator[Fix]:
-    """One fix per file with misspellings among those that there is time to check; the next look goes on from there.
+    """One fix per file with misspellings, until time runs out; the next call continues with the remaining files.
 
     Raises UserError when typos cannot run or read the repository's settings, and Unfinished after the last fix.
     """
@@ -126,10 +126,10 @@ def fixes(tree: CommitTree) -> Iterator[Fix]:
 
 
 def _suspects(tree: CommitTree) -> tuple[list[Suspect], bool]:
-    """What is found in the files that are not known to be clean, and whether all of them were checked.
+    """The files with misspellings, and whether every file was checked.
 
-    Both are remembered by path and object, part by part, for as long as the settings stay: the clean ones need no
-    check, and files in which something was found come last, the one checked longest ago first.
+    Results are cached by path and object, part by part, while the settings stay the same. Clean files are skipped;
+    files with misspellings are checked after unknown ones, least recently checked first.
     """
     settings = [entry for entry in tree.entries if _says_anything(tree, entry)]
     key = [[entry.path, entry.oid] for entry in settings]
@@ -155,7 +155,7 @@ def _suspects(tree: CommitTree) -> tuple[list[Suspect], bool]:
 
 
 def _recall(memo: Mapping[str, Any], settings: list[list[str]]) -> tuple[dict[str, str], dict[str, str]]:
-    """The clean files and those in which something was found (path -> object), as remembered under these settings."""
+    """The cached clean and dirty files (path -> object), if they were checked with these settings."""
     with suppress(KeyError, TypeError, ValueError):
         if memo["settings"] == settings:
             return dict(memo["clean"]), dict(memo["dirty"])

@@ -260,7 +260,7 @@ class Git:
         return dict(contents(unique, done.stdout))
 
     def each_blob(self, oids: Sequence[str]) -> Iterator[bytes | None]:
-        """Contents of objects one after the other, each in memory while it is asked for; None for a missing one.
+        """Contents of objects, streamed by one process (`blobs` holds all of them in memory); None for a missing one.
 
         Raises GitError where git gives up.
         """
