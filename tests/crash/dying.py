@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 from unittest import mock
 from urllib.parse import urlsplit
 
@@ -65,6 +66,11 @@ def writes(request: Request) -> bool:
     return request.transport in ("rest", "network") and request.method != "GET"
 
 
+def is_local_git(owner: object, arguments: tuple[Any, ...]) -> bool:
+    """Whether a call of `WAYS_OUT` is git without a server: nothing leaves the machine."""
+    return isinstance(owner, Git) and arguments[0] not in TRANSFERS
+
+
 def describe_request(request: Request) -> str:
     """A request in a few words."""
     return f"{request.method} {request.below} {mutation(request)}".rstrip()
@@ -99,7 +105,7 @@ def _mortal(owner: type, name: str, life: Life):
     original = getattr(owner, name)
 
     def call(self, *arguments, **options):
-        if isinstance(self, Git) and arguments[0] not in TRANSFERS:
+        if is_local_git(self, arguments):
             return original(self, *arguments, **options)
         _require(life)
         try:

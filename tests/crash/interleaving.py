@@ -24,14 +24,14 @@ from typing import Any
 from unittest import mock
 
 from ralph_mission.adapters.forges.github.limits import GitHubRequester
-from ralph_mission.adapters.git.remote import Remote
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.http.client import HttpSession
 from ralph_mission.adapters.publishers import networks
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.publishing import publish_now
 from ralph_mission.mission.transaction import TransactionContext
 from tests.crash import expected, setups
-from tests.crash.dying import WAYS_OUT, Died
+from tests.crash.dying import WAYS_OUT, Died, is_local_git
 from tests.crash.stages import ASKED, EVERY, THREE, Stage, staged
 from tests.crash.witness import open_state
 from tests.integration.hub import Hub
@@ -159,7 +159,7 @@ def _asking(owner: type, name: str) -> Callable[..., Any]:
 
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         runner = getattr(AT_WORK, "runner", None)  # observers read in threads of their own
-        if runner:
+        if runner and not is_local_git(self, arguments):
             what = " ".join(str(word) for word in arguments[:2] if isinstance(word, str))
             runner.coming(what, _is_effect(owner, arguments))
         return original(self, *arguments, **options)
@@ -174,7 +174,7 @@ class PostingSession(HttpSession):
 
 
 def _is_effect(owner: type, arguments: tuple[Any, ...]) -> bool:
-    if owner is Remote:
+    if owner is Git:
         return arguments[0] == "push"
     if owner is HttpSession:
         return arguments[0] != "GET"

@@ -136,6 +136,14 @@ def test_what_a_killed_runner_left_is_made_up_for_by_the_other(tmp_path, table):
     once(tmp_path, "AAaB", table, deaths=1)
 
 
+@pytest.mark.long  # takes five seconds
+def test_a_push_is_an_effect_like_a_write_to_the_forge(tmp_path):
+    with begun(tmp_path, "an approved pull is merged") as hub:
+        ran = race(hub, "A", following(""))
+    effects = [step.split()[1] for step in ran.steps[1:]]
+    assert effects == ["POST", "PUT", "push", "POST", "PATCH"]  # intend, merge, delete the branch, commit, dashboard
+
+
 BESIDE = [("AP", "AAAP", 0), ("AB", "AAAa", 1)]
 """A text is out and another one is not: `ralph publish` begins, or the runner dies. Who, their schedule, and deaths."""
 
