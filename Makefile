@@ -61,6 +61,7 @@ mutants: install-dev  ## what the tests of safety and policy do not notice when 
 	@cat mutants/mutmut-cicd-stats.json
 
 trust: install-dev  ## measure everything that docs/trust.md says, and write it again (hours)
+	@$(BIN)/python scripts/node.py
 	@$(BIN)/python -m tools.trust all
 
 check: install-dev  ## style, types, floors, and what must not be in the repository

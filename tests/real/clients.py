@@ -92,7 +92,6 @@ class Player:
 
 def player(name: str, folder: Path, level: Level = "env") -> Player:
     """A client in a new repository."""
-    assert (PLACE / "installed").exists(), "the clients are not in .venv/node: run make test-real"
     tree = make_repo(folder / "tree", {"README.md": "# Shop\n"})
     run_dir = tree / ".ralph" / "loop"
     run_dir.mkdir(parents=True)
@@ -105,7 +104,8 @@ def settings(name: str, level: Level) -> str:
 
 
 def seen(model: ScriptedModel) -> dict[str, str]:
-    """What a client has to see to ask `model`, and only that."""
+    """What a client has to see to ask `model`, and only that. A client has to be there."""
+    assert (PLACE / "installed").exists(), "the clients are not in .venv/node: run make test-real"
     return {
         "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model.url,
         "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{model.url}/v1",
