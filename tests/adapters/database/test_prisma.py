@@ -203,9 +203,7 @@ def test_where_it_is_stands_in_no_complaint(asking, postgres, change, capfd):
 
 def test_the_engine_answers_nobody_else(reader):
     """It listens on a port of this machine, where anybody may knock."""
-    pid = reader.worker.process.pid
-    ports = [line.split()[1].rpartition(":")[2] for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
-    listening = {int(port, 16) for port in ports}
+    listening = _listening_ports(reader.worker.process.pid)
     answers = []
     for port in listening:
         try:
@@ -213,6 +211,17 @@ def test_the_engine_answers_nobody_else(reader):
         except (httpx.HTTPError, ValueError):
             continue
     assert {} in answers and {"status": "ok"} not in answers
+
+
+def _listening_ports(pid: int) -> set[int]:
+    """Where a process or its children listen; `/proc/net/tcp` has the sockets of the whole machine."""
+    processes = [pid]
+    for parent in processes:  # grows while it is gone through
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            processes += [int(child) for child in children.read_text().split()]
+    ours = {os.readlink(place) for process in processes for place in Path(f"/proc/{process}/fd").iterdir()}
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in ours}
 
 
 def test_nothing_of_ours_is_in_its_environment(asking, monkeypatch):
