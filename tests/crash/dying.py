@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
 from unittest import mock
 from urllib.parse import urlsplit
 
@@ -19,7 +18,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.publishers import networks
 from tests.fakes.github.faults import Crash
 from tests.fakes.github.nouns import Request
-from tests.integration.dying import TRANSFERS
+from tests.integration.dying import is_local_git
 from tests.integration.hub import Hub
 
 WAYS_OUT = ((GitHubRequester, "request"), (Git, "run"), (ReadCache, "save"))
@@ -64,11 +63,6 @@ def writes(request: Request) -> bool:
     if request.transport in ("git", "graphql"):
         return request.below == "/git-receive-pack" or bool(mutation(request))
     return request.transport in ("rest", "network") and request.method != "GET"
-
-
-def is_local_git(owner: object, arguments: tuple[Any, ...]) -> bool:
-    """Whether a call of `WAYS_OUT` is git without a server: nothing leaves the machine."""
-    return isinstance(owner, Git) and arguments[0] not in TRANSFERS
 
 
 def describe_request(request: Request) -> str:

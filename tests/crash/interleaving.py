@@ -31,9 +31,10 @@ from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.publishing import publish_now
 from ralph_mission.mission.transaction import TransactionContext
 from tests.crash import expected, setups
-from tests.crash.dying import WAYS_OUT, Died, is_local_git
+from tests.crash.dying import WAYS_OUT, Died
 from tests.crash.stages import ASKED, EVERY, THREE, Stage, staged
 from tests.crash.witness import open_state
+from tests.integration.dying import is_local_git
 from tests.integration.hub import Hub
 
 AT_WORK = threading.local()  # the runner whose thread this is

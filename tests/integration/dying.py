@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 from unittest import mock
 
 from ralph_mission.adapters.forges.local import LocalForge
@@ -16,6 +17,11 @@ TRANSFERS = ("ls-remote", "fetch", "push")
 """Commands of git that ask a server; of `Git.run` these alone are moments."""
 PORTS = ((BranchStore, "commit"), (LocalForge, "perform"), (LocalForge, "show_dashboard"))
 INSIDE = (*PORTS, (Anchorage, "write"), (Git, "move_ref"))
+
+
+def is_local_git(owner: object, arguments: tuple[Any, ...]) -> bool:
+    """Whether a call of `Git.run` asks no server: nothing leaves the machine."""
+    return isinstance(owner, Git) and arguments[0] not in TRANSFERS
 
 
 class Killed(BaseException):
@@ -49,7 +55,7 @@ def _counted(owner: type, name: str, death: Death):
     original = getattr(owner, name)
 
     def call(self, *arguments, **options):
-        if isinstance(self, Git) and name == "run" and arguments[0] not in TRANSFERS:
+        if name == "run" and is_local_git(self, arguments):
             return original(self, *arguments, **options)
         what = f"{owner.__name__}.{name}({type(arguments[0]).__name__})"
         death.pass_by(f"before {what}")
