@@ -28,7 +28,7 @@ PROMISES = (
     ),
     Promise(
         "I2",
-        "Ralph never begins more than 3 missions at a time, however many runners there are.",
+        "Ralph never begins a mission while 3 are under way, however many runners there are.",
         (
             "crash/test_interleavings.py::test_every_interleaving_of_two_runners",
             "integration/test_trust.py::test_six_cycles_on_sixty_findings_never_exceed_a_cap",
