@@ -144,7 +144,7 @@ def test_an_ordinary_life_has_nothing_to_notice(hub: Hub) -> None:
     "[skip ci]", "***NO_CI***", "x\nSigned-off-by: a <a@b.c>", "::set-env name=a::b", "##[error]x",
     "a\u200bb", "a\U000e0041", "\x1b[1m",
     "<!-- x -->", "<img src=x>", "![x](https://evil.example/a)", "[x](javascript:y)", "[x](//evil.example)",
-    "<https://evil.example>",
+    "[x](Ftp:y)", "<https://evil.example>",
     "[x][r]\n\n[r]: https://evil.example", "[x](https://github.com@evil.example/)",
 ])  # fmt: skip  # a list
 def test_a_text_that_does_something_is_noticed(text: str) -> None:
@@ -155,7 +155,7 @@ def test_a_text_that_does_something_is_noticed(text: str) -> None:
     "Corrects 3 misspellings. Part of #1.", "`fixes #3` and `@octocat`", "a@example.org", "see [it](../blob/main/a.md)",
     "| a | b |\n|---|---|\n| 1 | 2 |", "<details><summary>More</summary>\n\nx\n\n</details>", "1 < 2 and 3 > 2",
     "x\n\n<!-- ralph:v1 key=deadbeef mission=1 -->", "label it `ralph:approved` or comment `/ralph approve`",
-    "prefix #3",
+    "prefix #3", "[a](<[a]:>)",
 ])  # fmt: skip  # a list
 def test_an_ordinary_text_is_none(text: str) -> None:
     assert harmful_actions(text) == []

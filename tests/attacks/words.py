@@ -32,6 +32,8 @@ SKIPPING = re.compile(
 )
 TRAILER = re.compile(r"^(?:co-authored|signed-off|reviewed|acked|approved)-by:", re.IGNORECASE | re.MULTILINE)
 RUNNER = re.compile(r"^\s*::[a-z][\w-]*(?:\s[^\n]*)?::|##\[[a-z]", re.IGNORECASE | re.MULTILINE)
+SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+"""What makes a target an absolute URL (RFC 3986, section 3.1); `%5Ba%5D:` is the name of a file."""
 UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
     "\U000e0000-\U000e0fff]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
@@ -99,7 +101,7 @@ def _embedded(text: str) -> Iterator[str]:
         if token.type in ("html_block", "html_inline") and re.search(r"<[A-Za-z/!?]", TAGS.sub("", token.content)):
             yield f"mark-up: {token.content[:60]!r}"
         target = str(token.attrGet("src") or token.attrGet("href") or "")
-        if target.startswith("//") or (":" in target.split("/")[0] and not _known(target)):
+        if target.startswith("//") or (SCHEME.match(target) and not _known(target)):
             yield f"leads away: {target[:60]!r}"
 
 

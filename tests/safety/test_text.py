@@ -52,6 +52,7 @@ def test_sanitising_twice_changes_nothing_more(sink: str, text: str) -> None:
 @example(text="fixes GH-3")
 @example(text="Closes o/r#3")
 @example(text="www.evil.example/x")
+@example(text="[a]: [a]: \r[a]: ")
 @settings(max_examples=200, deadline=None)
 def test_what_was_sanitised_closes_pings_commands_and_hides_nothing(sink: str, text: str) -> None:
     calm, markdown = sanitise(text, sink), sink != "commit"

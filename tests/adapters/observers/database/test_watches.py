@@ -4,7 +4,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ralph_mission.adapters.observers.database.results import (
@@ -156,15 +156,15 @@ def test_without_times_values_are_remembered_from_look_to_look():
     assert len(state.snapshots) <= 6
 
 
-amounts = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30, places=12)
+whole_numbers = st.integers(-(10**42), 10**42)
+amounts = whole_numbers.map(lambda number: Decimal(f"{number}E-12"))  # from its text, as arithmetic would round
 
 
-@given(amounts, amounts, st.decimals(min_value=0, max_value=500, places=3))
-def test_over_agrees_with_cross_multiplication_in_whole_numbers(value, base, percent):
-    scale = 10**12
-    v, b, p = int(value.scaleb(12)), int(base.scaleb(12)), int(percent * 1000)
-    exact = int(value * scale) == v and int(base * scale) == b
-    assert not exact or moved_over(value, base, percent) == (abs(v - b) * 100_000 > p * abs(b))
+@given(whole_numbers, whole_numbers, st.integers(0, 500_000))
+@example(124999999999999999999999999950000000000000, 124999999999999999999999999950000000000001, 0)
+def test_over_agrees_with_cross_multiplication_in_whole_numbers(number, before, thousandths):
+    value, base, percent = Decimal(f"{number}E-12"), Decimal(f"{before}E-12"), Decimal(f"{thousandths}E-3")
+    assert moved_over(value, base, percent) == (abs(number - before) * 100_000 > thousandths * abs(before))
     assert (percentage(value, base) is None) == (not base)
 
 
