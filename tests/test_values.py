@@ -6,11 +6,14 @@ import copy
 import dataclasses
 import pickle
 import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, InitVar
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import TypeAdapter
 
-from ralph_mission.values import compile_regex, dataclass
+from ralph_mission.values import FEW, compile_regex, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,16 @@ class Tug(Boat):
     """One below it."""
 
     power: float = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Lock(Tug):
+    """One with fields by name only, one of which replaces another."""
+
+    _: KW_ONLY
+    berth: int
+    gate: str = "north"
+    seen: list[str] = dataclasses.field(init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +68,55 @@ def test_it_takes_arguments_by_place_name_and_default() -> None:
     assert Boat("a").pool is not Boat("b").pool
 
 
-def test_a_wrong_argument_is_refused_as_usual() -> None:
-    for _ in range(2):  # also before it was compiled
-        with pytest.raises(TypeError, match=r"Boat\.__init__\(\) .*name"):
-            Boat()  # type: ignore[call-arg]  # that is the point
+def test_the_first_values_of_a_class_are_as_those_after_them() -> None:
+    made = [Lock("a", {}, "k", 2.5, berth=number % 3) for number in range(3 * FEW)]
+    assert made[:3] == made[-3:] and made[0] == made[3] != made[1]
+    assert {(one.name, one.pool is not None, one.key, one.power, one.gate) for one in made} == {
+        ("a", True, "k", 2.5, "north")
+    }
+    assert [field.name for field in dataclasses.fields(Lock)] == [
+        "name",
+        "berth",
+        "pool",
+        "key",
+        "power",
+        "gate",
+        "seen",
+    ]
+    assert not hasattr(made[0], "seen") and not hasattr(made[-1], "seen")
+
+
+WRONG = [
+    ((), {}, "missing 1 required positional argument: 'name'"),
+    (("a", 1, {}, "k", 2), {}, "takes from 2 to 5 positional arguments but 6 were given"),
+    (("a",), {"name": "b"}, "got multiple values for argument 'name'"),
+    (("a",), {"mast": 1}, "got an unexpected keyword argument 'mast'"),
+]
+
+
+@pytest.mark.parametrize(("given", "named", "complaint"), WRONG)
+def test_a_wrong_argument_is_refused_as_usual(given: tuple[str, ...], named: dict[str, str], complaint: str) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Fresh(Boat):
+        """One whose `__init__` nobody called yet."""
+
+    for _ in range(2):
+        with pytest.raises(TypeError) as problem:
+            Fresh(*given, **named)  # type: ignore[arg-type]  # that is the point
+        assert complaint in str(problem.value)
+
+
+def test_threads_may_ask_for_the_fields_of_a_class_at_the_same_time() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Fresh(Boat):
+        """One whose fields nobody asked for yet."""
+
+        crew: list[str] = dataclasses.field(default_factory=list)
+
+    with ThreadPoolExecutor(8) as pool:
+        asked = list(pool.map(lambda _: [field.name for field in dataclasses.fields(Fresh)], range(64)))
+    assert asked == [["name", "berth", "pool", "key", "crew"]] * 64
+    assert dataclasses.replace(Fresh("a"), crew=["b"]).crew == ["b"]
 
 
 def test_it_compares_and_hashes_by_class_and_compared_fields() -> None:
@@ -93,6 +151,29 @@ def test_the_tools_of_the_standard_library_and_pydantic_know_it() -> None:
             assert (name, berth) == ("a", 3)
 
 
+def test_annotations_may_be_objects_instead_of_texts() -> None:
+    class Plain:
+        name: str
+
+    Plain.__annotations__ = {"name": str, "_": KW_ONLY, "berth": int}
+    value: Any = dataclass(frozen=True, slots=True)(Plain)
+    assert value("a", berth=2) == value(berth=2, name="a") and value.__slots__ == ("name", "berth")
+    assert [field.name for field in dataclasses.fields(value)] == ["name", "berth"]
+
+
+def test_a_default_may_come_from_a_class_above() -> None:
+    class Above:
+        berth = 3
+
+    @dataclass(frozen=True, slots=True)
+    class Below(Above):
+        """One with that default."""
+
+        berth: int
+
+    assert Below() == Below(3)  # type: ignore[call-arg]  # that is the point
+
+
 def test_what_would_be_lost_is_refused() -> None:
     class Checked:
         name: str
@@ -106,7 +187,24 @@ def test_what_would_be_lost_is_refused() -> None:
     class Unhashed:
         name: str = dataclasses.field(hash=False)
 
-    for plain in (Checked, Constant, Unhashed):
+    class Counted:
+        many: ClassVar[int] = 1
+        name: str
+
+    class Logged(Log):
+        name: str
+
+    class Opened:
+        name: InitVar[str]
+
+    class Shared:
+        names: list[str] = []  # noqa: RUF012  # that is the point
+
+    class Unordered:
+        berth: int = 1
+        name: str
+
+    for plain in (Checked, Constant, Unhashed, Counted, Logged, Opened, Shared, Unordered):
         with pytest.raises(TypeError, match="cannot be a value"):
             dataclass(frozen=True, slots=True)(plain)
 
