@@ -23,7 +23,7 @@ from typing import cast
 
 from ralph_mission.adapters.files import FileCache
 from ralph_mission.adapters.fixers import FIXERS
-from ralph_mission.adapters.forges.local.branches import default_branch
+from ralph_mission.adapters.forges.local.branches import default_branch, tips
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace, place, read_shared
 from ralph_mission.adapters.observers import OBSERVERS, Sources
@@ -102,7 +102,7 @@ def backtest(options: BacktestOptions, progress: CycleProgress) -> BacktestRepor
 
 
 def _steps(git: Git, options: BacktestOptions, quiet: bool) -> tuple[HistoryStep, ...]:
-    head = default_branch(git).sha
+    head = default_branch(git, tips(git)).sha
     line = read_dated_line(git, head)
     until = max(at for at, _ in line)
     since = until - options.since if isinstance(options.since, timedelta) else options.since

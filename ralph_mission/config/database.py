@@ -1,13 +1,11 @@
 """The settings of the database observer: the schema's path, and its watches."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -104,7 +102,7 @@ class Threshold(SettingsSection):
     below: Number | None = Field(None, description="Smaller than this.")
 
     @model_validator(mode="after")
-    def _bounded(self) -> Threshold:
+    def _bounded(self) -> Self:
         if self.above is None and self.below is None:
             raise ValueError("a threshold needs above, below or both")
         if self.above is not None and self.below is not None and self.below > self.above:
@@ -195,14 +193,14 @@ class DatabaseWatch(SettingsSection):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _named(cls, value: Any, handler: ModelWrapValidatorHandler[DatabaseWatch]) -> DatabaseWatch:
+    def _named(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(_lift_old_spellings(value))
         except ValidationError as error:
             raise ValueError(_complaint(value, error)) from None
 
     @model_validator(mode="after")
-    def _whole(self) -> DatabaseWatch:
+    def _whole(self) -> Self:
         for complaint in _complaints(self):
             raise ValueError(complaint)
         return self
@@ -262,7 +260,7 @@ class DatabaseSettings(SettingsSection):
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> DatabaseSettings:
+    def _possible(self) -> Self:
         if self.backend == "prisma" and self.prisma_schema is None:
             raise ValueError("the backend prisma needs prisma_schema, such as prisma/schema.prisma")
         for watch in (one for one in self.watches if one.sql):

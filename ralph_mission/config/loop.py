@@ -4,8 +4,6 @@ Its files have the same name as ours and must load unchanged, so keys without a 
 named and mean as there (`crates/ralph-core/src/config.rs` of version 2.10).
 """
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self

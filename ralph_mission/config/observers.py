@@ -1,11 +1,9 @@
 """The settings of each observer, and the front matter of standing briefs (missions/*.md) and texts (content/*.md)."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from datetime import date, timedelta
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
@@ -220,7 +218,7 @@ class WebSettings(SettingsSection):
     """Of its news."""
 
     @model_validator(mode="after")
-    def _whole(self) -> WebSettings:
+    def _whole(self) -> Self:
         if self.kind == "search" and (self.url or not self.query):
             raise ValueError("a search has a query and no url: it goes to SEARCH_URL of the environment")
         if self.kind != "search" and (self.query or not self.url):

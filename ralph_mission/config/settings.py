@@ -4,8 +4,6 @@ Limits may be tightened: the defaults of `model.mission.Limits` are the ceilings
 Secrets of networks and of the chat stand in the environment alone.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import time, timedelta
 from pathlib import PurePosixPath

@@ -24,7 +24,7 @@ from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
 
-FOLDERS = tuple(
+FOLDERS = frozenset(
     (
         "node_modules bower_components vendor third_party third-party site-packages venv .venv dist Pods Carthage"
         " .yarn .next generated __generated__ __snapshots__"
@@ -38,8 +38,6 @@ ENDINGS = tuple(
 )
 PATHSPECS = tuple(f":(exclude,glob)**/{folder}/**" for folder in ("node_modules", "vendor", "third_party", "dist"))
 """Excludes for git itself, so that it need not read the largest files; each costs a little for every file."""
-
-_BUILT_IN = compile_regex(rf"(?:^|/)(?:{'|'.join(map(re.escape, FOLDERS))})/|(?:{'|'.join(map(re.escape, ENDINGS))})$")
 
 
 _TEST_DATA = compile_regex(
@@ -56,11 +54,15 @@ def excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
     """A predicate for excluded paths, by built-in rules and `patterns` (as in .gitignore)."""
     lines = tuple(patterns)
     if not lines:
-        return lambda path: bool(_BUILT_IN.search(path))
+        return _is_excluded
     from pathspec import GitIgnoreSpec
 
     spec = GitIgnoreSpec.from_lines(lines)
-    return lambda path: bool(_BUILT_IN.search(path)) or (len(spec.patterns) > 0 and spec.match_file(path))
+    return lambda path: _is_excluded(path) or (len(spec.patterns) > 0 and spec.match_file(path))
+
+
+def _is_excluded(path: str) -> bool:
+    return path.endswith(ENDINGS) or not FOLDERS.isdisjoint(path.split("/")[:-1])
 
 
 GENERATED = "^[^A-Za-z0-9\"'`]{0,5}(Code generated .* DO NOT EDIT|@generated)"

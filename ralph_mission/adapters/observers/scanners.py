@@ -192,7 +192,7 @@ def is_installed(name: str) -> bool:
 def fitting_scanners(paths: Iterable[str], scanners: Sequence[Scanner] = SCANNERS) -> tuple[Scanner, ...]:
     """Those for which there is a file among `paths`."""
     paths = tuple(paths)
-    return tuple(one for one in scanners if any(re.fullmatch(one.fits, path) for path in paths))
+    return tuple(one for one in scanners if any(map(re.compile(one.fits).fullmatch, paths)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class ScannerObserver:
             results = count_noun(len(report.left) + len(report.fixed), "result")
             remarks.append(f"{scanner.name}: {results}, {len(found) or 'none'} reported")
             signals += found
-        if workflows := self._read_files(entries, lambda path: re.fullmatch(WORKFLOWS, path) is not None):
+        if workflows := self._read_files(entries, re.compile(WORKFLOWS).fullmatch):
             by_bot = actions.is_updated_by_bot(self._read_files(entries, actions.is_bot_file))
             lagging = actions.lagging_actions(workflows, commit, not by_bot and context.now.date() >= actions.ENDED)
             signals += [lagging] if lagging else []
@@ -291,7 +291,7 @@ class ScannerObserver:
         excluded = excluder(self.settings.exclude)
         return (path for path in paths if not excluded(path))
 
-    def _read_files(self, entries: Mapping[str, TreeEntry], is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    def _read_files(self, entries: Mapping[str, TreeEntry], is_wanted: Callable[[str], object]) -> dict[str, bytes]:
         excluded = excluder(self.settings.exclude)
         wanted = {
             path: entry.oid

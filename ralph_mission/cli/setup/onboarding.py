@@ -79,8 +79,9 @@ def prepare_pull_request(git: Git, top: Path, texts: Mapping[str, str], steps: S
     `steps` are what only a person can do. The branch begins at the default branch, whatever is checked out. Raises
     UserError: no commit yet, no default branch, or a branch of that name that holds more or is checked out.
     """
-    branches.refuse_blocked_namespace(git)
-    if not branches.tips(git) and not git.resolve("HEAD"):
+    known = branches.tips(git)
+    branches.refuse_blocked_namespace(known)
+    if not known and not git.resolve("HEAD"):
         raise UserError("there is no commit yet", "commit something first", usage=True)
     base = branches.published_default(git).sha
     if where := branches.checked_out_at(git, BRANCH):

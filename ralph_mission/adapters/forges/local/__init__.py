@@ -63,8 +63,9 @@ class LocalForge:
     def default_branch(self) -> model.Branch:
         """The branch that pull requests are merged into. Raises UserError without commits, or if our branch names are
         blocked."""
-        branches.refuse_blocked_namespace(self.git)
-        return branches.default_branch(self.git)
+        known = branches.tips(self.git)
+        branches.refuse_blocked_namespace(known)
+        return branches.default_branch(self.git, known)
 
     def branch(self, name: str) -> str:
         """The commit a local branch points at now; "" if it does not exist."""

@@ -37,9 +37,8 @@ def tips(git: Git) -> dict[str, str]:
     return {ref.removeprefix(HEADS): oid for oid, ref in pairs}
 
 
-def default_branch(git: Git) -> Branch:
-    """Origin's default, else main, master, the only one, HEAD's. Raises UserError."""
-    known = tips(git)
+def default_branch(git: Git, known: Mapping[str, str]) -> Branch:
+    """Origin's default, else main, master, the only one, HEAD's; `known`: as `tips`. Raises UserError."""
     origin = git.try_text("symbolic-ref", "--quiet", f"{ORIGIN}HEAD").removeprefix(ORIGIN)
     people = [name for name in known if name != "ralph-memory" and not name.startswith("ralph/")]
     candidates = (origin, "main", "master", people[0] if len(people) == 1 else "")
@@ -51,9 +50,9 @@ def default_branch(git: Git) -> Branch:
     raise UserError("the repository has no commits", "commit your files, then run again")
 
 
-def refuse_blocked_namespace(git: Git) -> None:
-    """Git holds no branch `ralph/…` beside one named `ralph`. Raises UserError."""
-    if git.resolve(f"{HEADS}ralph"):
+def refuse_blocked_namespace(known: Mapping[str, str]) -> None:
+    """Git holds no branch `ralph/…` beside one named `ralph`; `known`: as `tips`. Raises UserError."""
+    if "ralph" in known:
         what = "the branch ralph leaves no room for Ralph's own, which are all named ralph/…"
         raise UserError(what, "rename it: git branch -m ralph ANOTHER-NAME", usage=True)
 
@@ -71,7 +70,7 @@ def published_default(git: Git) -> Branch:
         raise UserError(what, "git remote set-head origin --auto, or name one main", usage=True)
     named = next((name for name in ("main", "master") if name in known), "")
     commit = git.resolve(f"{ORIGIN}{named}") if named else ""
-    return Branch(named, commit) if commit else default_branch(git)
+    return Branch(named, commit) if commit else default_branch(git, known)
 
 
 def checked_out_at(git: Git, branch: str) -> str:

@@ -199,7 +199,7 @@ class LocalEffects(EffectVerbs):
     # --- helpers
 
     def _default(self) -> str:
-        return branches.default_branch(self.git).name
+        return branches.default_branch(self.git, branches.tips(self.git)).name
 
     def _keep(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
         self.store.write(thread)

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 SECONDS = 570.0
 """The time limit of a look: OSV and registries 60 each, bumps 270, and 180 for reading and the last answers."""
-LOCKED = compile_regex(
-    r"(?:^|/)(?:uv\.lock|poetry\.lock|pyproject\.toml|[^/]*requirements[^/]*\.txt|constraints[^/]*\.txt"
-    r"|requirements/[^/]+\.txt|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|package\.json"
-    r"|Cargo\.lock|go\.mod|pom\.xml)$",
-    re.IGNORECASE,
+LOCKS = frozenset(
+    (
+        "uv.lock poetry.lock pyproject.toml package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml package.json"
+        " cargo.lock go.mod pom.xml"
+    ).split()
 )
-"""Names of files with versions."""
+REQUIREMENTS = compile_regex(
+    r"(?:^|/)(?:[^/]*requirements[^/]*|constraints[^/]*|requirements/[^/]+)\.txt$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,12 @@ class PackageObserver:
     def observe(self, context: ObservationContext) -> Observation:
         """All vulnerable and outdated packages."""
         commit = context.head.sha
-        if not commit or not any(map(LOCKED.search, self.git.paths(commit))):
+        if not commit or not any(map(_names_versions, self.git.paths(commit))):
             return Observation(self.name, "ok", detail="no lock files and no exact versions")
         return self.make().observe(context)
+
+
+def _names_versions(path: str) -> bool:
+    """Whether it is a file with packages' versions, by its name."""
+    name = path.lower()
+    return name.rpartition("/")[2] in LOCKS or (name.endswith(".txt") and bool(REQUIREMENTS.search(path)))
