@@ -246,13 +246,15 @@ def test_news_of_the_web_become_findings_and_the_dead_are_lines(tmp_path: Path) 
 # --- Sources that are dead, forbidden or hostile: each is `unavailable` by itself, in time, and says what to do. ---
 
 
-def seen(folder: Path, server: Server, *, reading: float = 10.0, allow: str = "", **settings: Any) -> Observation:
-    """What came of one look, by an observer with half a second for asking and a page of a megabyte at most."""
+def seen(
+    folder: Path, server: Server, *, asking: float = 60.0, reading: float = 60.0, allow: str = "", **settings: Any
+) -> Observation:
+    """What came of one look, by an observer with so many seconds and a page of a megabyte at most."""
     told = web.WebSettings.model_validate(
         {"name": "x", "kind": "page", "url": f"{server.url}/a?key=hush-hush", **settings}
     )
     source = replace(
-        web.build(told, folder / "cache", {web.ALLOW: allow or server.place}), seconds=0.5, patience=reading
+        web.build(told, folder / "cache", {web.ALLOW: allow or server.place}), seconds=asking, patience=reading
     )
     return look_once(source, ObservationContext(Branch("main", ""), NOON, None, "", str(folder)))
 
@@ -280,7 +282,7 @@ def server(pages: dict[str, Any]) -> Iterator[Server]:
 @pytest.mark.attack(56)
 def test_a_hostile_server_is_unavailable(tmp_path: Path, case: str) -> None:
     with serving(HOSTILE[case][0]) as hostile:
-        unavailable(seen(tmp_path, hostile, kind="feed"))
+        unavailable(seen(tmp_path, hostile, asking=0.5, kind="feed"))
 
 
 @pytest.mark.attack(55)
