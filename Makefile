@@ -33,8 +33,9 @@ run: install  ## one cycle on the sample, or on another repository: make run REP
 test: install-dev  ## all tests (make test COVERAGE=1 also tells what they do not reach)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
 
-test-long: install-dev  ## whole lives among faults, forgeries and hostile sessions (half an hour)
+test-long: install-dev  ## whole lives among faults, forgeries and hostile sessions; many more inputs (half an hour)
 	@$(BIN)/python -m pytest -q -m "long and not crash" -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -m "hypothesis and not real and not crash" --hypothesis-profile=long -n $(WORKERS)
 
 test-real: install-dev  ## what is too large for that: real agents, an emulator of GitHub (400 MB), a cold runner
 	@$(BIN)/python scripts/node.py

@@ -60,8 +60,9 @@ _HOME = f"{str(REAL_HOME).rstrip(os.sep)}{os.sep}"
 _PLACES = (ROOT, Path(tempfile.gettempdir()), Path(sys.prefix), Path(sys.base_prefix), Path("/dev"))
 _NOT_HOME = tuple(f"{place}{os.sep}" for place in _PLACES if place not in REAL_HOME.parents)
 
-settings.register_profile("house", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("house", deadline=None, max_examples=50)
+settings.register_profile("ci", settings.get_profile("house"), derandomize=True, print_blob=True)
+settings.register_profile("long", settings.get_profile("house"), max_examples=500)  # for make test-long
 settings.load_profile("ci" if os.environ.get("CI") else "house")
 
 

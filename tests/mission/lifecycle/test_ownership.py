@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ralph_mission.mission import policy
@@ -78,7 +78,6 @@ def test_our_own_line_is_read_wherever_it_stands_in_a_text_of_ours(asked: bool) 
 @example(text=LINES[0])
 @example(text=f"FAILED test_a\r\n{LINES[1]}\r\n")
 @example(text=f"```\n{LINES[0]}\n```\n{LINES[1]}")
-@settings(max_examples=60, deadline=None)
 def test_what_others_say_names_no_change_however_it_is_shown(text: str) -> None:
     for shown in (quote(text), fence(text, 4_000, "diff"), inline(text), inline_words(text)):
         assert named(shown) == named(f"a word\n\n{shown}\n\nanother") == frozenset()
@@ -88,7 +87,6 @@ def test_what_others_say_names_no_change_however_it_is_shown(text: str) -> None:
 @given(text=granting)
 @example(text=LINES[0])
 @example(text=f"x\n{LINES[1]}\n```\n{LINES[0]}")
-@settings(max_examples=60, deadline=None)
 def test_what_is_shown_to_the_letter_names_no_change(text: str) -> None:
     posts = content.prepare_posts([Post("mastodon", (text,), (10,), 500)])
     assert named(f"A question.\n\n{content.render(posts)}\n\n---") == frozenset()

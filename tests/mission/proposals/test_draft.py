@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.mission.findings.identity import identify
@@ -82,7 +82,6 @@ signals = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(signals, min_size=1, max_size=5), texts)
 def test_no_text_of_the_repository_makes_a_proposal_harmful_or_denied(seen, why):
     found = identify(seen)
