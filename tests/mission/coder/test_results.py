@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from ralph_mission.mission.coder import results
+from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, PersonVerdict, StepContext
+from ralph_mission.mission.model.effects import Comment, Label, PushBranch
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.model.mission import Status
+from ralph_mission.mission.model.ledger import EffectRecord
+from ralph_mission.mission.model.mission import Action, Status
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.policy import judge
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
-from tests.mission.build import BASE, DAY, MARA, NOW, issue, mission, policy_context, pull
+from tests.mission.build import BASE, DAY, HEAD, MARA, NOW, issue, labelled, mission, policy_context, pull, push, review
 
 KNOWN = "tidal-harbour-4711"
 AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", BASE))
@@ -144,3 +148,79 @@ def test_the_review_that_is_being_answered_knows_what_was_answered_before():
         reviewed, facts, Interpretation(MissionEvent.CHANGES_REQUESTED, PersonVerdict("changes", MARA)), AROUND
     )
     assert found.proposal and found.proposal.after and found.proposal.after.review.answered_before == NOW - DAY
+
+
+# --- an answer to a review that a person has to approve ---
+
+
+PUSH = replace(push(change(b"x = 1\n")), onto=HEAD)
+FIXING = mission(status=Status.FIXING, rounds=1)
+ANSWERING = replace(FACTS, pull=pull(reviews=(review("changes_requested"),)))
+
+
+def kept(*effects: PushBranch, of: int = 1) -> StepContext:
+    records = {e.key: EffectRecord(e.key, "m1", Action.ANSWER, "spelling", "planned", e, 4, NOW, of) for e in effects}
+    return replace(AROUND, records=records)
+
+
+def shown(*changes: PushBranch, labels: tuple[str, ...] = (), at: datetime = NOW) -> MissionFacts:
+    thread = issue(author=MARA, labels=labels, events=(labelled("ralph:approved", at=NOW + DAY),))
+    return replace(ANSWERING, issue=thread, offered=frozenset(map(ownership.change_digest, changes)), offered_at=at)
+
+
+def test_an_answer_beyond_the_limits_is_shown_and_an_earlier_approval_is_taken_away():
+    facts = replace(ANSWERING, issue=issue(author=MARA, labels=("ralph:approved",)))
+    step = results.offer_answer(FIXING, facts, made(change(b"x = 1\n"), answered_at=NOW), PUSH, ("size",), AROUND)
+    label, comment, *_ = step.proposal.effects
+    assert isinstance(label, Label) and label.remove == ("ralph:approved",)
+    assert isinstance(comment, Comment) and f"`{ownership.change_digest(PUSH)}`" in comment.body
+    assert step.proposal.planned == (PUSH,) and step.proposal.approver == ""
+    after = step.proposal.after
+    assert (after.status, after.pending, after.review.rounds) == (Status.IN_REVIEW, (PUSH.key,), 2)
+    assert after.review.offered_until == NOW
+
+
+def test_an_approved_answer_is_pushed_as_it_was_shown():
+    offer = mission(pending=(PUSH.key,), offered_until=NOW)
+    step = results.push_offer(offer, shown(PUSH), kept(PUSH), "mara")
+    assert PUSH in step.proposal.effects and step.proposal.approved and step.proposal.approver == "mara"
+    after = step.proposal.after
+    assert (after.review.answered_at, after.review.offered_until, after.pending) == (NOW, None, ())
+
+
+ELSEWHERE = replace(PUSH, branch="main")
+STRANGE = {
+    "another change was shown": (shown(replace(PUSH, message="Another")), kept(PUSH), HEAD),
+    "the branch moved on": (shown(PUSH), kept(PUSH), "d" * 40),
+    "nothing is kept": (shown(PUSH), kept(), HEAD),
+    "what is kept is another mission's": (shown(PUSH), kept(PUSH, of=2), HEAD),
+    "what is kept is for another branch": (shown(ELSEWHERE), kept(ELSEWHERE), HEAD),
+}
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_an_answer_that_is_not_what_was_shown_has_nobodys_approval(case):
+    facts, context, head = STRANGE[case]
+    offer = mission(pending=(PUSH.key,), offered_until=NOW, head_sha=head)
+    step = results.push_offer(offer, facts, context, "mara")
+    assert not step.proposal.approved and step.proposal.approver == ""
+    assert "approval-content" in judge(step.proposal, policy_context()).rules
+    assert results.resume_offer(offer, facts, context) is None
+
+
+def test_a_push_that_failed_is_tried_again_as_long_as_the_approval_stands():
+    offer = mission(pending=(PUSH.key,), offered_until=NOW)
+    approved = shown(PUSH, labels=("ralph:approved",))
+    again = results.resume_offer(offer, approved, kept(PUSH))
+    assert again is not None and PUSH in again.proposal.effects and again.proposal.approver == "mara"
+    later = replace(approved, pull=pull(reviews=(review("changes_requested", at=NOW + DAY),)))
+    moved = replace(approved, pull=pull(head_sha="d" * 40))
+    outdated = replace(approved, offered_at=NOW + 2 * DAY)
+    for facts in (later, moved, outdated, shown(PUSH), replace(approved, pull=None)):
+        assert results.resume_offer(offer, facts, kept(PUSH)) is None
+
+
+def test_an_offer_that_is_void_has_nothing_to_approve():
+    after = results.void_offer(mission(pending=("k",), offered_until=NOW))
+    assert (after.pending, after.review.offered_until) == ((), None)
+    assert results.void_offer(FIXING) == FIXING
