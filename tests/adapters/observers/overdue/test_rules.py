@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.markers import Hit
 from ralph_mission.adapters.observers.overdue.rules import (
     DeclaredVersions,
     VersionFloor,
+    declared_versions,
     last_day,
     lower_bound,
     overdue,
 )
 from ralph_mission.mission.model.mission import Quote
+from tests.helpers import make_repo
 
 TODAY = date(2026, 3, 1)
 SAID = Quote("said so", "pyproject.toml", 3, "c" * 40)
@@ -164,3 +168,49 @@ def test_a_date_means_the_last_day_that_it_can_mean(words: str, day: date | None
 )
 def test_the_lowest_version_of_a_constraint(constraint: str, lowest: tuple[int, ...]) -> None:
     assert lower_bound(constraint) == lowest
+
+
+# --- what manifests declare ---
+
+
+MANIFESTS = {
+    "package.json": '{"version": "3.5.41",\n "engines": {"node": ">=20.1"},\n "peerDependencies": {"react": "^18.2.0"},'
+    '\n "dependencies": {"left": "workspace:*", "Vue": "~3.4.1"}}\n',
+    "pyproject.toml": '[project]\nversion = "1.2.0rc1"\nrequires-python = ">=3.10,<4"\n'
+    'dependencies = ["pydantic>=2.9", "not a requirement!"]\n',
+    "poetry/pyproject.toml": '[tool.poetry]\nversion = "0.4.0"\n[tool.poetry.dependencies]\n'
+    'httpx = "^0.27"\nrich = {version = ">=13"}\n',
+    "go.mod": "module slackwater.example/tides\n\ngo 1.22\n",
+    "Cargo.toml": '[package]\nversion = "0.9.0"\nrust-version = "1.75"\n',
+    "pom.xml": "<project><properties><java.version>1.8</java.version></properties></project>\n",
+    ".github/workflows/ci.yml": "steps:\n  - uses: actions/setup-node@v4\n    with:\n      node-version: [18, 20]\n",
+}
+
+
+def declared(folder: Path, files: dict[str, str]) -> DeclaredVersions:
+    git = Git.open(make_repo(folder, files))
+    return declared_versions(git, git.resolve("HEAD"), lambda path: True)
+
+
+def test_each_kind_of_manifest_says_what_it_needs_and_what_it_is(tmp_path: Path) -> None:
+    found = declared(tmp_path / "repo", MANIFESTS)
+    assert {name: floor.version for name, floor in found.floors.items()} == {
+        "node": (20, 1), "react": (18, 2, 0), "vue": (3, 4, 1), "python": (3, 10), "pydantic": (2, 9),
+        "httpx": (0, 27), "rich": (13,), "go": (1, 22), "rust": (1, 75), "java": (8,),
+    }  # fmt: skip  # one table
+    lines = {name: (floor.quote.path, floor.quote.line) for name, floor in found.floors.items()}
+    assert (lines["node"], lines["go"], lines["pydantic"]) == (
+        ("package.json", 2), ("go.mod", 3), ("pyproject.toml", 4)
+    )  # fmt: skip  # one table
+    own = {
+        path: version and version[:2] for path in ("src/a.py", "poetry/b/c.py") if (version := found.own_version(path))
+    }
+    assert own == {"src/a.py": ((1, 2, 0), False), "poetry/b/c.py": ((0, 4, 0), True)}
+    assert found.is_run_below("node", (20,)) and not found.is_run_below("node", (18,))
+
+
+def test_what_two_manifests_need_is_the_lower_of_both_and_nothing_where_one_does_not_say(tmp_path: Path) -> None:
+    two = {"package.json": '{"engines": {"node": ">=20"}}', "a/package.json": '{"engines": {"node": ">=18 <21"}}'}
+    assert declared(tmp_path / "two", two).floor("node").version == (18,)
+    assert declared(tmp_path / "open", two | {"b/package.json": '{"engines": {"node": "*"}}'}).floor("node") is None
+    assert declared(tmp_path / "none", {"package.json": "no JSON"}).own_version("src/a.ts") is None
