@@ -313,3 +313,20 @@ def test_e54_a_deleted_test_is_pointed_out(repo: Path, judge: Judge) -> None:
     (repo / "tests/test_app.py").unlink()
     result = judge(repo)
     assert result.json["verdict"] == "allow" and "look at this first: it deletes a test file" in result.err
+
+
+# --- config show: the settings that count, and where each was set ---
+
+
+def test_what_is_set_is_shown_with_its_file_and_the_rest_has_its_default(tmp_path: Path) -> None:
+    settings = "limits: {active_missions: 2}\nowners: [mara]\n"
+    repo = make_repo(tmp_path / "repo", {"ralph.yml": settings})
+    lines = cli_here("config", "show", repo=repo).out.splitlines()
+    assert [line.split("  # ") for line in lines[:1]] == [["limits.active_missions: 2", "ralph.yml"]]
+    assert "mara" in lines[1] and len(lines) == 3
+    assert lines[-1] == "# everything else has its default: docs/configuration.md"
+    found = cli_here("config", "show", "--json", repo=repo).json
+    assert {"key": "limits.active_missions", "value": 2, "file": "ralph.yml"} in found["set"]
+    assert found["settings"]["memory"]["branch"] == "ralph-memory"
+    bare = make_repo(tmp_path / "bare")
+    assert cli_here("config", "show", repo=bare).out == "# everything has its default: docs/configuration.md\n"

@@ -11,13 +11,14 @@ from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import READY, WORKING
+from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import who_asked
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.effects import OpenPull, PushBranch, Receipt
 from ralph_mission.mission.model.forge import Actor, Branch, Issue, LabelEvent, ThreadComment
-from ralph_mission.mission.model.ledger import OpenState, Record, WorkRecord, work_key
+from ralph_mission.mission.model.ledger import EffectRecord, OpenState, Record, WorkRecord, work_key
 from ralph_mission.mission.model.memory import Header
-from ralph_mission.mission.model.mission import Limits
+from ralph_mission.mission.model.mission import Action, Limits
 from tests.helpers import NOON
 from tests.mission import build
 from tests.mission.build import labelled, loop_result
@@ -224,3 +225,66 @@ def test_an_issue_is_taken_back_by_people():
 def test_a_branch_of_somebody_else_is_not_taken():
     first = work.free_branch(ASKED, None, lambda name: False)
     assert work.free_branch(ASKED, None, lambda name: name == first) == f"{first}-2"
+
+
+def test_a_try_whose_runner_is_gone_is_no_failure_until_it_happens_again_and_again():
+    gone, spared = work.abandon_try(RECORD, 2.0), []
+    while not gone.final:
+        spared.append(gone.away)
+        gone = work.abandon_try(replace(gone, state="working", tries=gone.tries + 1, reserved=5.0), 2.0)
+    assert spared[0] and not spared[-1] and (gone.state, gone.code) == ("releasing", 1)
+    once = work.abandon_try(RECORD, 2.0)
+    assert (once.usd, once.reserved, once.spared, once.final) == (2.0, 3.0, 1, False)
+
+
+def test_a_try_that_a_stop_prevented_does_not_count_and_guidance_is_still_to_be_given():
+    before = replace(RECORD, guided_at=NOON, reason="it failed")
+    ours = replace(RECORD, guided_at=LATER)
+    quiet, told = work.cancel_try(ours, before, announced=False), work.cancel_try(ours, before, announced=True)
+    assert (quiet.state, quiet.guided_at, quiet.reason, quiet.reserved) == ("waiting", NOON, "it failed", 0.0)
+    assert (told.state, told.guided_at, told.spared) == ("releasing", NOON, 1)
+    assert work.cancel_try(ours, None, announced=False).guided_at is None
+
+
+MADE = loop_result(0, "", patch(change("a.txt", b"", b"x\n")))
+CHANGES = work.work_effects(RECORD, ASKED, MADE, "main", NOON)
+
+
+def announced(*effects: PushBranch | OpenPull, by: Actor = US) -> Issue:
+    """The issue with our first comment, edited to name these effects."""
+    text = tasks.begin_comment(
+        RECORD, work.TRIES, work.slot_key(RECORD, "begin"), ownership.announcement_line(effects, needs_approval=False)
+    )
+    return replace(ASKED, remarks=(ThreadComment(5, by, text, NOON, NOON),))
+
+
+def stored(*effects: PushBranch | OpenPull, **states: str) -> dict[str, Record]:
+    def record(effect: PushBranch | OpenPull) -> EffectRecord:
+        state = states.get(type(effect).__name__, "intended")
+        return EffectRecord(effect.key, RECORD.key, Action.WORK, work.KIND, state, effect, 1, NOON)
+
+    return {effect.key: record(effect) for effect in effects}
+
+
+def test_the_rest_of_a_change_is_what_our_comment_announced():
+    whole = work.find_unsent_change(RECORD, stored(*CHANGES), announced(*CHANGES), US.id)
+    assert whole is not None and whole[0] == CHANGES and whole[1] is not None
+    rest = work.find_unsent_change(RECORD, stored(*CHANGES, PushBranch="done"), announced(*CHANGES), US.id)
+    assert rest == (CHANGES[1:], None)
+    nothing = stored(*CHANGES, PushBranch="done", OpenPull="unknown")
+    assert work.find_unsent_change(RECORD, nothing, announced(*CHANGES), US.id) == ((), None)
+
+
+OTHER = replace(CHANGES[0], message="Something else")
+UNANNOUNCED = {
+    "nothing was announced": (stored(*CHANGES), ASKED),
+    "somebody else announced it": (stored(*CHANGES), announced(*CHANGES, by=BO)),
+    "something else is in memory": (stored(OTHER, CHANGES[1]), announced(*CHANGES)),
+    "a part is not in memory": (stored(CHANGES[0]), announced(*CHANGES)),
+}
+
+
+@pytest.mark.parametrize("case", UNANNOUNCED)
+def test_what_memory_holds_is_not_sent_unless_we_announced_it(case):
+    records, thread = UNANNOUNCED[case]
+    assert work.find_unsent_change(RECORD, records, thread, US.id) is None
