@@ -6,13 +6,16 @@ import json
 import shlex
 import signal
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.storage.loop import live
+from ralph_mission.adapters.storage.loop import inbox, live, run_files, state
+from ralph_mission.cli.loop import hold
+from ralph_mission.loop.model.state import RunState
 from tests.cli.loop_world import World, until, world
-from tests.helpers import git
+from tests.helpers import cli_here, git, make_repo
 
 WAITS = """
 print("I look first.", flush=True)
@@ -152,3 +155,38 @@ def test_work_that_is_asked_to_stop_while_it_waits_says_so(shop: World) -> None:
     (home / live.FOLDER / name / live.ORDER).write_text("stop\n")
     stopped = shop.ralph("work", "--json", *shop.agent("print('x')"), env={live.NAMED: name})
     assert (stopped.code, stopped.json["outcome"], stopped.json["reason"]) == (130, "stopped", "as somebody asked")
+
+
+# --- ralph agent cancel ---
+
+
+def test_where_nothing_runs_what_an_earlier_run_left_is_cleared_away_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hold, "STARTING", 0.0)
+    repo = make_repo(tmp_path / "repo")
+    state.save(repo, RunState("r-1", "build", datetime(2026, 5, 4, tzinfo=UTC)))
+    run_files.prepare(repo / ".ralph")
+    inbox.write(repo / ".ralph", "stop")
+    done = cli_here("agent", "cancel", repo=repo)
+    left = "a signal, the state of r-1, which cannot be continued any more"
+    assert done.out == f"Nothing runs here; cleaned up after an earlier run: {left}.\n"
+    again = cli_here("agent", "cancel", "--json", repo=repo)
+    assert again.json == {"running": False, "signal": "cancel", "said": "Nothing runs here."}
+
+
+def test_a_session_may_ask_its_own_loop_to_end(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo")
+    home = repo / ".ralph"
+    run_files.prepare(home)
+    clone = home / run_files.WORKSPACE / "repo"
+    clone.mkdir(parents=True)
+    done = cli_here("agent", "cancel", "--stop", repo=clone, env={"RALPH_RUN_DIR": str(home / "agent")})
+    assert done.out.startswith("The loop was asked to stop: ") and inbox.read(home) == "stop"
+
+
+def test_a_bare_repository_has_no_loop_to_cancel(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.git"
+    git(tmp_path, "init", "--quiet", "--bare", str(bare))
+    done = cli_here("agent", "cancel", repo=bare)
+    assert done.code == 64 and "Name a checkout with --repo DIR" in done.err

@@ -13,8 +13,6 @@ from tests.cli.loop.test_run_teams import AGREES, OBJECTS, PLANS, SAYS
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.helpers import cli
 
-pytestmark = pytest.mark.long  # takes ten seconds or more
-
 STORIES = """
 if "user stories of this task" in prompt:
     story = {"id": "US-001", "title": "Count the shelf", "description": "As a keeper I see what is left.",
@@ -47,6 +45,7 @@ def test_the_stories_of_a_task_are_written_and_nothing_is_built(shop: World) -> 
     assert shop.messages() == ["Start"] and (shop.repo / "prd.json").exists()
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_by_consensus_the_stories_are_made_from_the_approved_plan(shop: World) -> None:
     done = shop.ralph("plan", "a shop", "--consensus", *shop.agent(SAYS + STORIES + PLANS + AGREES), "--json")
     assert done.code == 0, done.err
@@ -55,6 +54,7 @@ def test_by_consensus_the_stories_are_made_from_the_approved_plan(shop: World) -
     assert "One table." in shop.prompt(4) and "This plan was agreed on" in shop.prompt(4)
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_without_consensus_no_story_is_written(shop: World) -> None:
     done = shop.ralph("plan", "a shop", "--consensus", *shop.agent(SAYS + STORIES + PLANS + OBJECTS), "--json")
     assert done.code == 2, done.err
@@ -62,6 +62,7 @@ def test_without_consensus_no_story_is_written(shop: World) -> None:
     assert not (shop.repo / "prd.json").exists()
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_stories_that_are_there_are_kept_unless_told_otherwise(shop: World) -> None:
     shop.stories(2)
     agent = shop.agent(SAYS + STORIES)
@@ -71,6 +72,7 @@ def test_stories_that_are_there_are_kept_unless_told_otherwise(shop: World) -> N
     assert shop.ralph("plan", "a shop", "--force", *agent).code == 0
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_wrong_usage_ends_with_64(shop: World) -> None:
     assert shop.ralph("plan").code == 64
     assert shop.ralph("plan", "a shop", "--agent", "nobody").code == 64
@@ -85,6 +87,7 @@ def test_wrong_usage_ends_with_64(shop: World) -> None:
         (["--max-runtime", "0.001"], "runtime", 0),
     ],
 )
+@pytest.mark.long  # together they take ten seconds or more
 def test_limits_are_asked_before_each_session(shop: World, limit: list[str], ending: str, calls: int) -> None:
     agent = shop.agent(SAYS + COSTS + 'say("plan.complete", "nothing yet")')
     done = shop.ralph("plan", "a shop", *limit, *agent, "--json")
@@ -92,6 +95,7 @@ def test_limits_are_asked_before_each_session(shop: World, limit: list[str], end
     assert (done.code, document["code"], document["ending"], len(shop.calls)) == (2, 2, ending, calls), done.err
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_consensus_and_planner_have_one_budget(shop: World) -> None:
     agent = shop.agent(SAYS + COSTS + STORIES + PLANS + AGREES)
     done = shop.ralph("plan", "a shop", "--consensus", "--max-cost", "3", *agent, "--json")
@@ -103,6 +107,7 @@ def test_consensus_and_planner_have_one_budget(shop: World) -> None:
     assert (costs["runs"], costs["total"]["cost_usd"]) == (1, 4.0)
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_ctrl_c_ends_with_130_and_is_gone_on_from(shop: World) -> None:
     waits = """
 if not (here / "again").exists():
@@ -122,6 +127,7 @@ if not (here / "again").exists():
     assert (done.code, len(shop.calls)) == (0, 2), done.err
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_restart_replaces_the_process(shop: World) -> None:
     restarts = """
 if call == 1:
@@ -135,6 +141,7 @@ if call == 1:
     assert json.loads(done.out)["sessions"] == 1
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_the_old_stories_are_not_taken_for_the_new_ones(shop: World) -> None:
     done = shop.ralph("plan", "a shop", *shop.agent(SAYS + STORIES))
     assert done.code == 0, done.err
@@ -144,6 +151,7 @@ def test_the_old_stories_are_not_taken_for_the_new_ones(shop: World) -> None:
     assert (done.code, json.loads(done.out)["ending"], len(shop.calls)) == (1, "stuck", 3), done.err
 
 
+@pytest.mark.long  # together they take ten seconds or more
 def test_the_model_of_the_command_line_reaches_the_planner(shop: World) -> None:
     notes = '(here / "model").write_text(os.environ["RALPH_MODEL"])\n'
     assert shop.ralph("plan", "a shop", "--model", "large", *shop.agent(SAYS + notes + STORIES)).code == 0
