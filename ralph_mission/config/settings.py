@@ -2,6 +2,9 @@
 
 Limits may be tightened: the defaults of `model.mission.Limits` are the ceilings, unless an owner says otherwise.
 Secrets of networks and of the chat stand in the environment alone.
+
+The modules of settings do without `from __future__ import annotations`: pydantic would compile every annotation again
+at each start.
 """
 
 import re

@@ -25,6 +25,7 @@ from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import RunState
+from tests.adapters.test_mcp_tools import STORIES, given, refusal
 from tests.helpers import RALPH, cli_here, make_repo
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
@@ -62,43 +63,24 @@ def _with_client(repo: Path, action: Callable[[Client], Awaitable[None]], **env:
     anyio.run(main)
 
 
-async def _got(client: Client, tool: str, **arguments: Any) -> Any:
-    answer = await client.call_tool(tool, arguments)
-    assert not answer.is_error, answer
-    return answer.structured_content
-
-
-async def _refused(client: Client, tool: str, **arguments: Any) -> str:
-    answer = await client.call_tool(tool, arguments)
-    assert answer.is_error, answer
-    return str(answer.content[0].text)  # type: ignore[union-attr]  # an error is a text
-
-
-STORIES = """{"userStories": [
-  {"id": "US-1", "title": "Schema", "acceptanceCriteria": ["it is there"], "passes": false},
-  {"id": "US-2", "title": "API", "needs": ["US-1"], "passes": false}
-]}
-"""
-
-
 def test_stories_and_tasks_are_one_list_that_a_session_reads_and_claims(repo: Path) -> None:
     (repo / "prd.json").write_text(STORIES)
     state.save(repo, RunState("r", "build", datetime(2026, 5, 4, tzinfo=UTC), item="US-1"))
 
     async def action(client: Client) -> None:
-        current = await _got(client, "work_current")
+        current = await given(client, "work_current")
         work = current["work"]
         assert (current["session"], current["left"]) == (3, 2)
         assert (work["id"], work["kind"], work["criteria"]) == ("US-1", "story", ["it is there"])
-        await _got(client, "work_add", title="Look at the index", id="t")
-        rows = (await _got(client, "work_list"))["tasks"]
+        await given(client, "work_add", title="Look at the index", id="t")
+        rows = (await given(client, "work_list"))["tasks"]
         assert [(row["id"], row["status"]) for row in rows] == [("US-1", "ready"), ("US-2", "pending"), ("t", "ready")]
-        assert await _got(client, "work_note", text="the port is 5433") == {"kept": "with US-1"}
+        assert await given(client, "work_note", text="the port is 5433") == {"kept": "with US-1"}
         mistyped = await client.call_tool("work_note", {"text": "the port is 5433", "id": "US-11"})
         assert mistyped.is_error and "there is no task 'US-11'" in str(mistyped.content)
-        assert (await _got(client, "work_done", id="US-1"))["status"] == "done"
-        assert (await _got(client, "work_done", id="t"))["status"] == "done"
-        assert (await _got(client, "work_current"))["left"] == 1
+        assert (await given(client, "work_done", id="US-1"))["status"] == "done"
+        assert (await given(client, "work_done", id="t"))["status"] == "done"
+        assert (await given(client, "work_current"))["left"] == 1
 
     _with_client(repo, action, RALPH_ITERATION="3")
     first, second = json.loads((repo / "prd.json").read_text())["userStories"]
@@ -123,20 +105,20 @@ def test_the_tools_are_there_with_their_schemas(repo: Path) -> None:
 
 def test_a_task_lives_from_pending_to_done_on_the_file_that_the_command_line_uses(repo: Path) -> None:
     async def action(client: Client) -> None:
-        await _got(client, "task_add", title="Schema", id="a")
-        waiting = await _got(client, "task_add", title="API", needs=["a"], id="b", description="Ports")
+        await given(client, "task_add", title="Schema", id="a")
+        waiting = await given(client, "task_add", title="API", needs=["a"], id="b", description="Ports")
         assert (waiting["status"], waiting["waits"]) == ("pending", "waits for a (ready)")
-        assert [task["id"] for task in (await _got(client, "task_ready"))["tasks"]] == ["a"]
-        claimed = await _got(client, "task_claim")
+        assert [task["id"] for task in (await given(client, "task_ready"))["tasks"]] == ["a"]
+        claimed = await given(client, "task_claim")
         assert (claimed["id"], claimed["status"]) == ("a", "active")
         assert (
             cli_here("agent", "task", "list", "--status", "active", "--json", repo=repo).json["tasks"][0]["id"] == "a"
         )
-        await _got(client, "task_done", id="a")
-        failed = await _got(client, "task_fail", id="b", why="no port")
+        await given(client, "task_done", id="a")
+        failed = await given(client, "task_fail", id="b", why="no port")
         assert failed["status"] == "failed"
-        assert [task["status"] for task in (await _got(client, "task_list"))["tasks"]] == ["done", "failed"]
-        assert (await _got(client, "task_list", status="done"))["tasks"][0]["id"] == "a"
+        assert [task["status"] for task in (await given(client, "task_list"))["tasks"]] == ["done", "failed"]
+        assert (await given(client, "task_list", status="done"))["tasks"][0]["id"] == "a"
 
     _with_client(repo, action)
     assert json.loads(Tasks(repo / ".ralph").path.read_text().splitlines()[1])["why"] == "no port"
@@ -149,7 +131,7 @@ def test_a_long_list_comes_in_parts_that_say_how_much_is_left(repo: Path) -> Non
 
     async def action(client: Client) -> None:
         for tool in ("task_ready", "task_list"):
-            page = await _got(client, tool, limit=10)
+            page = await given(client, tool, limit=10)
             assert (len(page["tasks"]), page["more"]) == (10, 2)
 
     _with_client(repo, action)
@@ -159,15 +141,15 @@ def test_a_task_that_another_process_claimed_is_not_given_again(repo: Path) -> N
     async def action(client: Client) -> None:
         assert cli_here("agent", "task", "add", "One", "--id", "a", repo=repo).code == 0
         assert cli_here("agent", "task", "claim", "a", repo=repo).code == 0
-        assert "no task is ready" in await _refused(client, "task_claim")
+        assert "no task is ready" in await refusal(client, "task_claim")
 
     _with_client(repo, action)
 
 
 def test_what_a_server_claimed_can_be_claimed_when_it_is_gone(repo: Path) -> None:
     async def action(client: Client) -> None:
-        await _got(client, "task_add", title="One", id="a")
-        await _got(client, "task_claim")
+        await given(client, "task_add", title="One", id="a")
+        await given(client, "task_claim")
         assert cli_here("agent", "task", "claim", repo=repo).code == 1
 
     _with_client(repo, action)
@@ -176,16 +158,16 @@ def test_what_a_server_claimed_can_be_claimed_when_it_is_gone(repo: Path) -> Non
 
 def test_a_loop_says_who_claims(repo: Path) -> None:
     async def action(client: Client) -> None:
-        await _got(client, "task_add", title="One")
-        assert (await _got(client, "task_claim"))["owner"] == "host:boot:7:session-3"
+        await given(client, "task_add", title="One")
+        assert (await given(client, "task_claim"))["owner"] == "host:boot:7:session-3"
 
     _with_client(repo, action, RALPH_OWNER="host:boot:7:session-3")
 
 
 def test_an_event_carries_who_said_it(repo: Path) -> None:
     async def action(client: Client) -> None:
-        await _got(client, "event_emit", topic="build.complete", payload={"files": 2})
-        await _got(client, "event_emit", topic="build.note", payload="text")
+        await given(client, "event_emit", topic="build.complete", payload={"files": 2})
+        await given(client, "event_emit", topic="build.note", payload="text")
 
     _with_client(repo, action, RALPH_HAT="builder", RALPH_ITERATION="4")
     first, second = events.read_events(repo / ".ralph")
@@ -196,8 +178,8 @@ def test_an_event_carries_who_said_it(repo: Path) -> None:
 def test_memories_are_added_and_found(repo: Path) -> None:
     async def action(client: Client) -> None:
         for number in range(3):
-            await _got(client, "memory_add", content=f"Start the database, way {number}", kind="fix", tags=["docker"])
-        found = await _got(client, "memory_search", query="database docker", limit=2)
+            await given(client, "memory_add", content=f"Start the database, way {number}", kind="fix", tags=["docker"])
+        found = await given(client, "memory_search", query="database docker", limit=2)
         assert (len(found["memories"]), found["more"]) == (2, 1)
         assert found["memories"][0]["kind"] == "fix"
 
@@ -206,12 +188,12 @@ def test_memories_are_added_and_found(repo: Path) -> None:
 
 def test_guidance_waits_until_it_is_acknowledged(repo: Path) -> None:
     async def action(client: Client) -> None:
-        assert (await _got(client, "guidance_read"))["guidance"] == []
+        assert (await given(client, "guidance_read"))["guidance"] == []
         cli_here("agent", "guidance", "Wrap it", repo=repo)
         for acknowledge in (False, True):
-            (one,) = (await _got(client, "guidance_read", acknowledge=acknowledge))["guidance"]
+            (one,) = (await given(client, "guidance_read", acknowledge=acknowledge))["guidance"]
             assert one["text"] == "Wrap it"
-        assert (await _got(client, "guidance_read"))["guidance"] == []
+        assert (await given(client, "guidance_read"))["guidance"] == []
 
     _with_client(repo, action)
     assert Guide(repo / ".ralph").pending() == ()
@@ -219,24 +201,22 @@ def test_guidance_waits_until_it_is_acknowledged(repo: Path) -> None:
 
 def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Path) -> None:
     async def action(client: Client) -> None:
-        assert "title" in await _refused(client, "task_add", title=5)
-        assert await _refused(client, "task_add") == "title is missing"
-        assert "work_add has no argument 'titel'; it takes title, needs" in await _refused(
+        assert "title" in await refusal(client, "task_add", title=5)
+        assert await refusal(client, "task_add") == "title is missing"
+        assert "work_add has no argument 'titel'; it takes title, needs" in await refusal(
             client, "task_add", title="x", titel="y"
         )
-        assert "pydantic" not in await _refused(client, "task_add", title="x", priority=9)
-        assert "priority" in await _refused(client, "task_add", title="x", priority=9)
-        assert "no task 'zz'" in await _refused(client, "task_add", title="x", needs=["zz"])
-        assert "no task 'zz'. see: work_list" in await _refused(client, "task_done", id="zz")
-        await _got(client, "task_add", title="x", id="first")
-        await _got(client, "task_add", title="y", id="second", needs=["first"])
-        assert (await _refused(client, "work_claim", id="second")).endswith(
-            "see what can be claimed: work_list (ready)"
-        )
-        assert "topic" in await _refused(client, "event_emit", topic="no topic")
-        assert "kind" in await _refused(client, "memory_add", content="x", kind="rumour")
-        assert "Unknown tool" in await _refused(client, "task_burn")
-        assert [row["id"] for row in (await _got(client, "task_list"))["tasks"]] == ["first", "second"]
+        assert "pydantic" not in await refusal(client, "task_add", title="x", priority=9)
+        assert "priority" in await refusal(client, "task_add", title="x", priority=9)
+        assert "no task 'zz'" in await refusal(client, "task_add", title="x", needs=["zz"])
+        assert "no task 'zz'. see: work_list" in await refusal(client, "task_done", id="zz")
+        await given(client, "task_add", title="x", id="first")
+        await given(client, "task_add", title="y", id="second", needs=["first"])
+        assert (await refusal(client, "work_claim", id="second")).endswith("see what can be claimed: work_list (ready)")
+        assert "topic" in await refusal(client, "event_emit", topic="no topic")
+        assert "kind" in await refusal(client, "memory_add", content="x", kind="rumour")
+        assert "Unknown tool" in await refusal(client, "task_burn")
+        assert [row["id"] for row in (await given(client, "task_list"))["tasks"]] == ["first", "second"]
 
     _with_client(repo, action)
 
@@ -262,7 +242,7 @@ def test_what_is_wrong_with_an_argument_is_said_in_plain_words(
     repo: Path, tool: str, arguments: dict[str, Any], words: str
 ) -> None:
     async def action(client: Client) -> None:
-        assert (await _refused(client, tool, **arguments)).startswith(words)
+        assert (await refusal(client, tool, **arguments)).startswith(words)
 
     _with_client(repo, action)
 
@@ -353,19 +333,19 @@ def _asked_raw(repo: Path, params: str) -> Any:
 def test_a_list_that_cannot_be_read_is_an_error_that_says_what_to_do(repo: Path) -> None:
     async def action(client: Client) -> None:
         (repo / ".ralph" / "agent" / "tasks.jsonl").mkdir(parents=True)
-        assert "move it away" in await _refused(client, "task_list")
+        assert "move it away" in await refusal(client, "task_list")
         (repo / ".ralph" / "agent" / "tasks.jsonl").rmdir()
-        await _got(client, "task_list")
+        await given(client, "task_list")
 
     _with_client(repo, action)
 
 
 def test_an_agent_that_deletes_the_folder_does_not_stop_the_server(repo: Path) -> None:
     async def action(client: Client) -> None:
-        await _got(client, "task_add", title="One")
+        await given(client, "task_add", title="One")
         os.rename(repo / ".ralph", repo.parent / "gone")
-        assert (await _got(client, "task_list"))["tasks"] == []
-        await _got(client, "task_add", title="Two")
+        assert (await given(client, "task_list"))["tasks"] == []
+        await given(client, "task_add", title="Two")
 
     _with_client(repo, action)
 
@@ -412,7 +392,7 @@ def test_tasks_of_several_agents_are_given_once_each(repo: Path) -> None:
     async def agent() -> None:
         async with _client(repo, {}) as client:
             for _ in range(10):
-                claimed.append((await _got(client, "task_claim"))["id"])
+                claimed.append((await given(client, "task_claim"))["id"])
 
     async def main() -> None:
         with anyio.fail_after(60):

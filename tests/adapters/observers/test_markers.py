@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.adapters.observers.markers import marker
+from ralph_mission.adapters.observers.markers import excluder, marker
 from ralph_mission.cli.setup.settings import render_settings
 from ralph_mission.config.observers import MARKERS
 
@@ -100,3 +100,15 @@ def test_python_never_matches_a_pattern_that_is_not_literal(pattern: str) -> Non
 def test_whatever_is_found_stands_in_the_line(line: str, path: str) -> None:
     for one in (TODO, IGNORE, ANY):
         assert (one.find(path, line) or "") in line
+
+
+@pytest.mark.parametrize(
+    ("path", "is_excluded"),
+    [
+        ("node_modules/a.js", True), ("src/vendor/a.py", True), ("a/b.min.js", True), ("package-lock.json", True),
+        ("go.sum", True), ("vendor.py", False), ("src/myvendor/a.py", False), ("src/a.py", False), ("dist", False),
+    ],
+)  # fmt: skip  # one table
+def test_what_others_wrote_or_a_program_is_excluded(path: str, is_excluded: bool) -> None:
+    assert excluder(())(path) is is_excluded
+    assert excluder(["*.py"])(path) is (is_excluded or path.endswith(".py"))

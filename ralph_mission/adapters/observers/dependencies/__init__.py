@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SECONDS = 570.0
 """The time limit of a look: OSV and registries 60 each, bumps 270, and 180 for reading and the last answers."""
-LOCKS = frozenset(
+NAMES = frozenset(
     (
         "uv.lock poetry.lock pyproject.toml package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml package.json"
         " cargo.lock go.mod pom.xml"
@@ -28,6 +28,7 @@ LOCKS = frozenset(
 REQUIREMENTS = compile_regex(
     r"(?:^|/)(?:[^/]*requirements[^/]*|constraints[^/]*|requirements/[^/]+)\.txt$", re.IGNORECASE
 )
+"""Files with versions: by their whole name, and those that pip calls as it likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +51,4 @@ class PackageObserver:
 def _names_versions(path: str) -> bool:
     """Whether it is a file with packages' versions, by its name."""
     name = path.lower()
-    return name.rpartition("/")[2] in LOCKS or (name.endswith(".txt") and bool(REQUIREMENTS.search(path)))
+    return name.rpartition("/")[2] in NAMES or (name.endswith(".txt") and bool(REQUIREMENTS.search(path)))

@@ -15,6 +15,7 @@ import yaml
 from ralph_mission.adapters.fixers import bumps
 from ralph_mission.adapters.fixers.bumps import Bumps
 from ralph_mission.adapters.http.guard import GuardedWeb
+from ralph_mission.adapters.observers.dependencies import PackageObserver
 from ralph_mission.adapters.observers.dependencies import observer as dependencies
 from ralph_mission.adapters.observers.dependencies import updates as bots
 from ralph_mission.adapters.packages import lockfiles
@@ -758,3 +759,28 @@ def test_a_forge_that_does_not_answer_leaves_it_to_osv(tmp_path: Path, registry:
     registry.advise("GHSA-9999-0000-1111", "PyPI", "knots", ["7.0"], "8.0")
     watch = dataclasses.replace(observer(place, registry, updates=False), alerts=silent)
     assert len(watch.observe(place.context()).signals) == 1
+
+
+NAMED = [
+    "uv.lock", "a/Cargo.lock", "POM.XML", "requirements.txt", "a/dev-requirements-3.txt", "requirements/ci.txt",
+    "Constraints.txt", "a\nb/requirements.txt",
+]  # fmt: skip  # one list
+UNNAMED = [
+    "README.md",
+    "notes.txt",
+    "xuv.lock",
+    "uv.lock.bak",
+    "requirements.md",
+    "requirements/a/b.txt",
+    "a-constraints.txt",
+]
+
+
+@pytest.mark.parametrize("path", [*NAMED, *UNNAMED])
+def test_files_are_read_only_where_one_has_a_name_for_versions(tmp_path: Path, path: str) -> None:
+    place, made = project(tmp_path, {path: "x\n"}), []
+    quick = PackageObserver(place.git, lambda: made.append(path) or dependencies.build(
+        dependencies.DependencySettings(), place.git, web=GuardedWeb(), environment={}
+    ))  # fmt: skip  # one value
+    quick.observe(place.context())
+    assert made == [path] * (path in NAMED)
