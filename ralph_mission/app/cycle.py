@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -164,7 +163,11 @@ def _require_known_kinds(settings: Config) -> None:
     from ralph_mission.mission.model.proposal import KINDS
 
     unknown = [kind for kind in settings.thinker.watch_only if kind not in KINDS]
-    own = set(_texts(settings.observers.model_dump())) if unknown else set()
+    if not unknown:
+        return
+    from difflib import get_close_matches
+
+    own = set(_texts(settings.observers.model_dump()))
     for kind in unknown:
         if kind not in own:
             near = "".join(f"did you mean {one}? " for one in get_close_matches(kind, KINDS, 1))

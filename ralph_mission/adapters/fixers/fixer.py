@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,12 @@ LARGEST = 1_000_000
 CODE = compile_regex(r"^[A-Z]{1,4}\d{2,4} ")
 QUOTED = 10  # corrections of one file that are shown
 MOST_PARTS = 50  # corrections of a file that are tracked; larger changes are never made unasked
+
+
+def installed_version(name: str) -> str:
+    """The version of an installed package, without parsing the rest of its metadata."""
+    text = metadata.distribution(name).read_text("METADATA") or ""
+    return text.partition("\nVersion: ")[2].partition("\n")[0].strip()
 
 
 @dataclass(frozen=True, slots=True)

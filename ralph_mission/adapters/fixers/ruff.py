@@ -7,7 +7,6 @@ import must prove that nobody else needs it, else its file is left as it is.
 from __future__ import annotations
 
 import ast
-import importlib.metadata
 import json
 import re
 import sys
@@ -15,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
+from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, installed_version
 from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.sandbox.process import FinishedProcess, own_tool, run_foreign
 from ralph_mission.errors import UserError
@@ -58,7 +57,7 @@ class Import:
 
 def version() -> str:
     """Of ruff and of the rules here, for caches."""
-    return f"ruff {importlib.metadata.version('ruff')}, rules {RULES}"
+    return f"ruff {installed_version('ruff')}, rules {RULES}"
 
 
 def fixes(tree: CommitTree) -> Iterator[Fix]:

@@ -6,7 +6,6 @@ looking twice: those with one correction, where people write for people, of word
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
 from collections import Counter
@@ -17,7 +16,7 @@ from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, Unfinished
+from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, Unfinished, installed_version
 from ralph_mission.adapters.fixers.places import (
     DOCUMENTS,
     MARKDOWN,
@@ -105,7 +104,7 @@ class Suspect:
 
 def version() -> str:
     """Of the dictionary, of what takes files apart, and of the rules here, for caches."""
-    tools = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("typos", "pygments", "markdown-it-py"))
+    tools = ", ".join(f"{name} {installed_version(name)}" for name in ("typos", "pygments", "markdown-it-py"))
     return f"{tools}, rules {RULES}"
 
 

@@ -220,7 +220,8 @@ class ScannerObserver:
     @property
     def seconds(self) -> float:
         """How long all may take together."""
-        longest = 3 * sum(one.command.timeout for one in self.scanners if self._may_run(one))
+        usual: float = CommandSettings.model_fields["timeout"].default
+        longest: float = 3 * sum(one.settings.get("timeout", usual) for one in self.scanners if self._may_run(one))
         return longest + (SETUP_SECONDS if self.setup else 0.0)
 
     def observe(self, context: ObservationContext) -> Observation:

@@ -201,6 +201,14 @@ def test_a_scanner_that_is_missing_is_named_if_ralph_installs_it_and_fits(
     assert left_out.unchecked == ()
 
 
+def test_scanners_have_three_times_their_time_limits_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanners, "is_installed", lambda name: True)
+    git = Place(make_repo(tmp_path / "repo", {}), tmp_path).git
+    quick = dataclasses.replace(SCANNERS[0], settings={"run": "true", "parse": "sarif", "timeout": 5})
+    watch = scanners.build(ScannerSettings(), git, tmp_path / "cache", scanners=(SCANNERS[0], quick))
+    assert watch.seconds == 3 * (SCANNERS[0].command.timeout + quick.command.timeout) == 3 * 125
+
+
 def test_paths_can_be_left_out(tmp_path: Path) -> None:
     files = {".github/workflows/release.yml": RELEASE, ".github/dependabot.yml": DEPENDABOT}
     assert look(tmp_path, files, "zizmor", exclude=[".github/**"]).signals == ()
