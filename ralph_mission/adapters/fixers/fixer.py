@@ -26,9 +26,9 @@ MOST_PARTS = 50  # corrections of a file that are tracked; larger changes are ne
 
 
 def installed_version(name: str) -> str:
-    """The version of an installed package, without parsing the rest of its metadata."""
+    """The version of an installed package, without parsing the rest of its metadata where it is a wheel's."""
     text = metadata.distribution(name).read_text("METADATA") or ""
-    return text.partition("\nVersion: ")[2].partition("\n")[0].strip()
+    return text.partition("\nVersion: ")[2].partition("\n")[0].strip() or metadata.version(name)
 
 
 @dataclass(frozen=True, slots=True)
