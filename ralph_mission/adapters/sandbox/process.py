@@ -252,7 +252,8 @@ class _Capture:
     def _read(self, wait: float) -> bool:
         ready = self._selector.select(wait)
         for key, _ in ready:
-            self._take(key.fd, os.read(key.fd, 65536))
+            with suppress(BlockingIOError):  # the program was faster: it can read its own pipe, as /proc/self/fd/1
+                self._take(key.fd, os.read(key.fd, 65536))
         return bool(ready)
 
     def _take(self, stream: int, chunk: bytes) -> None:

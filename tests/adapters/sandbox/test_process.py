@@ -318,6 +318,23 @@ def test_several_runs_in_one_home_do_not_end_each_other(tmp_path):
     assert codes == [0, 0]
 
 
+def test_a_program_may_take_its_own_words_back(run, tmp_path, monkeypatch):
+    read, taken = os.read, []
+
+    def read_later(place: int, size: int) -> bytes:
+        if taken or os.get_blocking(place):
+            return read(place, size)
+        taken.append(read(place, size))  # as a program does that opens /proc/self/fd/1
+        try:
+            return read(place, size)
+        finally:
+            (tmp_path / "taken").touch()
+
+    monkeypatch.setattr(os, "read", read_later)
+    finished = run(["sh", "-c", "echo one; until [ -e taken ]; do :; done; echo two"])
+    assert (taken, finished.code, finished.stdout) == ([b"one\n"], 0, b"two\n")
+
+
 def test_no_core_file_is_written_and_files_are_bounded(run):
     core, size = run("ulimit -c; ulimit -f").stdout.split()
     assert core == b"0" and size != b"unlimited"
