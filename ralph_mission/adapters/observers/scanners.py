@@ -220,7 +220,7 @@ class ScannerObserver:
     @property
     def seconds(self) -> float:
         """How long all may take together."""
-        usual: float = CommandSettings.model_fields["timeout"].default
+        usual: float = CommandSettings.model_fields["timeout"].default  # as in `command`, which takes milliseconds
         longest: float = 3 * sum(one.settings.get("timeout", usual) for one in self.scanners if self._may_run(one))
         return longest + (SETUP_SECONDS if self.setup else 0.0)
 

@@ -252,8 +252,11 @@ class _Capture:
     def _read(self, wait: float) -> bool:
         ready = self._selector.select(wait)
         for key, _ in ready:
-            with suppress(BlockingIOError):  # the program was faster: it can read its own pipe, as /proc/self/fd/1
-                self._take(key.fd, os.read(key.fd, 65536))
+            try:
+                chunk = os.read(key.fd, 65536)
+            except BlockingIOError:  # the program was faster: it can read its own pipe, as /proc/self/fd/1
+                continue
+            self._take(key.fd, chunk)
         return bool(ready)
 
     def _take(self, stream: int, chunk: bytes) -> None:

@@ -335,6 +335,14 @@ def test_a_program_may_take_its_own_words_back(run, tmp_path, monkeypatch):
     assert (taken, finished.code, finished.stdout) == ([b"one\n"], 0, b"two\n")
 
 
+def test_what_fails_while_a_line_is_shown_is_not_taken_for_a_pipe_without_words(run):
+    def full(_: bytes) -> None:
+        raise BlockingIOError("the terminal takes no more")
+
+    with pytest.raises(BlockingIOError, match="takes no more"):
+        run("echo one", live=full)
+
+
 def test_no_core_file_is_written_and_files_are_bounded(run):
     core, size = run("ulimit -c; ulimit -f").stdout.split()
     assert core == b"0" and size != b"unlimited"
